@@ -1,0 +1,120 @@
+"""The one tree of errors.
+
+Every message says what is wrong, where (shard, table, column, position) and what to do. `retry` tells
+the loop whether the same work may succeed later; `exit_code` is what the command line returns
+(docs/operations.md lists them).
+"""
+
+from enum import Enum
+
+
+class Retry(Enum):
+    """Whether repeating the failed work can help."""
+
+    NEVER = "never"
+    SAME = "same work again"
+
+
+class CatchmentError(Exception):
+    """Root of all errors raised by Catchment."""
+
+    retry = Retry.NEVER
+    exit_code = 70
+
+
+class ConfigError(CatchmentError):
+    """The feed file or an argument is wrong; lists every fault with its path in the file."""
+
+    exit_code = 2
+
+
+class SourceError(CatchmentError):
+    """A shard refuses, or cannot be used as it is set up."""
+
+    exit_code = 3
+
+
+class ConnectionLost(SourceError):
+    """The connection to a shard broke or was refused; the same work may succeed later."""
+
+    retry = Retry.SAME
+
+
+class Unsupported(SourceError):
+    """The source holds something that Catchment does not carry (a type, a statement, an engine)."""
+
+
+class Diverged(SourceError):
+    """The server at this address is not the one whose log was read before (RESET MASTER, another host)."""
+
+
+class Purged(SourceError):
+    """The log that comes next has been deleted from the server."""
+
+
+class CutMissed(SourceError):
+    """The log read does not end a group at the planned position; plan the epoch again."""
+
+    retry = Retry.SAME
+
+
+class IncompleteImage(SourceError):
+    """A row event lacks columns (binlog_row_image is not FULL in the session that wrote it)."""
+
+
+class WireError(CatchmentError):
+    """Bytes from a server cannot be understood."""
+
+    exit_code = 4
+
+
+class CorruptLog(WireError):
+    """A log event is malformed or its checksum is wrong; names file and offset."""
+
+
+class CorruptResult(WireError):
+    """A result set packet is malformed."""
+
+
+class ServerSaid(SourceError):
+    """The server answered with an error packet: `code` is its error number."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"server error {code}: {message}")
+        self.code = code
+
+
+class SinkError(CatchmentError):
+    """The lake refuses a write or is not what the state store says."""
+
+    exit_code = 5
+
+
+class SinkConflict(SinkError):
+    """Another writer committed first; start over from a fresh handle."""
+
+    retry = Retry.SAME
+
+
+class SinkRestored(SinkError):
+    """The lake is older than the state store allows: it was restored from a copy."""
+
+
+class StateError(CatchmentError):
+    """The state store cannot be read or written."""
+
+    exit_code = 6
+
+
+class LeaseHeld(StateError):
+    """Another runner holds the feed."""
+
+
+class LeaseLost(StateError):
+    """This runner was replaced by another one; it must not write any more."""
+
+
+class VerifyDifference(CatchmentError):
+    """Source and lake differ at an epoch."""
+
+    exit_code = 1

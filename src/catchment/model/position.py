@@ -1,0 +1,148 @@
+"""Places in a shard's log, and the GTIDs that MariaDB gives to groups.
+
+Two kinds of place are kept apart by type. A `LogOffset` is what a status variable or a plan says: it is
+taken on credit. A `Position` is a place where a reader that came from a verified place arrived as the end of
+a group (DESIGN: chain rule); only positions enter a cut.
+"""
+
+import re
+from enum import Enum
+
+import msgspec
+
+
+class Order(Enum):
+    """How two places lie to one another. There is no `<`: logs of two servers cannot be compared."""
+
+    BEFORE = "before"
+    EQUAL = "equal"
+    AFTER = "after"
+    CONCURRENT = "concurrent"
+
+
+class LogOffset(msgspec.Struct, frozen=True, order=False):
+    """A byte offset in one log file, e.g. `binlog.000042:1337`; the offset is that of the next event."""
+
+    file: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+    @property
+    def base(self) -> str:
+        """File name without its running number."""
+        return self.file.rpartition(".")[0]
+
+    @property
+    def number(self) -> int:
+        """Running number of the file; compared as a number, since names grow in digits."""
+        digits = self.file.rpartition(".")[2]
+        return int(digits) if digits.isdigit() else -1
+
+
+def relation(a: LogOffset, b: LogOffset) -> Order:
+    """Order of two offsets of one server's log; CONCURRENT when the files belong to different logs."""
+    if a.base != b.base:
+        return Order.CONCURRENT
+    left, right = (a.number, a.offset), (b.number, b.offset)
+    if left == right:
+        return Order.EQUAL
+    return Order.BEFORE if left < right else Order.AFTER
+
+
+def reaches(a: LogOffset, b: LogOffset) -> bool:
+    """True when `a` lies at or after `b` in the same log."""
+    return relation(a, b) in (Order.EQUAL, Order.AFTER)
+
+
+class Gtid(msgspec.Struct, frozen=True):
+    """A MariaDB GTID `domain-server-sequence` (MariaDB manual: Global Transaction ID)."""
+
+    domain: int
+    server_id: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.domain}-{self.server_id}-{self.sequence}"
+
+
+_GTID = re.compile(r"(\d+)-(\d+)-(\d+)")
+
+
+class GtidList(msgspec.Struct, frozen=True):
+    """The newest GTID of every domain, sorted by domain: where a MariaDB log stands. Empty at its birth."""
+
+    gtids: tuple[Gtid, ...] = ()
+
+    def __post_init__(self) -> None:
+        domains = [g.domain for g in self.gtids]
+        if domains != sorted(set(domains)):
+            raise ValueError(f"GTID list must hold one GTID per domain, sorted: {self}")
+
+    @classmethod
+    def parse(cls, text: str) -> "GtidList":
+        """Read `0-1-5,1-2-7`; raises ValueError on anything else."""
+        newest: dict[int, Gtid] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            match = _GTID.fullmatch(part)
+            if match is None:
+                raise ValueError(f"not a MariaDB GTID: {part!r}")
+            gtid = Gtid(int(match[1]), int(match[2]), int(match[3]))
+            newest[gtid.domain] = gtid
+        return cls(tuple(newest[d] for d in sorted(newest)))
+
+    def with_gtid(self, gtid: Gtid) -> "GtidList":
+        """The list after one more group."""
+        kept = [g for g in self.gtids if g.domain != gtid.domain]
+        return GtidList(tuple(sorted([*kept, gtid], key=lambda g: g.domain)))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.gtids))
+
+
+class Server(msgspec.Struct, frozen=True):
+    """Who answered: compared in every session, so that a proxy or a new server cannot pass for the old one."""
+
+    server_id: int
+    hostname: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"server_id {self.server_id} at {self.hostname}:{self.port}"
+
+
+class GroupKind(Enum):
+    """What a group of the log is."""
+
+    TRANSACTION = "transaction"
+    ROLLED_BACK = "rolled back"
+    DDL = "ddl"
+    XA_PREPARE = "xa prepare"
+    XA_END = "xa commit or rollback"
+
+
+class LastGroup(msgspec.Struct, frozen=True):
+    """The newest group up to a position: where it starts and ends and what it was. Used as sealing evidence."""
+
+    start: LogOffset
+    end: LogOffset
+    kind: GroupKind
+    gtid: Gtid
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A verified place: the end of a group (or the start of a file's first one) in one server's log.
+
+    `born` is the header time of the file's format event in seconds since 1970; together with the server
+    and the GTIDs it tells this file from another one of the same name (after RESET MASTER).
+    """
+
+    at: LogOffset
+    born: int
+    server: Server
+    gtids: GtidList
+    last: LastGroup | None = None
+
+    def __str__(self) -> str:
+        return f"{self.at} [{self.gtids}]"

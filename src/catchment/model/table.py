@@ -1,0 +1,93 @@
+"""Tables, columns and column types as the source declares them, from the catalog or from a table map."""
+
+from enum import Enum
+
+import msgspec
+
+
+class Kind(Enum):
+    """Families of column types of MariaDB and MySQL; the width or unit is in `ColumnType`."""
+
+    TINYINT = "tinyint"
+    SMALLINT = "smallint"
+    MEDIUMINT = "mediumint"
+    INT = "int"
+    BIGINT = "bigint"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    BIT = "bit"
+    YEAR = "year"
+    DATE = "date"
+    TIME = "time"
+    DATETIME = "datetime"
+    TIMESTAMP = "timestamp"
+    TEXT = "text"  # CHAR, VARCHAR and the TEXT family, JSON of MariaDB included
+    BINARY = "binary"  # BINARY(n): padded with zero bytes to `length`
+    BLOB = "blob"  # VARBINARY and the BLOB family
+    ENUM = "enum"
+    SET = "set"
+
+
+INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)
+
+
+class ColumnType(msgspec.Struct, frozen=True):
+    """One column's type.
+
+    `length`: digits of a DECIMAL, bits of a BIT, bytes of a BINARY; else 0. `scale`: digits after the point of a
+    DECIMAL, fractional digits (0-6) of TIME, DATETIME, TIMESTAMP; else 0. `charset`: the character set of TEXT, ENUM and SET
+    (`utf8mb3`, `utf8mb4`, `latin1`, `ascii`, ...). `labels`: of ENUM and SET, in order.
+    """
+
+    kind: Kind
+    unsigned: bool = False
+    length: int = 0
+    scale: int = 0
+    charset: str = ""
+    labels: tuple[str, ...] = ()
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column: its name and type."""
+
+    name: str
+    type: ColumnType
+
+
+class TableId(msgspec.Struct, frozen=True, order=True):
+    """`schema.name`; the same on every shard of a keyspace."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> "TableId":
+        """Read `schema.name`; raises ValueError when there is no dot."""
+        schema, dot, name = text.partition(".")
+        if not (schema and dot and name):
+            raise ValueError(f"not a table name of the form schema.name: {text!r}")
+        return cls(schema, name)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table's columns in order, and the names of its key columns in key order (empty: no usable key)."""
+
+    id: TableId
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    def column(self, name: str) -> Column:
+        """The column of that name; raises KeyError."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{self.id} has no column {name}")
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """Columns of the key, in key order."""
+        return tuple(self.column(name) for name in self.key)
