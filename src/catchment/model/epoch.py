@@ -1,0 +1,117 @@
+"""Ticks, cuts and the three durable records of an epoch: plan, manifest and commit (DESIGN 2 and 3)."""
+
+import hashlib
+from enum import Enum
+
+import msgspec
+
+from catchment.model.chunk import Chunk, Progress
+from catchment.model.position import LogOffset, Position
+from catchment.model.table import Column, TableId
+
+_MICRO_BITS = 32
+
+
+def epoch_number(gci: int, micro_gci: int = 0) -> int:
+    """A tick's 64-bit number, `gci << 32 | micro_gci`, as NDB numbers its epochs."""
+    return gci << _MICRO_BITS | micro_gci
+
+
+def gci_of(epoch: int) -> int:
+    """The upper half of an epoch's number."""
+    return epoch >> _MICRO_BITS
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """One reading of all shards' positions. `time_us` is the clock's time in microseconds since 1970;
+    `window_us` the time between the first and the last position read."""
+
+    number: int
+    time_us: int
+    window_us: int
+    offsets: dict[str, LogOffset]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What an epoch will read: the log up to `tick.offsets`, and chunks whose log is read from `floors`."""
+
+    epoch: int
+    previous: int
+    tick: Tick
+    floors: dict[str, LogOffset]
+    chunks: tuple[Chunk, ...]
+
+
+class Part(Enum):
+    """The two partitions of a lake table (DESIGN 10)."""
+
+    BASE = "base"
+    CHANGES = "changes"
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """A Parquet file in a lake table. `path` is relative to the table; `stats` is Delta's statistics JSON."""
+
+    path: str
+    size: int
+    rows: int
+    part: Part
+    stats: str
+
+
+class LakeColumn(msgspec.Struct, frozen=True):
+    """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
+    is a new physical column. `live` is False once the source dropped it."""
+
+    column: Column
+    physical: str
+    live: bool = True
+
+
+class TableShape(msgspec.Struct, frozen=True):
+    """What a lake table looks like as of an epoch: its columns, and the names of its key columns."""
+
+    table: TableId
+    columns: tuple[LakeColumn, ...]
+    key: tuple[str, ...]
+
+
+class TableDelta(msgspec.Struct, frozen=True):
+    """What an epoch adds to one lake table, in one commit."""
+
+    shape: TableShape
+    files: tuple[DataFile, ...]
+    upserts: int = 0
+    deletes: int = 0
+    copied: int = 0
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What was read and where it lies: enough to apply the epoch without the source."""
+
+    feed: str
+    epoch: int
+    previous: int
+    time_us: int
+    window_us: int
+    cut: dict[str, Position]
+    sealed: dict[str, LogOffset]
+    progress: tuple[Progress, ...]
+    shapes: tuple[TableShape, ...]
+    deltas: tuple[TableDelta, ...]
+    changes: int = 0
+    log_bytes: int = 0
+    chunk_bytes: int = 0
+
+    def digest(self) -> str:
+        """SHA-256 of the record, hexadecimal."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """That an epoch is applied: version of every lake table as of it (`schema.name` -> Delta version)."""
+
+    epoch: int
+    digest: str
+    time_us: int
+    versions: dict[str, int]
