@@ -1,0 +1,85 @@
+"""Find Debian's MariaDB programs and lay out data directories; starts no server that stays.
+
+Installing the system tables takes most of the time of a first start, so it is done once per server version
+and user into a template below the system's directory for temporary files; a data directory is a copy of it.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from catchment.model.errors import SourceError
+
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+_INSTALL_SECONDS = 120
+
+
+def find_program(name: str) -> str:
+    """Path of a MariaDB program on PATH or in an sbin directory; the SourceError raised names the package."""
+    found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
+    if found is None:
+        raise SourceError(f"{name} is not installed; run: apt-get install mariadb-server")
+    return found
+
+
+def lay_out(datadir: Path) -> None:
+    """Fill `datadir` (made if missing, must be empty) with the system tables of the installed server.
+
+    Raises SourceError when the server is not installed or the tables cannot be made.
+    """
+    shutil.copytree(_template(), datadir, dirs_exist_ok=True)
+    datadir.chmod(0o700)
+
+
+def account_options() -> list[str]:
+    """Options for running under the caller's account (mariadbd refuses root unless it is named)."""
+    return ["--user=root"] if os.getuid() == 0 else []
+
+
+def _template() -> Path:
+    """The template of the installed version, made on first use; several processes may ask at once."""
+    server = find_program("mariadbd")
+    said = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
+    version = hashlib.sha256(said.encode()).hexdigest()[:12]
+    home = Path(tempfile.gettempdir()) / f"catchment-mariadb-{os.getuid()}"
+    home.mkdir(mode=0o700, exist_ok=True)
+    if home.stat().st_uid != os.getuid():
+        raise SourceError(
+            f"{home} belongs to another user; remove it or set TMPDIR to a directory of your own"
+        )
+    template = home / version
+    with (home / f"{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            _install(template)
+    return template
+
+
+def _install(template: Path) -> None:
+    """Make the system tables beside `template` and move them there whole: an installer may be killed."""
+    scratch = Path(tempfile.mkdtemp(dir=template.parent, prefix="installing-"))
+    options = [
+        "--no-defaults",
+        f"--datadir={scratch}",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+        "--innodb-log-file-size=4M",  # the server resizes it at its first start; a small one is quick to copy
+        *account_options(),
+    ]
+    try:
+        done = subprocess.run(
+            [find_program("mariadb-install-db"), *options],
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise SourceError(f"mariadb-install-db failed with {done.returncode}: {done.stderr[-2000:]}")
+        scratch.rename(template)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
