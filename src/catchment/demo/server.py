@@ -128,16 +128,17 @@ class PrivateServer:
         self._end(signal.SIGKILL if self._temporary else signal.SIGTERM)
         shutil.rmtree(self._run_dir, ignore_errors=True)
 
+    def login(self, user: str = FEED_USER) -> dict[str, Any]:
+        """`host`, `port`, `user` and `password` of the feed's user or of root."""
+        password = self._root_password if user == "root" else self.password
+        return {"host": self.host, "port": self.port, "user": user, "password": password}
+
     def connect(
         self, user: str = "root", database: str | None = None, **options: Any
     ) -> "Connection[pymysql.cursors.Cursor]":
         """A new PyMySQL connection over TCP (autocommit unless `options` say otherwise); close it."""
-        known = {"root": self._root_password, FEED_USER: self.password}
         arguments: dict[str, Any] = {
-            "host": self.host,
-            "port": self.port,
-            "user": user,
-            "password": known.get(user, ""),
+            **self.login(user),
             "database": database,
             "charset": "utf8mb4",
             "autocommit": True,
