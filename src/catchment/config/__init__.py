@@ -1,0 +1,33 @@
+"""The feed file: one YAML file per feed, read once and validated whole."""
+
+from catchment.config.feed import (
+    CopyConfig,
+    EpochConfig,
+    Feed,
+    FoldConfig,
+    MetricsConfig,
+    SchemaChange,
+    ShardConfig,
+    SinkConfig,
+    SourceConfig,
+    SparkConfig,
+    TlsConfig,
+)
+from catchment.config.file import load
+from catchment.config.rules import selects
+
+__all__ = [
+    "CopyConfig",
+    "EpochConfig",
+    "Feed",
+    "FoldConfig",
+    "MetricsConfig",
+    "SchemaChange",
+    "ShardConfig",
+    "SinkConfig",
+    "SourceConfig",
+    "SparkConfig",
+    "TlsConfig",
+    "load",
+    "selects",
+]

@@ -1,0 +1,225 @@
+"""What a feed file says, as frozen values. Every limit has its default and its meaning here;
+docs/feed-reference.md is written from these descriptions."""
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from catchment.config.rules import check_rules
+from catchment.config.units import Bytes, Seconds, Share
+from catchment.config.values import Database, FilePath, Secret, SettingText
+from catchment.model.source import Endpoint, Tls
+
+TICK_SECONDS_MIN = 0.01
+INTERVAL_SECONDS_MIN = 0.05
+CHUNK_SECONDS_MIN = 0.01
+LOG_BUDGET_MIN = 1 << 20
+KEEP_SECONDS_MIN = 10.0
+DEFAULT_STATE = "<name>.state.db"
+
+
+class Section(BaseModel):
+    """A mapping of the feed file: immutable, without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class TlsConfig(Section):
+    """TLS of a shard's connections; `{}` means TLS with the system's authorities."""
+
+    ca: FilePath | None = Field(default=None, description="Certificates of trusted authorities, a PEM file.")
+    cert: FilePath | None = Field(default=None, description="The client's certificate, a PEM file.")
+    key: FilePath | None = Field(default=None, description="The key of `cert`, a PEM file.")
+    verify: bool = Field(default=True, description="Check the server's certificate and host name.")
+
+    @model_validator(mode="after")
+    def _pair(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key belong together: give both or neither")
+        return self
+
+
+class ShardConfig(Section):
+    """One server that holds a part of the keyspace."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+        description='Name within the keyspace such as `"-80"`; in quotes, since YAML reads -80 as a number.',
+    )
+    host: str = Field(min_length=1, description="Host name or address.")
+    port: int = Field(default=3306, ge=1, le=65535, description="TCP port.")
+    user: str = Field(min_length=1, description="User with SELECT, REPLICATION SLAVE and BINLOG MONITOR.")
+    password: Secret = Field(
+        default=SecretStr(""),
+        description="Its password: `{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown.",
+    )
+    tls: TlsConfig | None = Field(default=None, description="TLS settings; without them, a plain connection.")
+
+    def endpoint(self) -> Endpoint:
+        """How to reach it, with the password in clear."""
+        tls = self.tls and Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
+        return Endpoint(self.name, self.host, self.port, self.user, self.password.get_secret_value(), tls)
+
+
+class SourceConfig(Section):
+    """Where the rows come from."""
+
+    keyspace: str = Field(
+        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+        description="Name of the whole; shards are `keyspace/shard`.",
+    )
+    shards: tuple[ShardConfig, ...] = Field(description="The servers.")
+
+    @field_validator("shards")
+    @classmethod
+    def _distinct(cls, shards: tuple[ShardConfig, ...]) -> tuple[ShardConfig, ...]:
+        if not shards:
+            raise ValueError("give at least one shard")
+        names = _twice(shard.name for shard in shards)
+        places = _twice(f"{shard.host}:{shard.port}" for shard in shards)
+        if names or places:
+            raise ValueError("given to more than one shard: " + ", ".join([*names, *places]))
+        return shards
+
+
+class EpochConfig(Section):
+    """How often the lake moves on."""
+
+    interval: Seconds = Field(
+        default=1.0,
+        ge=INTERVAL_SECONDS_MIN,
+        description="Time between two epochs, when the sink keeps up.",
+    )
+    tick: Seconds = Field(
+        default=0.1, ge=TICK_SECONDS_MIN, description="Time between two readings of all shards' positions."
+    )
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.tick > self.interval:
+            raise ValueError("tick must not be longer than interval: an epoch ends at a tick")
+        return self
+
+
+class CopyConfig(Section):
+    """How rows that exist already are copied."""
+
+    chunk_time: Seconds = Field(
+        default=0.5,
+        ge=CHUNK_SECONDS_MIN,
+        description="Aim for one SELECT; an ALTER TABLE that waits behind it holds up writers for as long.",
+    )
+    chunk_rows_max: int = Field(default=1_000_000, ge=1, description="Rows of one chunk at most.")
+    groups_per_shard: int = Field(
+        default=2, ge=1, le=64, description="Groups of chunks that one shard serves at the same time."
+    )
+    log_budget: Bytes = Field(
+        default=64 << 20,
+        ge=LOG_BUDGET_MIN,
+        description="Log that a group of chunks may read from its floor on; beyond it, fewer chunks.",
+    )
+
+
+class FoldConfig(Section):
+    """When recent changes are folded into the base: at the first limit reached."""
+
+    share: Share = Field(
+        default=0.05, gt=0, description="Rows changed and not yet folded, as a share of all."
+    )
+    files: int = Field(default=200, ge=1, description="Files of changes not yet folded.")
+    age: Seconds = Field(default=600.0, gt=0, description="Age of the oldest change not yet folded.")
+
+
+class SinkConfig(Section):
+    """The lake."""
+
+    path: FilePath = Field(description="Directory of the lake, with one Delta table for each source table.")
+    fold: FoldConfig = Field(default=FoldConfig(), description="When changes are folded.")
+    keep: Seconds = Field(
+        default=3600.0,
+        ge=KEEP_SECONDS_MIN,
+        description="How long files that a fold replaced stay for readers of older epochs.",
+    )
+
+
+class SchemaChange(Enum):
+    """What to do when a table's definition changes."""
+
+    EVOLVE = "evolve"
+    FAIL = "fail"
+    IGNORE = "ignore"
+
+
+class MetricsConfig(Section):
+    """Where Prometheus finds the numbers; neither means nowhere."""
+
+    file: FilePath | None = Field(default=None, description="Text file, replaced whole at every epoch.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="HTTP port on 127.0.0.1.")
+
+
+class SparkConfig(Section):
+    """The Spark session that reads."""
+
+    master: str = Field(default="local[2]", min_length=1, description="Spark master.")
+    conf: dict[str, SettingText] = Field(default={}, description="Further Spark settings.")
+
+
+class Feed(Section):
+    """A whole feed file."""
+
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$",
+        description="Name of the feed: lower-case letters, digits, `_` and `-`.",
+    )
+    source: SourceConfig = Field(description="The shards.")
+    tables: Annotated[tuple[str, ...], AfterValidator(check_rules)] = Field(
+        description="Which tables: names `shop.orders`, globs `shop.*`, `/regex/` over `schema.table`, "
+        'and exclusions `"!shop.tmp_*"`, which always win. Put rules that begin with `!` or `*` in quotes.'
+    )
+    epoch: EpochConfig = Field(default=EpochConfig(), description="How often the lake moves on.")
+    copying: CopyConfig = Field(
+        default=CopyConfig(), alias="copy", description="How existing rows are copied."
+    )
+    sink: SinkConfig = Field(description="The lake.")
+    schema_change: SchemaChange = Field(
+        default=SchemaChange.EVOLVE,
+        description="`evolve` follows ADD of a nullable column and DROP, `fail` stops the feed, "
+        "`ignore` goes on without new columns.",
+    )
+    state: Database = Field(
+        description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "
+        "MySQL or PostgreSQL; `{env: VARIABLE}` keeps its password out of the file.",
+        json_schema_extra={"default": DEFAULT_STATE},
+    )
+    metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the metrics go.")
+    spark: SparkConfig = Field(default=SparkConfig(), description="The Spark session.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_state(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "state" not in values:
+            return {**values, "state": DEFAULT_STATE.replace("<name>", str(values.get("name")))}
+        return values
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """How to reach each shard, in the file's order."""
+        return tuple(shard.endpoint() for shard in self.source.shards)
+
+    def shard(self, name: str) -> ShardConfig:
+        """The shard of that name; raises KeyError."""
+        for shard in self.source.shards:
+            if shard.name == name:
+                return shard
+        raise KeyError(f"feed {self.name} has no shard {name}")
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _twice(values: Iterable[str]) -> list[str]:
+    return [value for value, count in Counter(values).items() if count > 1]

@@ -1,0 +1,89 @@
+"""Writes docs/feed-reference.md from the models, so that the page cannot lag behind them."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from catchment.config.feed import Feed, Section
+from catchment.config.units import Unit
+
+_HEAD = """# The feed file
+
+One YAML file describes one feed. It is read once, when a command starts, and checked as a whole: every fault
+is listed with its line. Durations (`500ms`, `1s`, `10min`, `1h`, `2d`), sizes (`64KB`, `64MB`, `1GB`, powers
+of 1024) and shares (`5%`) always carry their unit. Relative paths are relative to the feed file.
+
+```yaml
+name: shop
+source:
+  keyspace: shop
+  shards:
+    - {name: "-80", host: db1.example, user: catchment, password: {env: SHOP_PASSWORD}}
+    - {name: "80-", host: db2.example, user: catchment, password: {env: SHOP_PASSWORD}}
+tables:
+  - shop.*
+  - "!shop.tmp_*"
+sink:
+  path: lake
+```
+
+| key | value | default | meaning |
+| --- | --- | --- | --- |
+"""
+_FOOT = "\n(This page is written by `python -m catchment.config.reference`.)\n"
+_NAMES = {"int": "number", "bool": "true or false", "Path": "path", "dict": "mapping"}
+
+
+def reference() -> str:
+    """The page as Markdown."""
+    return _HEAD + "\n".join(_rows(Feed, "")) + "\n" + _FOOT
+
+
+def _rows(section: type[BaseModel], prefix: str) -> list[str]:
+    rows = []
+    for name, field in section.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        value, inner, suffix = _value(field.annotation, field.metadata)
+        rows.append(f"| `{key}` | {value} | {_default(field)} | {field.description} |")
+        if inner is not None:
+            rows += _rows(inner, f"{key}{suffix}.")
+    return rows
+
+
+def _value(annotation: Any, metadata: list[Any]) -> tuple[str, type[BaseModel] | None, str]:
+    """How a value is called, the model inside it, and what its path has between key and inner key."""
+    for marker in metadata:
+        if isinstance(marker, Unit):
+            return marker.meaning, None, ""
+    arguments = [a for a in get_args(annotation) if a not in (type(None), Ellipsis)]
+    if getattr(annotation, "__origin__", None) is tuple:
+        what, inner, _ = _value(arguments[0], [])
+        return f"list of {what}s", inner, "[]"
+    if arguments and getattr(annotation, "__origin__", None) is not dict:
+        return _value(arguments[0], [])
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return "mapping", annotation, ""
+    if hasattr(annotation, "__members__"):
+        return ", ".join(f"`{member.value}`" for member in annotation), None, ""
+    return _NAMES.get(getattr(annotation, "__origin__", annotation).__name__, "text"), None, ""
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        written = field.json_schema_extra
+        return f"`{written['default']}`" if isinstance(written, dict) else "required"
+    default = field.default
+    for marker in field.metadata:
+        if isinstance(marker, Unit):
+            return f"`{marker.written(default)}`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if default is None or isinstance(default, Section | SecretStr | dict):
+        return ""
+    return f"`{getattr(default, 'value', default)}`"
+
+
+if __name__ == "__main__":
+    Path("docs/feed-reference.md").write_text(reference(), encoding="utf-8")

@@ -1,0 +1,77 @@
+"""Values of the feed file that depend on where the file lies, or that must stay secret."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SecretStr, ValidationInfo
+from sqlalchemy import URL
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+# SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
+_DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+
+
+def base_directory(info: ValidationInfo) -> Path:
+    """Directory of the feed file; the current one when a feed is built by a program."""
+    context: dict[str, Path] = info.context or {}
+    return context.get("directory", Path.cwd())
+
+
+def _absolute(text: str, info: ValidationInfo) -> Path:
+    return base_directory(info) / Path(text).expanduser()
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    return _absolute(value, info) if isinstance(value, str) else value
+
+
+def _secret(value: object, info: ValidationInfo) -> object:
+    """The secret itself, read from where the file says it is. No message repeats the value."""
+    if isinstance(value, str | SecretStr):
+        return value
+    match value:
+        case {"env": str(variable), **rest} if not rest:
+            if variable not in os.environ:
+                raise ValueError(f"environment variable {variable} is not set")
+            return os.environ[variable]
+        case {"file": str(name), **rest} if not rest:
+            return _read_secret(_absolute(name, info))
+    raise ValueError("expected {env: VARIABLE}, {file: path} or a text in quotes")
+
+
+def _read_secret(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as fault:
+        raise ValueError(f"cannot read {path}: {fault.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"cannot read {path}: it is not UTF-8 text") from None
+
+
+def _database(value: object, info: ValidationInfo) -> object:
+    """A state store as a SQLAlchemy URL; a path names an SQLite file."""
+    secret = _secret(value, info)
+    text = secret.get_secret_value() if isinstance(secret, SecretStr) else str(secret)
+    if "://" not in text:
+        return URL.create("sqlite", database=str(_absolute(text, info))).render_as_string()
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise ValueError("expected a path, or a URL such as mysql://user:password@host/database") from None
+    driver = _DRIVERS.get(url.drivername, url.drivername)
+    return url.set(drivername=driver).render_as_string(hide_password=False)
+
+
+def _setting(value: Any) -> Any:
+    """Spark takes texts: YAML's `true` and `4` become theirs."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+FilePath = Annotated[Path, BeforeValidator(_path)]
+Secret = Annotated[SecretStr, BeforeValidator(_secret)]
+Database = Annotated[SecretStr, BeforeValidator(_database)]
+SettingText = Annotated[str, BeforeValidator(_setting)]

@@ -1,0 +1,205 @@
+"""The feed file: what it means, and every fault it can have."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from catchment.config import Feed, SchemaChange, load
+from catchment.model.errors import ConfigError
+from catchment.model.source import Endpoint, Tls
+
+MINIMAL = """
+name: shop
+source:
+  keyspace: shop
+  shards:
+    - {name: "-80", host: db1, user: copier, password: hunter2}
+tables: [shop.*]
+sink: {path: lake}
+"""
+
+
+def feed_of(tmp_path: Path, text: str) -> Feed:
+    file = tmp_path / "feed.yaml"
+    file.write_text(text)
+    return load(file)
+
+
+def faults_of(tmp_path: Path, text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        feed_of(tmp_path, text)
+    prefix = f"{tmp_path}/feed.yaml:"
+    return [line.removeprefix(prefix) for line in str(caught.value).splitlines()]
+
+
+def test_defaults_and_paths_relative_to_the_file(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, MINIMAL)
+    assert feed.sink.path == tmp_path / "lake"
+    assert feed.state.get_secret_value() == f"sqlite:///{tmp_path}/shop.state.db"
+    assert (feed.epoch.interval, feed.epoch.tick) == (1.0, 0.1)
+    assert (feed.copying.chunk_time, feed.copying.groups_per_shard, feed.copying.log_budget) == (
+        0.5,
+        2,
+        64 << 20,
+    )
+    assert (feed.sink.fold.share, feed.sink.fold.files, feed.sink.fold.age, feed.sink.keep) == (
+        0.05,
+        200,
+        600,
+        3600,
+    )
+    assert feed.schema_change is SchemaChange.EVOLVE
+    assert feed.shard("-80").port == 3306
+    assert feed.spark.master == "local[2]"
+
+
+def test_everything_given(tmp_path: Path) -> None:
+    feed = feed_of(
+        tmp_path,
+        MINIMAL.replace(
+            "password: hunter2", "password: hunter2, port: 3307, tls: {ca: ca.pem, verify: false}"
+        )
+        + """
+epoch: {interval: 2s, tick: 50ms}
+copy: {chunk_time: 0.25s, chunk_rows_max: 5000, groups_per_shard: 3, log_budget: 128MB}
+schema_change: fail
+state: mysql://keeper:s3cret@host/db
+metrics: {file: out/metrics.prom, port: 9464}
+spark: {master: "local[4]", conf: {spark.ui.enabled: false, spark.task.cpus: 1}}
+""",
+    )
+    tls = feed.shard("-80").tls
+    assert tls is not None
+    assert (tls.ca, tls.verify) == (tmp_path / "ca.pem", False)
+    assert feed.epoch.tick == 0.05
+    assert feed.copying.log_budget == 128 << 20
+    assert feed.state.get_secret_value() == "mysql+pymysql://keeper:s3cret@host/db"
+    assert feed.metrics.file == tmp_path / "out/metrics.prom"
+    assert feed.spark.conf == {"spark.ui.enabled": "false", "spark.task.cpus": "1"}
+
+
+def test_all_faults_at_once_with_line_and_path(tmp_path: Path) -> None:
+    faults = faults_of(
+        tmp_path,
+        """name: Shop
+source:
+  keyspace: shop
+  shards:
+    - {name: -80, host: h, user: u, prot: 3}
+    - {name: b, host: h, user: u, port: 70000, tls: {cert: a.pem}}
+tables: ["shop", "/(/", "!a.b"]
+epoch: {interval: 5, tick: 2}
+copy: 4
+sink: {path: lake, fold: {shar: 5%, share: 200%}}
+zzzz: 1
+""",
+    )
+    expected = [
+        ("1: name:", "match pattern"),
+        ("5: source.shards[0].name:", "in quotes"),
+        ("5: source.shards[0].prot:", "did you mean port?"),
+        ("6: source.shards[1].port:", "65535"),
+        ("6: source.shards[1].tls:", "cert and key belong together"),
+        ("7: tables:", "'shop' is not of the form"),
+        ("8: epoch.interval:", "a duration such as"),
+        ("8: epoch.tick:", "a duration such as"),
+        ("9: copy:", "a mapping with the keys chunk_time"),
+        ("10: sink.fold.shar:", "did you mean share?"),
+        ("10: sink.fold.share:", "at most 100%"),
+        ("11: zzzz:", "unknown key; known are name, source"),
+    ]
+    assert len(faults) == len(expected), faults
+    for fault, (start, part) in zip(faults, expected, strict=True):
+        assert fault.startswith(start)
+        assert part in fault
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("tables: [shop.*]", "tables: ['!shop.a']", "7: tables: no rule takes a table"),
+        (
+            "tables: [shop.*]",
+            "tables:\n  - !shop.a",
+            "8: a text that begins with * or ! must be put in quotes",
+        ),
+        ("tables: [shop.*]", "tables: [*.a]", "7: "),
+        ("tables: [shop.*]", "tables: [shop.*", "8: not valid YAML"),
+        ("sink: {path: lake}", "", "sink: is missing"),
+        ("sink: {path: lake}", "sink: {path: lake}\nsink: {path: pond}", "9: sink: given twice"),
+        ("name: shop", "name: [&a [*a]]\nnmae: x", "alias contains itself"),
+        ("hunter2}", "hunter2}\n    - {name: '80-', host: db1, user: u}", "more than one shard: db1:3306"),
+        ("hunter2}", "hunter2}\n    - {name: '-80', host: db2, user: u}", "more than one shard: -80"),
+        ("    - {name", "    []\n#", "source.shards: give at least one shard"),
+        ("sink:", "epoch: {interval: 1s, tick: 2s}\nsink:", "epoch: tick must not be longer than interval"),
+        ("sink:", "epoch: {tick: 1ms}\nsink:", "epoch.tick: should be greater than or equal to 0.01"),
+    ],
+)
+def test_single_faults(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in MINIMAL
+    assert said in "\n".join(faults_of(tmp_path, MINIMAL.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize("text", ["", "- a", "just words", "\0"])
+def test_files_that_are_no_feed(tmp_path: Path, text: str) -> None:
+    assert len(faults_of(tmp_path, text)) == 1
+
+
+def test_missing_and_binary_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load(tmp_path / "absent.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"name: \xff")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load(tmp_path / "binary.yaml")
+
+
+def test_password_from_environment_and_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "from-env")
+    (tmp_path / "secret").write_text("from-file\n")
+    for source, password in (("{env: SHOP_PASSWORD}", "from-env"), ("{file: secret}", "from-file")):
+        feed = feed_of(tmp_path, MINIMAL.replace("hunter2", source))
+        assert feed.shard("-80").password.get_secret_value() == password
+
+
+@pytest.mark.parametrize(
+    "source", ["{env: UNSET_HUNTER}", "{file: absent}", "{env: A, file: b}", "{file: .}"]
+)
+def test_password_that_cannot_be_read(tmp_path: Path, source: str) -> None:
+    (fault,) = faults_of(tmp_path, MINIMAL.replace("hunter2", source))
+    assert fault.startswith("6: source.shards[0].password:")
+
+
+def test_secrets_are_never_shown(tmp_path: Path) -> None:
+    text = MINIMAL + "state: mysql://keeper:hunter2@host/db\n"
+    feed = feed_of(tmp_path, text)
+    assert "hunter2" not in repr(feed) + str(feed) + feed.model_dump_json()
+    assert pickle.loads(pickle.dumps(feed)) == feed
+
+
+@pytest.mark.parametrize(
+    "password", ["*hunter2", "!hunter2 x", "[hunter2", "12345678", "'hunter2", "@hunter2", "%hunter2"]
+)
+def test_faults_never_show_the_password(tmp_path: Path, password: str) -> None:
+    text = "\n".join(faults_of(tmp_path, MINIMAL.replace("hunter2", password)))
+    assert "hunter2" not in text
+    assert "12345678" not in text
+
+
+@pytest.mark.parametrize("state", ["mysql://keeper:hunter2@host:port/db", "://hunter2"])
+def test_malformed_state_url_is_not_repeated(tmp_path: Path, state: str) -> None:
+    (fault,) = faults_of(tmp_path, MINIMAL + f'state: "{state}"\n')
+    assert "state: expected a path, or a URL" in fault
+    assert "hunter2" not in fault
+
+
+def test_endpoints(tmp_path: Path) -> None:
+    text = MINIMAL.replace("password: hunter2", "password: hunter2, tls: {ca: ca.pem}")
+    (endpoint,) = feed_of(tmp_path, text).endpoints()
+    assert endpoint == Endpoint("-80", "db1", 3306, "copier", "hunter2", Tls(ca=str(tmp_path / "ca.pem")))
+
+
+def test_feeds_are_immutable(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, MINIMAL)
+    with pytest.raises(ValueError, match="frozen"):
+        feed.name = "other"

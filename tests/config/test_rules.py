@@ -1,0 +1,34 @@
+"""Rules: which tables a feed takes."""
+
+import pytest
+
+from catchment.config import selects
+from catchment.model.table import TableId
+
+
+@pytest.mark.parametrize(
+    ("rules", "table", "taken"),
+    [
+        (["shop.orders"], "shop.orders", True),
+        (["shop.orders"], "shop.Orders", False),
+        (["shop.orders"], "shop.orders2", False),
+        (["shop.*"], "shop.orders", True),
+        (["shop.*"], "shopping.orders", False),
+        (["*.orders"], "a.orders", True),
+        (["sh*.o?ders"], "shop.orders", True),
+        (["shop.*"], "shop.a.b", True),  # a table's name may hold dots
+        (["s*.b"], "shop.a.b", False),
+        (["/shop\\.(orders|items)/"], "shop.items", True),
+        (["/shop\\.(orders|items)/"], "shop.items2", False),
+        (["/.*/"], "shop.items", True),
+        (["shop.*", "!shop.tmp_*"], "shop.tmp_1", False),
+        (["!shop.tmp_*", "shop.*"], "shop.tmp_1", False),
+        (["shop.*", "!/.*_old/"], "shop.items_old", False),
+        (["shop.*", "!shop.tmp_*"], "shop.orders", True),
+        (["*.*"], "mysql.user", False),
+        (["/.*/"], "information_schema.tables", False),
+        (["mysql.user"], "mysql.user", False),
+    ],
+)
+def test_selects(rules: list[str], table: str, taken: bool) -> None:
+    assert selects(rules, TableId.parse(table)) is taken
