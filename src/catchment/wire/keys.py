@@ -3,7 +3,7 @@
 """Identity and order of rows: the key columns of each row as one string of bytes that memcmp orders.
 
 An encoded key is the encodings of its columns one after another. No encoding is a prefix of another one of
-the same column, so the bytes order keys as tuples are ordered, and the encoding of the first columns is a bound.
+the same column, so bytes order keys as tuples are ordered, and the encoding of the first columns is a bound.
 
     integers, dates, times   8 bytes, big-endian, sign bit flipped: all widths alike, int32 7 equals int64 7
     float, double            8 bytes of the double, sign bit flipped, all bits if negative; -0.0 becomes 0.0
@@ -11,8 +11,8 @@ the same column, so the bytes order keys as tuples are ordered, and the encoding
     decimal128               16 bytes, big-endian, sign bit flipped; the scale is not part of it
     string, binary           0x00 as 0x00 0xFF, then 0x00 0x00 as the end
 
-Bytes order strings by code point: that is the server's order for binary columns and not for collated ones.
-Key columns hold no NULL (a primary key cannot), so there is no marker for it. Loops hold no interpreter lock.
+Bytes order strings by code point: the server's order for binary columns, not for collated ones. Key columns
+hold no NULL (a primary key cannot), so there is no marker for it. Loops hold no interpreter lock.
 """
 
 import cython

@@ -63,8 +63,8 @@ def bucket(keys: Keys, buckets: int, seed: int = 0) -> npt.NDArray[np.uint16]:
 def hash_rows(batch: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each row's values, column by column.
 
-    Equal for equal values however they are cut into batches. Integer widths, string and binary, and float and
-    double of the same value hash alike; floats hash by their bits (-0.0 is not 0.0). The scale of decimals and
-    the unit of times are not part of it. A null is not an empty string. Raises ValueError for an unknown column
+    Equal for equal values however they are cut into batches. Integer widths, string and binary, float and
+    double of the same value hash alike; floats by their bits (-0.0 is not 0.0). The scale of decimals and the
+    unit of times are not part of it. A null is not an empty string. Raises ValueError for an unknown column
     or a nested type.
     """
