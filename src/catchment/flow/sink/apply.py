@@ -1,0 +1,178 @@
+"""Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
+
+from catchment.flow.sink.layout import PART, delta_schema, epoch_app, table_dir
+from catchment.flow.sink.tables import (
+    check_fence,
+    commit_properties,
+    create_table,
+    missing_columns,
+    open_table,
+    sync_version,
+)
+from catchment.model.epoch import DataFile, Manifest, TableDelta
+from catchment.model.errors import SinkConflict, SinkError
+from catchment.model.table import TableId
+
+EPOCH_NOTE = "catchment.epoch"
+_ATTEMPTS = 20
+_THREADS = 8
+_VERSION_AGE_S = 60.0
+
+
+class DeltaSink:
+    """The lake of one feed, for its one writer. Keeps handles, so that no epoch replays whole logs."""
+
+    def __init__(self, root: str | Path, feed: str) -> None:
+        self.root = Path(root)
+        self.feed = feed
+        self._handles: dict[TableId, DeltaTable] = {}
+        self._versions: dict[TableId, tuple[int, float]] = {}  # and when we knew
+        self._lock = threading.Lock()
+
+    def apply(self, delta: TableDelta, epoch: int, fence: int) -> int:
+        """Commit a table's part of an epoch; the version that holds it.
+
+        A replay of an applied epoch commits nothing. Raises LeaseLost when a later runner wrote the table,
+        SinkError when the lake refuses, SinkConflict when other writers won every attempt.
+        """
+
+        def attempt(table: DeltaTable) -> int | None:
+            check_fence(table, self.feed, fence, delta.shape.table)
+            applied = table.transaction_version(epoch_app(self.feed, delta.shape.table))
+            if applied is not None and applied >= epoch:
+                return version_of_epoch(table, delta.shape.table, epoch, applied)
+            if self._widened(table, delta, fence):
+                return None
+            return self._commit(table, delta, epoch, fence)
+
+        return self._until_committed(delta, attempt)
+
+    def apply_epoch(self, manifest: Manifest, fence: int) -> dict[str, int]:
+        """Apply all deltas of a manifest, in threads; the version of every table of its shapes.
+
+        May be repeated after a crash between two tables: tables that have the epoch are left alone. The
+        version of an untouched table is at most a minute old, to lie within the readers' window after a fold.
+        """
+        with ThreadPoolExecutor(_THREADS) as pool:
+            work = {
+                str(d.shape.table): pool.submit(self.apply, d, manifest.epoch, fence) for d in manifest.deltas
+            }
+        versions = {name: future.result() for name, future in work.items()}
+        for shape in manifest.shapes:
+            if str(shape.table) not in versions:
+                version = self._recent_version(shape.table)
+                if version is not None:
+                    versions[str(shape.table)] = version
+        return versions
+
+    def _until_committed(self, delta: TableDelta, attempt: Callable[[DeltaTable], int | None]) -> int:
+        """Check, list and commit from one refreshed handle; all three start over after a conflict."""
+        for number in range(_ATTEMPTS):
+            table = self._refreshed(delta.shape.table) or create_table(self.root, delta.shape)
+            before = table.version()
+            try:
+                version = attempt(table)
+            except (DeltaError, OSError) as error:
+                self._forget(delta.shape.table)
+                self._raise_unless_conflict(delta.shape.table, before, error)
+                time.sleep(0.005 * number)
+                continue
+            with self._lock:
+                self._handles[delta.shape.table] = table
+            if version is not None:
+                return self._known(delta.shape.table, version)
+        raise SinkConflict(f"{delta.shape.table}: others won all {_ATTEMPTS} attempts to commit; try again")
+
+    def _raise_unless_conflict(self, name: TableId, before: int, error: Exception) -> None:
+        """A commit that failed although nobody else committed failed for a reason of its own."""
+        now = open_table(table_dir(self.root, name))
+        if now is None or now.version() == before:
+            raise SinkError(f"{name}: the lake at {self.root} refused a commit: {error}") from error
+
+    def _widened(self, table: DeltaTable, delta: TableDelta, fence: int) -> bool:
+        """Add columns that the shape has gained, in a commit of their own: the rows stay as they are."""
+        added = missing_columns(table, delta.shape)
+        if added is None:
+            return False
+        table.alter.add_columns(list(added.fields), commit_properties=commit_properties(self.feed, fence))
+        return True
+
+    def _commit(self, table: DeltaTable, delta: TableDelta, epoch: int, fence: int) -> int:
+        name = delta.shape.table
+        version: int = table.version() + 1
+        table.create_write_transaction(
+            [add_action(file) for file in delta.files],
+            "append",
+            delta_schema(delta.shape),
+            [PART],
+            commit_properties=commit_properties(
+                self.feed, fence, Transaction(epoch_app(self.feed, name), epoch), **{EPOCH_NOTE: str(epoch)}
+            ),
+        )
+        sync_version(table_dir(self.root, name), version)
+        return version
+
+    def _refreshed(self, name: TableId) -> DeltaTable | None:
+        with self._lock:
+            table = self._handles.get(name)
+        if table is None:
+            return open_table(table_dir(self.root, name))
+        try:
+            table.update_incremental()
+        except (DeltaError, OSError) as error:
+            raise SinkError(f"{name}: cannot read the log of the lake table: {error}") from error
+        return table
+
+    def _forget(self, name: TableId) -> None:
+        with self._lock:
+            self._handles.pop(name, None)
+
+    def _known(self, name: TableId, version: int) -> int:
+        with self._lock:
+            self._versions[name] = (version, time.monotonic())
+        return version
+
+    def _recent_version(self, name: TableId) -> int | None:
+        """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
+        with self._lock:
+            version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
+        if time.monotonic() - known_at < _VERSION_AGE_S:
+            return version
+        table = self._refreshed(name)
+        if table is None:
+            return None
+        with self._lock:
+            self._handles[name] = table
+        return self._known(name, table.version())
+
+
+def add_action(file: DataFile) -> AddAction:
+    """The Add action of a file."""
+    now_ms = time.time_ns() // 1_000_000
+    return AddAction(file.path, file.size, {PART: file.part.value}, now_ms, True, file.stats)
+
+
+def version_of_epoch(table: DeltaTable, name: TableId, epoch: int, applied: int) -> int:
+    """The version whose commit applied `epoch`, of a table that carries epoch `applied` or later.
+
+    Folds leave the state as it is, so the newest version serves when the log no longer tells and no later
+    epoch is applied. Raises SinkError when a later epoch is applied and the log no longer tells.
+    """
+    entries: list[Mapping[str, object]] = table.history()
+    for entry in entries:
+        if entry.get(EPOCH_NOTE) == str(epoch):
+            return int(str(entry["version"]))
+    if applied == epoch:
+        newest: int = table.version()
+        return newest
+    raise SinkError(f"{name}: epoch {epoch} is applied, but the lake's log no longer says as which version")

@@ -1,0 +1,134 @@
+"""Writing one data file of a lake table: Parquet, durable, with Delta's statistics. Needs no table handle.
+
+A file is named by no Delta log until a commit adds it, so a failed attempt leaves a file for the cleaner.
+"""
+
+import datetime as dt
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catchment.flow.sink.layout import EPOCH, SHARD, file_path
+from catchment.model.epoch import DataFile, Part
+from catchment.model.errors import SinkError
+
+ROW_GROUP_ROWS = 256 * 1024
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+_STRING_STATS_CHARS = 32
+
+
+def write_file(  # noqa: PLR0917
+    table_dir: str | Path,
+    part: Part,
+    name: str,
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    schema: pa.Schema,
+    key_columns: Sequence[str],
+) -> DataFile:
+    """Write `batches` as `_part=<part>/<name>.parquet` and flush it to the disk.
+
+    `schema` is `layout.arrow_schema` of the table's shape, and that of the batches; `key_columns` are
+    physical names. `name` must hold an id of the attempt: a file that exists is never written over. Raises SinkError,
+    after removing what was written.
+    """
+    path = file_path(part, name)
+    target = Path(table_dir) / path
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            footer = _write(file, batches, schema)
+            file.flush()
+            os.fsync(file.fileno())
+            size = file.tell()
+        sync_directory(target.parent)
+    except (OSError, pa.ArrowException) as error:
+        if not isinstance(error, FileExistsError):
+            target.unlink(missing_ok=True)
+        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
+    stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
+    return DataFile(path, size, footer.num_rows, part, stats)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write(file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema) -> pq.FileMetaData:
+    """One row group per group of batches. No dictionary: keys do not repeat (4 M rows/s a core measured)."""
+    footers: list[pq.FileMetaData] = []
+    with pq.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=[SHARD, EPOCH], metadata_collector=footers
+    ) as writer:
+        for rows in _row_groups(batches):
+            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+    return footers[0]
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.Table]:
+    """Bring small batches together: every table written starts a row group of its own."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for batch in batches:
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        held.append(table)
+        rows += table.num_rows
+        size += table.nbytes
+        if rows >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def delta_stats(footer: pq.FileMetaData, columns: Sequence[str]) -> str:
+    """Statistics JSON of an Add action, from the file's footer (Delta protocol: Per-file Statistics)."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    for name in columns:
+        groups = [footer.row_group(g).column(at[name]).statistics for g in range(footer.num_row_groups)]
+        if not all(s is not None and s.has_null_count for s in groups):
+            continue
+        nulls[name] = sum(s.null_count for s in groups)
+        bounds = [s for s in groups if s.has_min_max]
+        if bounds and len(bounds) == len(groups):
+            _put_bounds(name, min(s.min for s in bounds), max(s.max for s in bounds), low, high)
+    stats = {"numRecords": footer.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+    return json.dumps(stats, ensure_ascii=False)
+
+
+def _put_bounds(name: str, least: Any, most: Any, low: dict[str, Any], high: dict[str, Any]) -> None:
+    """Bounds of the types whose JSON form every reader takes exactly: not decimals, binaries and floats."""
+    if isinstance(least, str):
+        low[name] = least[:_STRING_STATS_CHARS]
+        above = _string_above(most)
+        if above is not None:
+            high[name] = above
+    elif isinstance(least, int) and not isinstance(least, bool):
+        low[name], high[name] = least, most
+    elif isinstance(least, dt.date) and not isinstance(least, dt.datetime):
+        low[name], high[name] = least.isoformat(), most.isoformat()
+
+
+def _string_above(most: str) -> str | None:
+    """`most`, or a short string after every string with the same first characters; None if there is none."""
+    if len(most) <= _STRING_STATS_CHARS:
+        return most
+    for length in range(_STRING_STATS_CHARS, 0, -1):
+        following = ord(most[length - 1]) + 1
+        if following == 0xD800:  # surrogates are no characters
+            following = 0xE000
+        if following <= 0x10FFFF:
+            return most[: length - 1] + chr(following)
+    return None

@@ -1,0 +1,191 @@
+"""An epoch is applied exactly once, by the newest runner only, whoever wakes up when."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
+
+from catchment.flow.sink.apply import DeltaSink
+from catchment.flow.sink.files import delta_stats
+from catchment.flow.sink.layout import EPOCH, SHARD, directory_name, table_dir
+from catchment.flow.sink.tables import create_table
+from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta
+from catchment.model.errors import LeaseLost, SinkError
+from catchment.model.table import Column, ColumnType, Kind, TableId
+
+
+def changes(root: Path, epoch: int, *ids: int, attempt: str = "a") -> DataFile:
+    rows = [("s/0", epoch, False, (i, f"v{epoch}")) for i in ids]
+    return write(root, ORDERS, Part.CHANGES, f"{epoch}-{attempt}-0", rows)
+
+
+def paths(root: Path) -> set[str]:
+    table = DeltaTable(table_dir(root, ORDERS.table))
+    return {uri.rsplit("/", 1)[1] for uri in table.file_uris()}
+
+
+def test_replay_commits_nothing(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    first = sink.apply(delta(ORDERS, changes(tmp_path, 7, 1)), 7, 1)
+    second = sink.apply(delta(ORDERS, changes(tmp_path, 8, 2)), 8, 1)
+    again = delta(ORDERS, changes(tmp_path, 7, 1, attempt="b"))
+    assert sink.apply(again, 7, 1) == first
+    assert DeltaSink(tmp_path, FEED).apply(again, 7, 2) == first
+    assert (
+        DeltaSink(tmp_path, FEED).apply(delta(ORDERS, changes(tmp_path, 8, 2, attempt="b")), 8, 1) == second
+    )
+    assert paths(tmp_path) == {"7-a-0.parquet", "8-a-0.parquet"}
+
+
+def test_older_fence_is_refused(tmp_path: Path) -> None:
+    frozen, runner = DeltaSink(tmp_path, FEED), DeltaSink(tmp_path, FEED)
+    frozen.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)
+    runner.apply(delta(ORDERS, changes(tmp_path, 2, 2)), 2, 2)
+    with pytest.raises(LeaseLost, match="fence 2"):
+        frozen.apply(delta(ORDERS, changes(tmp_path, 3, 3)), 3, 1)
+    assert paths(tmp_path) == {"1-a-0.parquet", "2-a-0.parquet"}
+
+
+class _Interrupted(DeltaSink):
+    """Runs `meanwhile` once, between the checks and the commit."""
+
+    def __init__(self, root: Path, meanwhile: object) -> None:
+        super().__init__(root, FEED)
+        self.meanwhile = meanwhile
+
+    def _commit(self, table: DeltaTable, delta: TableDelta, epoch: int, fence: int) -> int:
+        if callable(self.meanwhile):
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+        return super()._commit(table, delta, epoch, fence)
+
+
+def test_same_epoch_between_check_and_commit(tmp_path: Path) -> None:
+    """The other one wins; the loser starts over, sees the epoch and returns the winner's version."""
+    winner = DeltaSink(tmp_path, FEED)
+    create_table(tmp_path, ORDERS)
+    seen: list[int] = []
+    loser = _Interrupted(
+        tmp_path, lambda: seen.append(winner.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1))
+    )
+    version = loser.apply(delta(ORDERS, changes(tmp_path, 1, 1, attempt="b")), 1, 1)
+    assert [version] == seen
+    assert paths(tmp_path) == {"1-a-0.parquet"}
+
+
+def test_taken_over_between_check_and_commit(tmp_path: Path) -> None:
+    runner = DeltaSink(tmp_path, FEED)
+    create_table(tmp_path, ORDERS)
+    frozen = _Interrupted(tmp_path, lambda: runner.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 2))
+    with pytest.raises(LeaseLost):
+        frozen.apply(delta(ORDERS, changes(tmp_path, 2, 1, attempt="b")), 2, 1)
+    assert paths(tmp_path) == {"1-a-0.parquet"}
+
+
+def test_a_commit_refused_for_its_own_reason_is_no_conflict(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    create_table(tmp_path, ORDERS)
+    bad = DataFile("_part=changes/x.parquet", 1, 1, Part.CHANGES, "{not json")
+    log = table_dir(tmp_path, ORDERS.table) / "_delta_log"
+    sink.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)
+    (log / f"{2:020d}.json").mkdir()  # nobody can commit this version
+    with pytest.raises(SinkError):
+        sink.apply(delta(ORDERS, bad), 2, 1)
+
+
+def test_crash_between_two_tables(tmp_path: Path) -> None:
+    other = shape("items", {"id": INT, "sig": TEXT}, ("id",))
+    rows = [("s/0", 5, False, (1, "x"))]
+    deltas = (
+        delta(ORDERS, write(tmp_path, ORDERS, Part.CHANGES, "5-a-0", rows)),
+        delta(other, write(tmp_path, other, Part.CHANGES, "5-a-0", rows)),
+    )
+    applied = DeltaSink(tmp_path, FEED).apply(deltas[0], 5, 1)  # then the runner dies
+    versions = DeltaSink(tmp_path, FEED).apply_epoch(manifest(5, (ORDERS, other), *deltas), 2)
+    assert versions["shop.orders"] == applied
+    assert versions["shop.items"] == 1
+    assert len(paths(tmp_path)) == 1
+
+
+def test_untouched_table_keeps_its_version(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    shapes = (ORDERS,)
+    first = sink.apply_epoch(manifest(1, shapes, delta(ORDERS, changes(tmp_path, 1, 1))), 1)
+    assert sink.apply_epoch(manifest(2, shapes), 1) == first == {"shop.orders": 1}
+    assert DeltaSink(tmp_path, FEED).apply_epoch(manifest(3, shapes), 1) == first
+
+
+def test_added_column(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    sink.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)
+    wider = shape("orders", {"id": INT, "sig": TEXT, "at": ColumnType(Kind.DATETIME, scale=6)}, ("id",))
+    file = write(tmp_path, wider, Part.CHANGES, "2-a-0", [("s/0", 2, False, (2, "x", None))])
+    version = sink.apply(delta(wider, file), 2, 1)
+    table = DeltaTable(table_dir(tmp_path, ORDERS.table))
+    assert table.version() == version
+    assert table.schema().to_arrow().names[-1] == "at"
+    assert "timestampNtz" in (table.protocol().reader_features or [])
+    retyped = shape("orders", {"id": INT, "sig": INT}, ("id",))
+    with pytest.raises(SinkError, match="new physical column"):
+        sink.apply(delta(retyped), 3, 1)
+
+
+def test_dropped_column_stays(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    sink.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)
+    columns = (ORDERS.columns[0], LakeColumn(ORDERS.columns[1].column, "sig", live=False))
+    renewed = LakeColumn(Column("sig", INT), "sig_2")
+    again = type(ORDERS)(ORDERS.table, (*columns, renewed), ("id",))
+    file = write(tmp_path, again, Part.CHANGES, "2-a-0", [("s/0", 2, False, (2, None, 9))])
+    sink.apply(delta(again, file), 2, 1)
+    names = DeltaTable(table_dir(tmp_path, ORDERS.table)).schema().to_arrow().names
+    assert names[-3:] == ["id", "sig", "sig_2"]
+
+
+def test_checkpoint_every_100_versions(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    for epoch in range(1, 102):
+        sink.apply(delta(ORDERS, changes(tmp_path, epoch, epoch)), epoch, 1)
+    log = table_dir(tmp_path, ORDERS.table) / "_delta_log"
+    assert list(log.glob("*.checkpoint*.parquet"))
+    assert (
+        DeltaTable(table_dir(tmp_path, ORDERS.table)).transaction_version("catchment/shop/shop.orders") == 101
+    )
+
+
+def test_statistics_are_bounds(tmp_path: Path) -> None:
+    strings = shape("s", {"k": TEXT}, ("k",))
+    long = "\U0010ffff" * 3 + "z" * 40
+    file = write(tmp_path, strings, Part.BASE, "b", [("s/0", 3, False, (k,)) for k in ("a" * 50, long)])
+    footer = pq.read_metadata(table_dir(tmp_path, strings.table) / file.path)
+    for stats in (file.stats, delta_stats(footer, (SHARD, EPOCH, "k"))):
+        decoded = json.loads(stats)
+        assert decoded["numRecords"] == 2
+        assert decoded["minValues"] == {SHARD: "s/0", EPOCH: 3, "k": "a" * 32}
+        assert decoded["maxValues"]["k"] > long
+        assert len(decoded["maxValues"]["k"]) <= 32
+
+
+def test_names_become_directories(tmp_path: Path) -> None:
+    names = ["_catchment", "a b", "a/b", "..", "A%20b", "straße", "x$y-z"]
+    made = {directory_name(n) for n in names}
+    assert len(made) == len(names)
+    for name in names:
+        odd = type(ORDERS)(TableId("_catchment", name), ORDERS.columns, ORDERS.key)
+        file = write(tmp_path, odd, Part.CHANGES, "1-a-0", [("s/0", 1, False, (1, "x"))])
+        assert DeltaSink(tmp_path, FEED).apply(delta(odd, file), 1, 1) == 1
+    assert {p.name for p in tmp_path.iterdir()} == {"@005fcatchment"}
+
+
+def test_a_file_is_never_written_over(tmp_path: Path) -> None:
+    changes(tmp_path, 1, 1)
+    with pytest.raises(SinkError, match="1-a-0"):
+        changes(tmp_path, 1, 2)
+    assert assert_rows(tmp_path) == 1
+
+
+def assert_rows(root: Path) -> int:
+    return int(pq.read_metadata(table_dir(root, ORDERS.table) / "_part=changes/1-a-0.parquet").num_rows)
