@@ -33,8 +33,8 @@ def write_file(  # noqa: PLR0917
     """Write `batches` as `_part=<part>/<name>.parquet` and flush it to the disk.
 
     `schema` is `layout.arrow_schema` of the table's shape, and that of the batches; `key_columns` are
-    physical names. `name` must hold an id of the attempt: a file that exists is never written over. Raises SinkError,
-    after removing what was written.
+    physical names. `name` must hold an id of the attempt: a file that exists is never written over. Raises
+    SinkError, after removing what was written.
     """
     path = file_path(part, name)
     target = Path(table_dir) / path
