@@ -1,0 +1,293 @@
+"""Judge one: what the tables hold at a place in a shard's log, by replaying the log with mysql-replication.
+
+Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT and groups that end in ROLLBACK.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, TypeAlias
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+from tests.canonical import Key, Row, canonical_row, key_of
+
+State: TypeAlias = dict[str, dict[Key, Row]]
+
+_STANDALONE, _XA = 1, 0x40 | 0x80  # flags of MariaDB's GTID event: a group of one event; XA PREPARE, XA END
+_OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate", "Stop"}
+_SAVEPOINT = re.compile(
+    r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
+)
+_ALTER = re.compile(r"\s*ALTER\s+TABLE\s+(?:`?(\w+)`?\.)?`?(\w+)`?\s+(.*)", re.IGNORECASE | re.DOTALL)
+_COLUMN = re.compile(r"(ADD|DROP)\s+COLUMN\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?", re.IGNORECASE)
+_EMPTIES = re.compile(
+    r"\s*(?:TRUNCATE(?:\s+TABLE)?|DROP\s+TABLE(?:\s+IF\s+EXISTS)?)\s+(?:`?(\w+)`?\.)?`?(\w+)`?", re.IGNORECASE
+)
+
+
+class Place(NamedTuple):
+    """A place in the log; ordered, since the names of a log's files sort by their numbers up to 999999."""
+
+    file: str
+    offset: int
+
+
+class OracleError(AssertionError):
+    """The log holds what the oracle does not understand, or no group ends where it was told to stop."""
+
+
+class _Change(NamedTuple):
+    table: str
+    before: Row | None
+    after: Row | None
+
+
+class Oracle:
+    """The state of some tables of one shard, moved along its log by `advance`.
+
+    `login` are PyMySQL's host, port, user and password; `keys` maps the tables to follow, as `schema.table`,
+    to their key columns. `state[table]` maps keys to rows, canonical (tests/canonical.py).
+    """
+
+    def __init__(self, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]], at: Place) -> None:
+        self.at = at
+        self.state: State = {table: {} for table in keys}
+        self._login = dict(login)
+        self._keys = {table: tuple(key) for table, key in keys.items()}
+        self._touched: list[tuple[Place, str, Key]] = []
+
+    @classmethod
+    def from_birth(cls, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> "Oracle":
+        """Start at the first log file of a server that still has it, with empty tables."""
+        (first, *_), *_ = _select(login, "SHOW BINARY LOGS")
+        if not first.endswith(".000001"):
+            raise OracleError(f"the log begins at {first}: rows of earlier files are unknown; use from_rest")
+        return cls(login, keys, Place(first, 4))
+
+    @classmethod
+    def from_rest(cls, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> "Oracle":
+        """Start from rows SELECTed now; nobody may write meanwhile (checked by the end of the log)."""
+        (file, offset, *_), *_ = _select(login, "SHOW MASTER STATUS")
+        oracle = cls(login, keys, Place(file, offset))
+        for table, key in oracle._keys.items():
+            rows = (canonical_row(row) for row in _select_rows(login, table))
+            oracle.state[table] = {key_of(row, key): row for row in rows}
+        (now, *_) = _select(login, "SHOW MASTER STATUS")
+        if tuple(now[:2]) != oracle.at:
+            raise OracleError(
+                f"somebody wrote while the base was read: the log went from {oracle.at} to {now[:2]}"
+            )
+        return oracle
+
+    def advance(self, file: str, offset: int) -> State:
+        """Replay up to a place and return `state`; raises OracleError unless it lies between two groups."""
+        target = Place(file, offset)
+        if target < self.at:
+            raise OracleError(f"cannot go back from {self.at} to {target}; take a snapshot() before")
+        if target > self.at:
+            self._replay(target)
+        return self.state
+
+    def advance_to_end(self) -> State:
+        """Replay up to the end of the log as it is now; nobody should be writing."""
+        (file, offset, *_), *_ = _select(self._login, "SHOW MASTER STATUS")
+        return self.advance(file, offset)
+
+    def touched_since(self, file: str, offset: int) -> dict[str, set[Key]]:
+        """Per table, the keys touched by groups that end after a place, up to `at`; undone rows are none."""
+        since: dict[str, set[Key]] = {table: set() for table in self._keys}
+        for end, table, key in self._touched:
+            if end > Place(file, offset):
+                since[table].add(key)
+        return since
+
+    def snapshot(self) -> State:
+        """A copy of the state that later `advance`s leave alone."""
+        return deepcopy(self.state)
+
+    def _replay(self, target: Place) -> None:
+        file, group = self.at.file, _Group()
+        reader = self._reader()
+        try:
+            for event in reader:
+                if isinstance(event, RotateEvent):
+                    file = event.next_binlog
+                    if Place(file, event.position) > target:
+                        break
+                    self.at = max(self.at, Place(file, event.position))
+                    continue
+                done = group.take(event, self._wanted)
+                if done is None:
+                    continue
+                # an event's header tells the offset of the next event (binary log format: end_log_pos)
+                end = Place(file, event.packet.log_pos)
+                if end > target:
+                    break
+                self._apply(done, end)
+                self.at = end
+                if end == target:
+                    break
+        finally:
+            reader.close()
+        self._check_arrival(target)
+
+    def _check_arrival(self, target: Place) -> None:
+        """Between the last group and the target only events of no group may stand (rotation, checkpoint)."""
+        if self.at == target:
+            return
+        passed = self.at.offset if self.at.file == target.file else 4
+        arrived = target.offset == passed
+        query = f"SHOW BINLOG EVENTS IN '{target.file}' FROM {passed}"
+        for _, start, kind, _, end, _ in _select(self._login, query):
+            if end <= target.offset and kind not in _OUTSIDE_GROUPS:
+                raise OracleError(f"no group ends at {target}: a {kind} event stands at {start} to {end}")
+            arrived = arrived or end == target.offset
+        if not arrived:
+            raise OracleError(f"no event ends at {target}")
+        self.at = target
+
+    def _reader(self) -> BinLogStreamReader:
+        # is_mariadb=True would ignore file and offset; a plain dump of MariaDB's log is read without it
+        return BinLogStreamReader(
+            connection_settings=dict(self._login),
+            server_id=0,  # never killed by, and kills, no other dump
+            log_file=self.at.file,
+            log_pos=self.at.offset,
+            resume_stream=True,
+            blocking=False,
+            only_events=[
+                RotateEvent,
+                MariadbGtidEvent,
+                QueryEvent,
+                XidEvent,
+                WriteRowsEvent,
+                UpdateRowsEvent,
+                DeleteRowsEvent,
+            ],
+            enable_logging=False,
+        )
+
+    def _wanted(self, table: str) -> bool:
+        return table in self._keys
+
+    def _apply(self, done: "list[_Change] | QueryEvent", end: Place) -> None:
+        if isinstance(done, QueryEvent):
+            self._define(done)
+            return
+        for table, before, after in done:
+            rows, key = self.state[table], self._keys[table]
+            if before is not None:
+                old = key_of(before, key)
+                if rows.pop(old, None) != before:
+                    raise OracleError(f"before image of {table} {old} at {end} is not the row known")
+                self._touched.append((end, table, old))
+            if after is not None:
+                new = key_of(after, key)
+                if new in rows:
+                    raise OracleError(f"{table} {new} is inserted at {end} and was there already")
+                rows[new] = after
+                self._touched.append((end, table, new))
+
+    def _define(self, event: QueryEvent) -> None:
+        """DDL: ADD COLUMN (nullable, no default), DROP COLUMN, TRUNCATE, DROP TABLE."""
+        query, schema = _text(event.query), _text(event.schema)
+        if alter := _ALTER.match(query):
+            rows = self.state.get(f"{alter[1] or schema}.{alter[2]}", {})
+            for verb, column in _COLUMN.findall(alter[3]):
+                for row in rows.values():
+                    row.pop(column, None)
+                    if verb.upper() == "ADD":
+                        row[column] = None
+        elif emptied := _EMPTIES.match(query):
+            self.state.get(f"{emptied[1] or schema}.{emptied[2]}", {}).clear()
+
+
+class _Group:
+    """Collects the changes of one group."""
+
+    def __init__(self) -> None:
+        self._begin(0)
+
+    def _begin(self, flags: int) -> None:
+        self._flags = flags
+        self._changes: list[_Change] = []
+        self._savepoints: list[tuple[str, int]] = []
+
+    def take(self, event: Any, wanted: Callable[[str], bool]) -> "list[_Change] | QueryEvent | None":
+        """Add an event; returns the group's changes, or its DDL, when the event ends it."""
+        if isinstance(event, MariadbGtidEvent):
+            if event.flags & _XA:
+                raise OracleError(f"XA group {event.gtid}: the oracle does not follow XA")
+            self._begin(event.flags)
+        elif isinstance(event, XidEvent):
+            return self._changes
+        elif isinstance(event, QueryEvent):
+            return self._take_query(event)
+        elif wanted(table := f"{event.schema}.{event.table}"):
+            self._changes.extend(_changes(table, event))
+        return None
+
+    def _take_query(self, event: QueryEvent) -> "list[_Change] | QueryEvent | None":
+        query = _text(event.query)
+        if self._flags & _STANDALONE:
+            return event
+        if query.upper() == "COMMIT":
+            return self._changes
+        if query.upper() == "ROLLBACK":
+            return []
+        match = _SAVEPOINT.match(query)
+        if match is None:
+            raise OracleError(f"a transaction holds a statement that the oracle does not know: {query[:200]}")
+        self._mark(match[1].upper(), match[2].replace("``", "`").casefold())
+        return None
+
+    def _mark(self, verb: str, name: str) -> None:
+        if verb == "SAVEPOINT":  # one of the same name is replaced
+            self._savepoints = [mark for mark in self._savepoints if mark[0] != name]
+            self._savepoints.append((name, len(self._changes)))
+            return
+        names = [mark[0] for mark in self._savepoints]
+        if name not in names:
+            raise OracleError(f"ROLLBACK TO `{name}` without its SAVEPOINT")
+        place = names.index(name)
+        del self._changes[self._savepoints[place][1] :]
+        del self._savepoints[place + 1 :]
+
+
+def _changes(table: str, event: Any) -> list[_Change]:
+    if isinstance(event, UpdateRowsEvent):
+        images = [(row["before_values"], row["after_values"]) for row in event.rows]
+    elif isinstance(event, DeleteRowsEvent):
+        images = [(row["values"], None) for row in event.rows]
+    else:
+        images = [(None, row["values"]) for row in event.rows]
+    return [
+        _Change(table, canonical_row(before) if before else None, canonical_row(after) if after else None)
+        for before, after in images
+    ]
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _connect(login: Mapping[str, Any]) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
+    return pymysql.connect(
+        **login, charset="utf8mb4", autocommit=True, init_command="SET time_zone = '+00:00'"
+    )
+
+
+def _select(login: Mapping[str, Any], query: str) -> list[tuple[Any, ...]]:
+    with _connect(login) as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        return list(cursor.fetchall())
+
+
+def _select_rows(login: Mapping[str, Any], table: str) -> list[dict[str, Any]]:
+    with _connect(login) as connection, connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        return list(cursor.fetchall())

@@ -1,0 +1,315 @@
+"""Random transactions for the exactness tests: everything that makes a row log hard to follow.
+
+Tables are the demo's. Keys are drawn from a small space, the same on both shards, so that keys clash, come
+back after a delete and stand on both shards at once. One seed gives one writer's choices; what the server
+makes of several writers at once differs from run to run.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from pymysql.cursors import Cursor
+
+from catchment.demo.server import PrivateServer
+from catchment.demo.workload import KEYS, create_tables
+from catchment.demo.writers import Session, Writer, Writers
+
+__all__ = [
+    "KEYS",
+    "RandomTransactions",
+    "create_random_tables",
+    "move_between_shards",
+    "random_writers",
+    "touch_temporary_table",
+]
+
+# spellings that utf8mb4_unicode_ci takes for one another (case, accent, trailing blank) are different bytes
+_SPELLINGS = ("ada {}", "ADA {}", "Ada {}", "Adá {}", "ada {} ", "李 {}", "😀 {}")
+_SKUS = ("a", "A", "b-1", "b-10", "b-2", "", "z" * 24)
+_START = datetime(2026, 1, 1)
+
+# each changes rows of a table that the statement does not name
+_TRIGGERS = (
+    """CREATE TRIGGER orders_paid AFTER UPDATE ON orders FOR EACH ROW
+        INSERT INTO people VALUES (CONCAT('payer ', NEW.id % 20), NULL, 1, NULL, NEW.placed_at)
+        ON DUPLICATE KEY UPDATE balance = balance + 1, seen_at = NEW.placed_at""",
+    """CREATE TRIGGER orders_gone BEFORE DELETE ON orders FOR EACH ROW
+        UPDATE people SET balance = balance + 1 WHERE name = CONCAT('ada ', OLD.id)""",
+)
+
+Step = Callable[[Cursor, random.Random], int]
+
+
+def create_random_tables(servers: Sequence[PrivateServer], schema: str) -> None:
+    """Make the three tables and their triggers in `schema` on every server."""
+    for server in servers:
+        create_tables(server, schema)
+        server.sql(*_TRIGGERS, database=schema)
+
+
+class RandomTransactions:
+    """One random transaction per call, of 1 to 6 steps, on the first session; one in seven is rolled back."""
+
+    def __init__(self, keys: int = 200) -> None:
+        self._keys = keys
+        self._savepoints = 0  # open around the step that runs
+        self._steps: tuple[Step, ...] = (
+            self._insert_many,
+            self._update,
+            self._update_range,
+            self._change_key,
+            self._respell,
+            self._delete,
+            self._delete_and_insert_again,
+            self._replace,
+            self._upsert,
+            self._update_two_tables,
+            self._delete_range,
+            self.undo_to_savepoint,
+        )
+
+    def __call__(self, sessions: Sequence[Session], rng: random.Random) -> int:
+        """Run one transaction; returns the number of rows that the server says were changed."""
+        session = sessions[0]
+        self._savepoints = 0
+        with session.cursor() as cursor:
+            session.begin()
+            changed = self._some_steps(cursor, rng, 6)
+            if rng.random() < 1 / 7:
+                if rng.random() < 0.5:
+                    touch_temporary_table(cursor)  # then the group stands in the log, and ends in ROLLBACK
+                session.rollback()
+                return 0
+            session.commit()
+        return changed
+
+    def undo_to_savepoint(self, cursor: Cursor, rng: random.Random) -> int:
+        """Undo some steps in a way that leaves their rows in the log.
+
+        MariaDB drops undone rows from its cache, unless the transaction has touched a temporary table since
+        the savepoint; then it logs the rows and `ROLLBACK TO`. Names are used again, nest, and are the same
+        in either case.
+        """
+        changed = self._insert_many(cursor, rng)
+        self._savepoints += 1
+        name = f"save {self._savepoints}"
+        cursor.execute(f"SAVEPOINT `{name}`")
+        self._some_steps(cursor, rng, 3)
+        if rng.random() < 0.8:
+            touch_temporary_table(cursor)
+        cursor.execute(f"ROLLBACK TO `{rng.choice((name, name.upper()))}`")
+        if rng.random() < 0.3:
+            cursor.execute(f"RELEASE SAVEPOINT `{name}`")
+        self._savepoints -= 1
+        return changed + self._update(cursor, rng)
+
+    def _some_steps(self, cursor: Cursor, rng: random.Random, most: int) -> int:
+        return sum(rng.choice(self._steps)(cursor, rng) for _ in range(rng.randint(1, most)))
+
+    def _insert_many(self, cursor: Cursor, rng: random.Random) -> int:
+        changed = 0
+        for table in rng.sample(list(KEYS), rng.randint(1, 3)):
+            rows = [self._row(table, rng) for _ in range(rng.randint(1, 8))]
+            changed += _write(cursor, "INSERT IGNORE INTO", table, rows)
+        return changed
+
+    def _replace(self, cursor: Cursor, rng: random.Random) -> int:
+        table = rng.choice(list(KEYS))
+        return _write(
+            cursor, "REPLACE INTO", table, [self._row(table, rng) for _ in range(rng.randint(1, 4))]
+        )
+
+    def _upsert(self, cursor: Cursor, rng: random.Random) -> int:
+        rows = [self._row("orders", rng) for _ in range(rng.randint(1, 4))]
+        return _write(
+            cursor,
+            "INSERT INTO",
+            "orders",
+            rows,
+            "ON DUPLICATE KEY UPDATE amount = amount + 1, note = VALUES(note)",
+        )
+
+    def _update(self, cursor: Cursor, rng: random.Random) -> int:
+        """Single rows; to NULL and back."""
+        order = self._row("orders", rng)
+        changed = cursor.execute(
+            "UPDATE orders SET amount = %s, discount = %s, note = %s, placed_at = %s WHERE id = %s",
+            (order[2], order[3], order[4], order[6], order[0]),
+        )
+        person = self._row("people", rng)
+        return changed + cursor.execute(
+            "UPDATE people SET city = %s, rating = %s WHERE name = %s", (person[1], person[3], person[0])
+        )
+
+    def _update_range(self, cursor: Cursor, rng: random.Random) -> int:
+        low = self._id(rng)
+        return cursor.execute(
+            "UPDATE items SET quantity = quantity + 1, price = -price WHERE order_id BETWEEN %s AND %s",
+            (low, low + self._keys // 10),
+        )
+
+    def _change_key(self, cursor: Cursor, rng: random.Random) -> int:
+        old, new = self._id(rng), self._id(rng)
+        changed = cursor.execute("UPDATE IGNORE orders SET id = %s WHERE id = %s", (new, old))
+        changed += cursor.execute(
+            "UPDATE IGNORE items SET order_id = %s, sku = %s WHERE order_id = %s LIMIT 1",
+            (new, rng.choice(_SKUS), old),
+        )
+        return changed + cursor.execute(
+            "UPDATE IGNORE people SET name = %s WHERE name = %s", (self._name(rng), self._name(rng))
+        )
+
+    def _respell(self, cursor: Cursor, rng: random.Random) -> int:
+        """Change a key into one that the server takes for the same."""
+        name = self._name(rng)
+        return cursor.execute("UPDATE people SET name = UPPER(name) WHERE name = %s", (name,))
+
+    def _delete(self, cursor: Cursor, rng: random.Random) -> int:
+        changed = cursor.execute("DELETE FROM orders WHERE id = %s", (self._id(rng),))
+        changed += cursor.execute("DELETE FROM items WHERE order_id = %s LIMIT 2", (self._id(rng),))
+        return changed + cursor.execute("DELETE FROM people WHERE name = %s", (self._name(rng),))
+
+    def _delete_range(self, cursor: Cursor, rng: random.Random) -> int:
+        low = self._id(rng)
+        return cursor.execute("DELETE FROM orders WHERE id BETWEEN %s AND %s", (low, low + self._keys // 40))
+
+    def _delete_and_insert_again(self, cursor: Cursor, rng: random.Random) -> int:
+        order = self._row("orders", rng)
+        changed = cursor.execute("DELETE FROM orders WHERE id = %s", (order[0],))
+        return changed + _write(cursor, "INSERT INTO", "orders", [order])
+
+    def _update_two_tables(self, cursor: Cursor, rng: random.Random) -> int:
+        low = self._id(rng)
+        return cursor.execute(
+            "UPDATE orders JOIN items ON items.order_id = orders.id"
+            " SET orders.status = (orders.status + 1) %% 7, items.label = 'joint'"
+            " WHERE orders.id BETWEEN %s AND %s",
+            (low, low + self._keys // 20),
+        )
+
+    def _id(self, rng: random.Random) -> int:
+        return rng.randint(1, self._keys)
+
+    def _name(self, rng: random.Random) -> str:
+        return rng.choice(_SPELLINGS).format(self._id(rng))
+
+    def _row(self, table: str, rng: random.Random) -> tuple[object, ...]:
+        if table == "orders":
+            return _order(self._id(rng), rng)
+        if table == "items":
+            return _item(self._id(rng), rng)
+        return _person(self._name(rng), rng)
+
+
+def move_between_shards(sessions: Sequence[Session], rng: random.Random) -> int:
+    """Move one order from one session's shard to the other's: two transactions, committed in either order."""
+    source, target = rng.sample(list(sessions), 2)
+    source.begin()
+    target.begin()
+    with source.cursor() as reader, target.cursor() as writer:
+        reader.execute(
+            "SELECT * FROM orders WHERE id >= %s ORDER BY id LIMIT 1 FOR UPDATE", (rng.randint(1, 200),)
+        )
+        row = reader.fetchone()
+        if row is None:
+            source.rollback()
+            target.rollback()
+            return 0
+        reader.execute("DELETE FROM orders WHERE id = %s", (row[0],))
+        _write(writer, "REPLACE INTO", "orders", [row])
+    for session in rng.sample([source, target], 2):
+        session.commit()
+    return 2
+
+
+def random_writers(
+    servers: Sequence[PrivateServer],
+    schema: str,
+    *,
+    seed: int,
+    per_shard: int = 2,
+    rate: float | None = 40.0,
+    keys: int = 200,
+    reconnect: bool = False,
+) -> Writers:
+    """Writers of random transactions for every shard and, with two shards or more, one that moves rows.
+
+    Not yet started; `rate` is transactions per second and writer (None: unlimited), `keys` the size of the
+    key space.
+    """
+    connects = [_connector(server, schema) for server in servers]
+    writers = [
+        Writer(
+            [connect],
+            RandomTransactions(keys),
+            seed=seed * 1000 + number * per_shard + n,
+            rate=rate,
+            reconnect=reconnect,
+        )
+        for number, connect in enumerate(connects)
+        for n in range(per_shard)
+    ]
+    if len(connects) > 1:
+        mover = Writer(connects, move_between_shards, seed=seed * 1000 + 999, rate=rate, reconnect=reconnect)
+        writers.append(mover)
+    return Writers(writers)
+
+
+def _connector(server: PrivateServer, schema: str) -> Callable[[], Session]:
+    # a deadlock between the shards is seen by no server: only the short wait ends it
+    return lambda: server.connect(database=schema, init_command="SET innodb_lock_wait_timeout = 1")
+
+
+def touch_temporary_table(cursor: Cursor) -> None:
+    """Make MariaDB keep the rows of this transaction in the log even when they are undone."""
+    cursor.execute("CREATE TEMPORARY TABLE scratch (n INT) ENGINE=InnoDB")
+    cursor.execute("DROP TEMPORARY TABLE scratch")
+
+
+def _write(
+    cursor: Cursor, verb: str, table: str, rows: Sequence[tuple[object, ...]], suffix: str = ""
+) -> int:
+    row = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
+    values = [value for one in rows for value in one]
+    return cursor.execute(f"{verb} {table} VALUES {', '.join([row] * len(rows))} {suffix}", values)
+
+
+def _maybe(value: object, rng: random.Random) -> object:
+    return None if rng.random() < 0.25 else value
+
+
+def _decimal(digits: int, scale: int, rng: random.Random) -> Decimal:
+    """Any size from one digit to all of them, either sign."""
+    size = rng.randint(1, digits)
+    return Decimal(rng.randint(-(10**size) + 1, 10**size - 1)).scaleb(-scale)
+
+
+def _moment(rng: random.Random) -> datetime:
+    return _START + timedelta(microseconds=rng.randrange(10**14))
+
+
+def _order(key: int, rng: random.Random) -> tuple[object, ...]:
+    return (
+        key,
+        rng.choice(("Ada", "", "naïve ☃", "x" * 60)),
+        _decimal(12, 2, rng),
+        _maybe(_decimal(5, 4, rng), rng),
+        _maybe("é" * rng.randrange(300), rng),
+        rng.randrange(256),
+        _moment(rng),
+        _maybe(date(1900, 1, 1) + timedelta(days=rng.randrange(90_000)), rng),
+    )
+
+
+def _item(key: int, rng: random.Random) -> tuple[object, ...]:
+    label = _maybe(rng.choice(("", "a", "naïve", "twelve chars")), rng)
+    quantity = rng.randint(-(2**31), 2**31 - 10**6)
+    return (key, rng.choice(_SKUS), quantity, _maybe(_decimal(10, 3, rng), rng), label)
+
+
+def _person(name: str, rng: random.Random) -> tuple[object, ...]:
+    city = _maybe(rng.choice(("Zürich", "", "東京")), rng)
+    rating = _maybe(rng.choice((0.1, -1e300, 5e-324, rng.random())), rng)
+    return (name, city, _decimal(14, 2, rng), rating, _maybe(_moment(rng), rng))
