@@ -6,15 +6,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.files import delta_stats
-from catchment.flow.sink.layout import EPOCH, SHARD, directory_name, table_dir
+from catchment.flow.sink.layout import EPOCH, SHARD, delta_schema, directory_name, table_dir
 from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.table import Column, ColumnType, Kind, TableId
+from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 
 def changes(root: Path, epoch: int, *ids: int, attempt: str = "a") -> DataFile:
@@ -66,7 +66,7 @@ class _Interrupted(DeltaSink):
 def test_same_epoch_between_check_and_commit(tmp_path: Path) -> None:
     """The other one wins; the loser starts over, sees the epoch and returns the winner's version."""
     winner = DeltaSink(tmp_path, FEED)
-    create_table(tmp_path, ORDERS)
+    create_table(table_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
     seen: list[int] = []
     loser = _Interrupted(
         tmp_path, lambda: seen.append(winner.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1))
@@ -78,7 +78,7 @@ def test_same_epoch_between_check_and_commit(tmp_path: Path) -> None:
 
 def test_taken_over_between_check_and_commit(tmp_path: Path) -> None:
     runner = DeltaSink(tmp_path, FEED)
-    create_table(tmp_path, ORDERS)
+    create_table(table_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
     frozen = _Interrupted(tmp_path, lambda: runner.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 2))
     with pytest.raises(LeaseLost):
         frozen.apply(delta(ORDERS, changes(tmp_path, 2, 1, attempt="b")), 2, 1)
@@ -87,7 +87,7 @@ def test_taken_over_between_check_and_commit(tmp_path: Path) -> None:
 
 def test_a_commit_refused_for_its_own_reason_is_no_conflict(tmp_path: Path) -> None:
     sink = DeltaSink(tmp_path, FEED)
-    create_table(tmp_path, ORDERS)
+    create_table(table_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
     bad = DataFile("_part=changes/x.parquet", 1, 1, Part.CHANGES, "{not json")
     log = table_dir(tmp_path, ORDERS.table) / "_delta_log"
     sink.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)

@@ -1,43 +1,39 @@
 """Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
 
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from deltalake import DeltaTable, Transaction
-from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from catchment.flow.sink.layout import PART, delta_schema, epoch_app, table_dir
 from catchment.flow.sink.tables import (
+    LakeTable,
     check_fence,
     commit_properties,
     create_table,
     missing_columns,
-    open_table,
     sync_version,
 )
 from catchment.model.epoch import DataFile, Manifest, TableDelta
-from catchment.model.errors import SinkConflict, SinkError
+from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 
 EPOCH_NOTE = "catchment.epoch"
-_ATTEMPTS = 20
 _THREADS = 8
 _VERSION_AGE_S = 60.0
 
 
 class DeltaSink:
-    """The lake of one feed, for its one writer. Keeps handles, so that no epoch replays whole logs."""
+    """The lake of one feed, for its one writer. Applies one epoch at a time."""
 
     def __init__(self, root: str | Path, feed: str) -> None:
         self.root = Path(root)
         self.feed = feed
-        self._handles: dict[TableId, DeltaTable] = {}
-        self._versions: dict[TableId, tuple[int, float]] = {}  # and when we knew
-        self._lock = threading.Lock()
+        self._tables: dict[TableId, LakeTable] = {}
+        self._versions: dict[TableId, tuple[int, float]] = {}  # as of our last epoch, and when we knew
 
     def apply(self, delta: TableDelta, epoch: int, fence: int) -> int:
         """Commit a table's part of an epoch; the version that holds it.
@@ -45,17 +41,23 @@ class DeltaSink:
         A replay of an applied epoch commits nothing. Raises LeaseLost when a later runner wrote the table,
         SinkError when the lake refuses, SinkConflict when other writers won every attempt.
         """
+        name = delta.shape.table
 
         def attempt(table: DeltaTable) -> int | None:
-            check_fence(table, self.feed, fence, delta.shape.table)
-            applied = table.transaction_version(epoch_app(self.feed, delta.shape.table))
+            check_fence(table, self.feed, fence, str(name))
+            applied = table.transaction_version(epoch_app(self.feed, name))
             if applied is not None and applied >= epoch:
-                return version_of_epoch(table, delta.shape.table, epoch, applied)
+                return version_of_epoch(table, name, epoch, applied)
             if self._widened(table, delta, fence):
                 return None
             return self._commit(table, delta, epoch, fence)
 
-        return self._until_committed(delta, attempt)
+        schema = delta_schema(delta.shape)
+        version = self._table(name).commit(
+            attempt, lambda: create_table(table_dir(self.root, name), schema, [PART])
+        )
+        self._versions[name] = (version, time.monotonic())
+        return version
 
     def apply_epoch(self, manifest: Manifest, fence: int) -> dict[str, int]:
         """Apply all deltas of a manifest, in threads; the version of every table of its shapes.
@@ -75,32 +77,14 @@ class DeltaSink:
                     versions[str(shape.table)] = version
         return versions
 
-    def _until_committed(self, delta: TableDelta, attempt: Callable[[DeltaTable], int | None]) -> int:
-        """Check, list and commit from one refreshed handle; all three start over after a conflict."""
-        for number in range(_ATTEMPTS):
-            table = self._refreshed(delta.shape.table) or create_table(self.root, delta.shape)
-            before = table.version()
-            try:
-                version = attempt(table)
-            except (DeltaError, OSError) as error:
-                self._forget(delta.shape.table)
-                self._raise_unless_conflict(delta.shape.table, before, error)
-                time.sleep(0.005 * number)
-                continue
-            with self._lock:
-                self._handles[delta.shape.table] = table
-            if version is not None:
-                return self._known(delta.shape.table, version)
-        raise SinkConflict(f"{delta.shape.table}: others won all {_ATTEMPTS} attempts to commit; try again")
-
-    def _raise_unless_conflict(self, name: TableId, before: int, error: Exception) -> None:
-        """A commit that failed although nobody else committed failed for a reason of its own."""
-        now = open_table(table_dir(self.root, name))
-        if now is None or now.version() == before:
-            raise SinkError(f"{name}: the lake at {self.root} refused a commit: {error}") from error
+    def _table(self, name: TableId) -> LakeTable:
+        return self._tables.setdefault(name, LakeTable(str(name), table_dir(self.root, name)))
 
     def _widened(self, table: DeltaTable, delta: TableDelta, fence: int) -> bool:
-        """Add columns that the shape has gained, in a commit of their own: the rows stay as they are."""
+        """Add columns that the shape has gained, in a commit of their own: the rows stay as they are.
+
+        delta-rs ignores a wider schema in an append.
+        """
         added = missing_columns(table, delta.shape)
         if added is None:
             return False
@@ -110,50 +94,28 @@ class DeltaSink:
     def _commit(self, table: DeltaTable, delta: TableDelta, epoch: int, fence: int) -> int:
         name = delta.shape.table
         version: int = table.version() + 1
+        transaction = Transaction(epoch_app(self.feed, name), epoch)
         table.create_write_transaction(
             [add_action(file) for file in delta.files],
             "append",
             delta_schema(delta.shape),
             [PART],
-            commit_properties=commit_properties(
-                self.feed, fence, Transaction(epoch_app(self.feed, name), epoch), **{EPOCH_NOTE: str(epoch)}
-            ),
+            commit_properties=commit_properties(self.feed, fence, transaction, **{EPOCH_NOTE: str(epoch)}),
         )
         sync_version(table_dir(self.root, name), version)
         return version
 
-    def _refreshed(self, name: TableId) -> DeltaTable | None:
-        with self._lock:
-            table = self._handles.get(name)
-        if table is None:
-            return open_table(table_dir(self.root, name))
-        try:
-            table.update_incremental()
-        except (DeltaError, OSError) as error:
-            raise SinkError(f"{name}: cannot read the log of the lake table: {error}") from error
-        return table
-
-    def _forget(self, name: TableId) -> None:
-        with self._lock:
-            self._handles.pop(name, None)
-
-    def _known(self, name: TableId, version: int) -> int:
-        with self._lock:
-            self._versions[name] = (version, time.monotonic())
-        return version
-
     def _recent_version(self, name: TableId) -> int | None:
         """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
-        with self._lock:
-            version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
+        version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
         if time.monotonic() - known_at < _VERSION_AGE_S:
             return version
-        table = self._refreshed(name)
+        table = self._table(name).refreshed()
         if table is None:
             return None
-        with self._lock:
-            self._handles[name] = table
-        return self._known(name, table.version())
+        newest: int = table.version()
+        self._versions[name] = (newest, time.monotonic())
+        return newest
 
 
 def add_action(file: DataFile) -> AddAction:

@@ -37,21 +37,37 @@ def write_file(  # noqa: PLR0917
     SinkError, after removing what was written.
     """
     path = file_path(part, name)
-    target = Path(table_dir) / path
+    size, footer = write_parquet(Path(table_dir) / path, batches, schema)
+    stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
+    return DataFile(path, size, footer.num_rows, part, stats)
+
+
+def write_parquet(
+    target: Path, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema
+) -> tuple[int, pq.FileMetaData]:
+    """A new durable Parquet file; its size in bytes and its footer. Raises SinkError and leaves nothing then."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
+        file = target.open("xb")
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with file:
             footer = _write(file, batches, schema)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
         sync_directory(target.parent)
-    except (OSError, pa.ArrowException) as error:
-        if not isinstance(error, FileExistsError):
-            target.unlink(missing_ok=True)
-        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
-    stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
-    return DataFile(path, size, footer.num_rows, part, stats)
+    except BaseException as error:
+        target.unlink(missing_ok=True)
+        if isinstance(error, OSError | pa.ArrowException):
+            raise _unwritable(target, error) from error
+        raise
+    return size, footer
+
+
+def _unwritable(target: Path, error: Exception) -> SinkError:
+    return SinkError(f"cannot write {target}: {error}; check space and rights there")
 
 
 def sync_directory(directory: Path) -> None:

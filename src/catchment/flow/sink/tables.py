@@ -1,17 +1,22 @@
-"""Handles of lake tables: open, create, add columns. A handle sees one version until it is refreshed."""
+"""Delta tables of a lake: open, create, and the one way in which everything here commits."""
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from catchment.flow.sink.files import sync_directory
-from catchment.flow.sink.layout import PART, delta_schema, fence_app, table_dir
-from catchment.model.epoch import TableShape
-from catchment.model.errors import LeaseLost, SinkError
-from catchment.model.table import TableId
+from catchment.flow.sink.layout import PART, delta_schema, fence_app
+from catchment.model.epoch import Part, TableShape
+from catchment.model.errors import LeaseLost, SinkConflict, SinkError
 
+_Result = TypeVar("_Result")
+_ATTEMPTS = 50
 CONFIGURATION = {
     "delta.checkpointInterval": "100",
     # Time travel ends with the readers' window (cleaner), so a day of log is ample.
@@ -31,14 +36,11 @@ def open_table(directory: Path, version: int | None = None) -> DeltaTable | None
         raise SinkError(f"cannot open the Delta table {directory} at version {version}: {error}") from error
 
 
-def create_table(root: str | Path, shape: TableShape) -> DeltaTable:
-    """Create the lake table of `shape` if it does not exist; a fresh handle."""
-    directory = table_dir(root, shape.table)
+def create_table(directory: Path, schema: pa.Schema, partition_by: list[str]) -> DeltaTable:
+    """Create the Delta table if it does not exist; a fresh handle. Raises SinkError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(
-            directory, delta_schema(shape), "ignore", partition_by=[PART], configuration=CONFIGURATION
-        )
+        DeltaTable.create(directory, schema, "ignore", partition_by=partition_by, configuration=CONFIGURATION)
     except (DeltaError, OSError) as error:
         if open_table(directory) is None:  # not merely lost a race of two creators
             raise SinkError(f"cannot create the Delta table {directory}: {error}") from error
@@ -48,7 +50,53 @@ def create_table(root: str | Path, shape: TableShape) -> DeltaTable:
     return table
 
 
-def check_fence(table: DeltaTable, feed: str, fence: int, name: TableId | str) -> None:
+class LakeTable:
+    """A Delta table that is written: keeps its handle, so that no commit replays the whole log."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        self.directory = directory
+        self._handle: DeltaTable | None = None
+
+    def refreshed(self) -> DeltaTable | None:
+        """A handle at the newest version; None when the table does not exist."""
+        if self._handle is None:
+            self._handle = open_table(self.directory)
+            return self._handle
+        try:
+            self._handle.update_incremental()
+        except (DeltaError, OSError) as error:
+            raise SinkError(f"{self.name}: cannot read the log of the lake table: {error}") from error
+        return self._handle
+
+    def commit(
+        self, attempt: Callable[[DeltaTable], _Result | None], create: Callable[[], DeltaTable]
+    ) -> _Result:
+        """Let `attempt` check, list and commit from one handle at the newest version until it returns a
+        result.
+
+        After a conflict, or None, all of it starts over. Raises SinkError for a commit that failed although
+        nobody else committed, SinkConflict when others won every attempt.
+        """
+        for number in range(_ATTEMPTS):
+            table = self.refreshed() or create()
+            before = table.version()
+            try:
+                result = attempt(table)
+            except (DeltaError, OSError) as error:
+                self._handle = None
+                now = open_table(self.directory)
+                if now is None or now.version() == before:
+                    raise SinkError(f"{self.name}: {self.directory} refused a commit: {error}") from error
+                time.sleep(0.002 * number)
+                continue
+            self._handle = table
+            if result is not None:
+                return result
+        raise SinkConflict(f"{self.name}: others won all {_ATTEMPTS} attempts to commit; try again")
+
+
+def check_fence(table: DeltaTable, feed: str, fence: int, name: str) -> None:
     """Raise LeaseLost when the table carries the fence of a later runner."""
     carried = table.transaction_version(fence_app(feed))
     if carried is not None and carried > fence:
@@ -94,3 +142,9 @@ def sync_version(directory: Path, version: int) -> None:
     finally:
         os.close(handle)
     sync_directory(log)
+
+
+def file_lists(table: DeltaTable) -> dict[Part, list[dict[str, Any]]]:
+    """The files of a handle's version by partition: `path` (relative), `size_bytes`, `num_records`, statistics."""
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return {part: [f for f in files if f[f"partition.{PART}"] == part.value] for part in Part}

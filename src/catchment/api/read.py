@@ -1,0 +1,140 @@
+"""Read lake tables: the state as of an epoch, in DuckDB, Arrow, polars or Spark.
+
+The epochs table says which version of each table is an epoch's; a version is one exact state (DESIGN 10). All
+tables read at one epoch belong together.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from catchment.api.rule import backquoted, double_quoted, duckdb_source, output_schema, rule_sql
+from catchment.config.feed import Feed
+from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
+from catchment.flow.sink.layout import arrow_schema, table_dir
+from catchment.flow.sink.tables import file_lists, open_table
+from catchment.model.epoch import Part, TableShape
+from catchment.model.errors import ConfigError, SinkError
+from catchment.model.table import TableId
+
+if TYPE_CHECKING:
+    import polars
+    from pyspark.sql import DataFrame, SparkSession
+
+Lake = str | Path | Feed
+
+
+class TableState(msgspec.Struct, frozen=True):
+    """One table as of one epoch: files that are read when asked for, in the engine asked for.
+
+    Rows have the source's columns and, with `origin`, first `_shard` and `_epoch` (the epoch of the row's last
+    change). They come in no order. The files stay for the feed's `sink.keep` after a fold replaced them.
+    """
+
+    shape: TableShape
+    epoch: int
+    version: int
+    base: tuple[str, ...]
+    changes: tuple[str, ...]
+    origin: bool = True
+
+    def sql(self) -> str:
+        """A DuckDB query over the files; needs no extension."""
+        changes = duckdb_source(self.shape, self.changes) if self.changes else None
+        base = duckdb_source(self.shape, self.base)
+        return rule_sql(self.shape, base, changes, double_quoted, self.origin)
+
+    def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
+        """A DuckDB relation; only the columns and rows that a query needs are read."""
+        return (connection or duckdb.connect()).sql(self.sql())
+
+    def arrow(self) -> pa.Table:
+        """All rows; DATETIME is timestamp[us] without a zone, TIMESTAMP is in UTC, TIME is microseconds."""
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            rows = connection.sql(self.sql()).to_arrow_table()
+        return rows.cast(output_schema(self.shape, self.origin))
+
+    def polars(self) -> "polars.DataFrame":
+        """All rows as a polars frame."""
+        import polars
+
+        frame = polars.from_arrow(self.arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def spark(self, session: "SparkSession") -> "DataFrame":
+        """A Spark frame. The files must be visible to the executors under the same path."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)
+        parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
+        if self.base:
+            parts["base"] = session.read.schema(schema).parquet(*self.base)
+        if self.changes:
+            parts["changes"] = session.read.schema(schema).parquet(*self.changes)
+        changes = "{changes}" if self.changes else None
+        return session.sql(rule_sql(self.shape, "{base}", changes, backquoted, self.origin), **parts)
+
+
+def read(
+    lake: Lake,
+    table: str | TableId,
+    epoch: int | None = None,
+    *,
+    feed: str | None = None,
+    origin: bool = True,
+) -> TableState:
+    """State of `table` (`schema.name`) as of a committed epoch, the newest by default.
+
+    `lake` is the lake's directory or a feed; `feed` names one where several feeds share the directory. Raises
+    ConfigError for an unknown table, epoch or feed, SinkError when the files are no longer there.
+    """
+    root, row = committed(lake, epoch, feed)
+    return state(root, row, table if isinstance(table, TableId) else TableId.parse(table), origin)
+
+
+def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> dict[str, int]:
+    """Delta version of every table (`schema.name`) as of a committed epoch, the newest by default."""
+    return dict(committed(lake, epoch, feed)[1].commit.versions)
+
+
+def committed(lake: Lake, epoch: int | None, feed: str | None) -> tuple[Path, EpochRow]:
+    """The lake's directory and a committed epoch's row; raises ConfigError."""
+    if isinstance(lake, Feed):
+        root, feed = lake.sink.path, feed or lake.name
+    else:
+        root = Path(lake)
+    epochs = EpochsTable(root, feed or _only_feed(root))
+    row = epochs.newest() if epoch is None else epochs.at(epoch)
+    if row is None:
+        wanted = "any epoch" if epoch is None else f"epoch {epoch}"
+        raise ConfigError(f"{root}: {epochs.feed} has not committed {wanted}; `catchment status` tells which")
+    return root, row
+
+
+def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> TableState:
+    """State of a table as of a committed epoch's row."""
+    shapes = {s.table: s for s in row.manifest.shapes}
+    version = row.commit.versions.get(str(table))
+    if table not in shapes or version is None:
+        known = ", ".join(sorted(row.commit.versions)) or "none"
+        raise ConfigError(f"{root}: no table {table} as of epoch {row.commit.epoch}; tables are: {known}")
+    directory = table_dir(root, table)
+    handle = open_table(directory, version)
+    if handle is None:
+        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
+    files = file_lists(handle)
+    base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
+    return TableState(shapes[table], row.commit.epoch, version, base, changes, origin)
+
+
+def _only_feed(root: Path) -> str:
+    names = feeds(root)
+    if len(names) != 1:
+        found = f"feeds {', '.join(names)}; name one" if names else "no committed epoch"
+        raise ConfigError(f"{root}: the lake has {found}")
+    return names[0]

@@ -1,0 +1,94 @@
+"""The reader's rule of a lake table, as one SQL text for DuckDB and Spark (DESIGN 10).
+
+state = base rows whose (shard, key) is not in changes, and the newest change per (shard, key) unless a delete
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from catchment.flow.sink.layout import DELETED, EPOCH, SHARD, arrow_schema, identity_columns
+from catchment.model.epoch import TableShape
+
+Quote = Callable[[str], str]
+
+_NEWEST = "_newest"
+_DUCKDB_TYPES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.timestamp("us"): "TIMESTAMP",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
+    pa.string(): "VARCHAR",
+    pa.binary(): "BLOB",
+}
+
+
+def rule_sql(shape: TableShape, base: str, changes: str | None, quote: Quote, origin: bool) -> str:
+    """Query over two sources (table expressions) with the table's physical columns; `changes` None: there
+    are none.
+
+    Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
+    """
+    columns = _output(shape, quote, origin)
+    if changes is None:
+        return f"SELECT {columns} FROM {base} AS b"
+    identity = [quote(name) for name in identity_columns(shape)]
+    same = " AND ".join(f"c.{name} = b.{name}" for name in identity)
+    rank = f"row_number() OVER (PARTITION BY {', '.join(identity)} ORDER BY {EPOCH} DESC)"
+    return (
+        f"SELECT {columns} FROM {base} AS b WHERE NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
+        f"UNION ALL\n"
+        f"SELECT {columns} FROM (SELECT *, {rank} AS {_NEWEST} FROM {changes}) AS n "
+        f"WHERE {_NEWEST} = 1 AND NOT {DELETED}"
+    )
+
+
+def output_schema(shape: TableShape, origin: bool) -> pa.Schema:
+    """Arrow schema of what the rule gives."""
+    physical = arrow_schema(shape)
+    live = [pa.field(c.column.name, physical.field(c.physical).type) for c in shape.columns if c.live]
+    return pa.schema([*([physical.field(SHARD), physical.field(EPOCH)] if origin else []), *live])
+
+
+def duckdb_source(shape: TableShape, paths: Sequence[str]) -> str:
+    """A DuckDB table expression over Parquet files, some or all of which may lack columns added later."""
+    nulls = ", ".join(f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}" for f in arrow_schema(shape))
+    empty = f"SELECT {nulls} WHERE false"
+    if not paths:
+        return f"({empty})"
+    files = ", ".join(_duckdb_path(path) for path in paths)
+    options = "hive_partitioning = false, union_by_name = true"
+    return f"({empty} UNION ALL BY NAME SELECT * FROM read_parquet([{files}], {options}))"
+
+
+def double_quoted(name: str) -> str:
+    """An identifier as DuckDB quotes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def backquoted(name: str) -> str:
+    """An identifier as Spark quotes it; braces doubled for the formatter of `SparkSession.sql`."""
+    return "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
+
+
+def _output(shape: TableShape, quote: Quote, origin: bool) -> str:
+    live = [f"{quote(c.physical)} AS {quote(c.column.name)}" for c in shape.columns if c.live]
+    return ", ".join([*([SHARD, EPOCH] if origin else []), *live])
+
+
+def _duckdb_type(kind: pa.DataType) -> str:
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return _DUCKDB_TYPES[kind]
+
+
+def _duckdb_path(path: str) -> str:
+    """A path as a literal; characters of patterns stand in brackets, so that they match themselves."""
+    escaped = "".join(f"[{c}]" if c in "*?[" else c for c in path)
+    return "'" + escaped.replace("'", "''") + "'"

@@ -1,0 +1,203 @@
+"""The epochs table: one row per committed epoch, from which readers start (DESIGN 5).
+
+Together with the lake tables it holds all that the state store needs to be rebuilt. Every row is written
+once, as a file of its own; `compact` brings small files together, so that the list of files stays short. No
+row is ever dropped.
+"""
+
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
+
+from catchment.flow.sink.files import delta_stats, write_parquet
+from catchment.flow.sink.layout import epochs_dir
+from catchment.flow.sink.tables import (
+    LakeTable,
+    check_fence,
+    commit_properties,
+    create_table,
+    open_table,
+    sync_version,
+)
+from catchment.model.epoch import Commit, Manifest
+
+SCHEMA = pa.schema(
+    [
+        pa.field("feed", pa.string()),
+        pa.field("epoch", pa.int64()),
+        pa.field("committed_us", pa.int64()),
+        pa.field("manifest", pa.string()),
+        pa.field("versions", pa.string()),
+        pa.field("digest", pa.string()),
+        pa.field("fence", pa.int64()),
+    ]
+)
+_NAME = "epochs table"
+_FILE_ROWS_MAX = 100_000
+_SMALL_FILES_MIN = 32
+
+
+class EpochRow(msgspec.Struct, frozen=True):
+    """A committed epoch. `manifest` has no deltas: its files are in the tables' logs. Its cut, tick time,
+    progress
+    and shapes are whole. `commit.digest` is that of the manifest with its deltas."""
+
+    manifest: Manifest
+    commit: Commit
+    fence: int
+
+
+class EpochsTable:
+    """The epochs of one feed in a lake."""
+
+    def __init__(self, root: str | Path, feed: str) -> None:
+        self.feed = feed
+        self._directory = epochs_dir(root)
+        self._table = LakeTable(_NAME, self._directory)
+
+    def append(self, manifest: Manifest, commit: Commit, fence: int) -> None:
+        """Make an epoch visible to readers, once. Raises LeaseLost when a later runner has written."""
+        file: list[AddAction] = []
+
+        def attempt(table: DeltaTable) -> bool:
+            check_fence(table, self.feed, fence, _NAME)
+            applied = table.transaction_version(self._app)
+            if applied is not None and applied >= manifest.epoch:
+                return True
+            if not file:
+                file.append(self._write(_rows([EpochRow(manifest, commit, fence)])))
+            return self._commit(table, file, fence, Transaction(self._app, manifest.epoch))
+
+        self._table.commit(attempt, self._create)
+
+    def take_over(self, fence: int) -> None:
+        """Carry the fence of a new runner, so that an older one cannot add an epoch from now on."""
+
+        def attempt(table: DeltaTable) -> bool:
+            check_fence(table, self.feed, fence, _NAME)
+            return self._commit(table, [], fence)
+
+        self._table.commit(attempt, self._create)
+
+    def compact(self, fence: int) -> int:
+        """Bring small files together in one commit; how many there were. Runs beside `append`."""
+
+        def attempt(table: DeltaTable) -> int:
+            check_fence(table, self.feed, fence, _NAME)
+            small = [f for f in _files(table) if f["num_records"] < _FILE_ROWS_MAX]
+            if len(small) < _SMALL_FILES_MIN:
+                return 0
+            merged = self._write(self._read(small).sort_by([("feed", "ascending"), ("epoch", "ascending")]))
+            now_ms = time.time_ns() // 1_000_000
+            removes = [RemoveAction(f["path"], True, now_ms, f["size_bytes"], {}) for f in small]
+            self._commit(table, [merged, *removes], fence)
+            return len(small)
+
+        return self._table.commit(attempt, self._create)
+
+    def newest(self) -> EpochRow | None:
+        """The newest committed epoch; None before the first."""
+        table = self._table.refreshed()
+        if table is None:
+            return None
+        for file in sorted(_files(table), key=lambda f: -int(f["max.epoch"])):
+            rows = self._decode(self._read([file]))
+            if rows:
+                return rows[-1]
+        return None
+
+    def at(self, epoch: int) -> EpochRow | None:
+        """The epoch of exactly that number; None when it was not committed."""
+        table = self._table.refreshed()
+        if table is None:
+            return None
+        files = [f for f in _files(table) if f["min.epoch"] <= epoch <= f["max.epoch"]]
+        rows = self._decode(self._read(files, [("epoch", "=", epoch)]))
+        return rows[0] if rows else None
+
+    def read_all(self) -> list[EpochRow]:
+        """All committed epochs in order."""
+        table = self._table.refreshed()
+        return [] if table is None else self._decode(self._read(_files(table)))
+
+    @property
+    def _app(self) -> str:
+        return f"catchment/{self.feed}/epochs"
+
+    def _create(self) -> DeltaTable:
+        return create_table(self._directory, SCHEMA, [])
+
+    def _write(self, rows: pa.Table) -> AddAction:
+        path = f"{uuid.uuid4().hex}.parquet"
+        size, footer = write_parquet(self._directory / path, [rows], SCHEMA)
+        now_ms = time.time_ns() // 1_000_000
+        return AddAction(path, size, {}, now_ms, True, delta_stats(footer, ("feed", "epoch")))
+
+    def _commit(self, table: DeltaTable, actions: list[Any], fence: int, *transactions: Transaction) -> bool:
+        version: int = table.version() + 1
+        table.create_write_transaction(
+            actions, "append", SCHEMA, commit_properties=commit_properties(self.feed, fence, *transactions)
+        )
+        sync_version(self._directory, version)
+        return True
+
+    def _read(
+        self, files: list[dict[str, Any]], filters: list[tuple[str, str, int]] | None = None
+    ) -> pa.Table:
+        tables = [pq.read_table(self._directory / f["path"], schema=SCHEMA, filters=filters) for f in files]
+        return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+
+    def _decode(self, rows: pa.Table) -> list[EpochRow]:
+        found = [_row(r) for r in rows.to_pylist() if r["feed"] == self.feed]
+        return sorted(found, key=lambda row: row.manifest.epoch)
+
+
+def feeds(root: str | Path) -> list[str]:
+    """Names of the feeds that have epochs in a lake."""
+    table = open_table(epochs_dir(root))
+    if table is None:
+        return []
+    names: set[str] = set()
+    for file in _files(table):
+        if file["min.feed"] == file["max.feed"]:
+            names.add(file["min.feed"])
+        else:
+            path = epochs_dir(root) / file["path"]
+            names.update(pq.read_table(path, columns=["feed"])["feed"].to_pylist())
+    return sorted(names)
+
+
+def _files(table: DeltaTable) -> list[dict[str, Any]]:
+    return list(pa.table(table.get_add_actions(flatten=True)).to_pylist())
+
+
+def _rows(rows: list[EpochRow]) -> pa.Table:
+    columns = {
+        "feed": [r.manifest.feed for r in rows],
+        "epoch": [r.manifest.epoch for r in rows],
+        "committed_us": [r.commit.time_us for r in rows],
+        "manifest": [_without_deltas(r.manifest) for r in rows],
+        "versions": [msgspec.json.encode(r.commit.versions).decode() for r in rows],
+        "digest": [r.commit.digest for r in rows],
+        "fence": [r.fence for r in rows],
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _without_deltas(manifest: Manifest) -> str:
+    return msgspec.json.encode(msgspec.structs.replace(manifest, deltas=())).decode()
+
+
+def _row(row: dict[str, Any]) -> EpochRow:
+    manifest = msgspec.json.decode(row["manifest"], type=Manifest)
+    versions = msgspec.json.decode(row["versions"], type=dict[str, int])
+    return EpochRow(
+        manifest, Commit(row["epoch"], row["digest"], row["committed_us"], versions), row["fence"]
+    )
