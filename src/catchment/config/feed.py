@@ -61,7 +61,9 @@ class ShardConfig(Section):
 
     def endpoint(self) -> Endpoint:
         """How to reach it, with the password in clear."""
-        tls = self.tls and Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
+        tls = None
+        if self.tls is not None:
+            tls = Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
         return Endpoint(self.name, self.host, self.port, self.user, self.password.get_secret_value(), tls)
 
 

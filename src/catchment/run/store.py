@@ -1,0 +1,134 @@
+"""The three durable records of an epoch: plan, manifest and commit (DESIGN 2).
+
+Every write carries the fence number of the writer's lease and is refused in the same transaction when another
+runner has taken over. Records are JSON, so that people can read them.
+"""
+
+from typing import Self, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, delete, insert, select, update
+
+from catchment.model.epoch import Commit, Manifest, Plan
+from catchment.model.errors import LeaseLost, StateError
+from catchment.run.database import Database, lease_table, record_table
+
+KEEP_COMMITS = 100
+_PLAN, _MANIFEST, _COMMIT = "plan", "manifest", "commit"
+
+Record = Plan | Manifest | Commit
+R = TypeVar("R", Plan, Manifest, Commit)
+
+
+class Store:
+    """Records of one feed. Methods raise StateError; those that write raise LeaseLost when `fence` is
+    outdated."""
+
+    def __init__(self, database: Database, feed: str) -> None:
+        self.database = database
+        self.feed = feed
+
+    @classmethod
+    def open(cls, url: str, feed: str, *, create: bool = True) -> Self:
+        """The store at a SQLAlchemy URL; without `create`, StateError when there is none."""
+        return cls(Database(url, create=create), feed)
+
+    def close(self) -> None:
+        """Give up the connections."""
+        self.database.close()
+
+    def put_plan(self, plan: Plan, fence: int) -> None:
+        """Write or amend a plan. A plan at or before the newest manifest is refused: what was read stays
+        read."""
+        with self.database.transaction() as connection:
+            self._guard(connection, fence)
+            newest = self._newest(connection, _MANIFEST, Manifest)
+            if newest is not None and plan.epoch <= newest.epoch:
+                raise StateError(f"plan of epoch {plan.epoch} comes after the manifest of {newest.epoch}")
+            self._put(connection, _PLAN, plan)
+
+    def put_manifest(self, manifest: Manifest, fence: int) -> None:
+        """Write a manifest, once: repeating it is harmless, another one for the same epoch is refused."""
+        with self.database.transaction() as connection:
+            self._guard(connection, fence)
+            known = self._get(connection, _MANIFEST, Manifest, manifest.epoch)
+            if known is not None and known.digest() != manifest.digest():
+                raise StateError(f"epoch {manifest.epoch} of feed {self.feed} has another manifest already")
+            self._put(connection, _MANIFEST, manifest)
+
+    def put_commit(self, commit: Commit, fence: int, *, keep: int = KEEP_COMMITS) -> None:
+        """Write a commit of a manifest in the store, and forget what is older than the newest `keep`
+        commits."""
+        with self.database.transaction() as connection:
+            self._guard(connection, fence)
+            manifest = self._get(connection, _MANIFEST, Manifest, commit.epoch)
+            if manifest is None or manifest.digest() != commit.digest:
+                raise StateError(
+                    f"epoch {commit.epoch} of feed {self.feed} is committed without its manifest"
+                )
+            self._put(connection, _COMMIT, commit)
+            self._trim(connection, keep)
+
+    def newest(self) -> tuple[Plan | None, Manifest | None, Commit | None]:
+        """The newest record of each kind, as of one moment."""
+        with self.database.transaction() as connection:
+            return (
+                self._newest(connection, _PLAN, Plan),
+                self._newest(connection, _MANIFEST, Manifest),
+                self._newest(connection, _COMMIT, Commit),
+            )
+
+    def manifest(self, epoch: int) -> Manifest | None:
+        """The manifest of an epoch, None when there is none (any more)."""
+        with self.database.transaction() as connection:
+            return self._get(connection, _MANIFEST, Manifest, epoch)
+
+    def commit(self, epoch: int) -> Commit | None:
+        """The commit of an epoch, None when there is none (any more)."""
+        with self.database.transaction() as connection:
+            return self._get(connection, _COMMIT, Commit, epoch)
+
+    def _guard(self, connection: Connection, fence: int) -> None:
+        """Lock the lease's row until the transaction ends. First of its statements: SQLite takes its lock
+        here."""
+        lease = lease_table.c
+        held = update(lease_table).where(lease.feed == self.feed, lease.fence == fence).values(fence=fence)
+        if connection.execute(held).rowcount != 1:
+            raise LeaseLost(
+                f"feed {self.feed}: another runner took over (our fence was {fence}); this one must stop"
+            )
+
+    def _put(self, connection: Connection, kind: str, record: Record) -> None:
+        key = {"feed": self.feed, "kind": kind, "epoch": record.epoch}
+        connection.execute(delete(record_table).filter_by(**key))
+        connection.execute(insert(record_table).values(**key, record=msgspec.json.encode(record)))
+
+    def _get(self, connection: Connection, kind: str, type_: type[R], epoch: int) -> R | None:
+        query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind, epoch=epoch)
+        return self._decoded(connection.scalar(query), kind, type_)
+
+    def _newest(self, connection: Connection, kind: str, type_: type[R]) -> R | None:
+        query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind)
+        return self._decoded(
+            connection.scalar(query.order_by(record_table.c.epoch.desc()).limit(1)), kind, type_
+        )
+
+    def _decoded(self, record: bytes | None, kind: str, type_: type[R]) -> R | None:
+        if record is None:
+            return None
+        try:
+            return msgspec.json.decode(record, type=type_)
+        except msgspec.DecodeError as fault:
+            raise StateError(
+                f"state store {self.database}: a {kind} of feed {self.feed} cannot be read ({fault}); "
+                "move the store away, it is rebuilt from the lake"
+            ) from fault
+
+    def _trim(self, connection: Connection, keep: int) -> None:
+        mine = record_table.c.feed == self.feed
+        commits = select(record_table.c.epoch).where(mine, record_table.c.kind == _COMMIT)
+        oldest_kept = connection.scalar(
+            commits.order_by(record_table.c.epoch.desc()).offset(keep - 1).limit(1)
+        )
+        if oldest_kept is not None:
+            connection.execute(delete(record_table).where(mine, record_table.c.epoch < oldest_kept))
