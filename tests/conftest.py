@@ -1,6 +1,7 @@
 """Servers shared by the whole run, and a fresh schema for each test."""
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,7 +17,11 @@ def shards() -> Iterator[Shards]:
 
     A test that changes global settings, stops a server or resets its log starts a `PrivateServer` of its own.
     """
-    with PrivateServer(server_id=101) as first, PrivateServer(server_id=102) as second:
+    password = secrets.token_hex(12)  # one for both, as behind a proxy
+    with (
+        PrivateServer(server_id=101, password=password) as first,
+        PrivateServer(server_id=102, password=password) as second,
+    ):
         yield first, second
 
 
