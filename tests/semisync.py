@@ -1,0 +1,144 @@
+"""Held commits: transactions that stand in the log while no SELECT shows them.
+
+With semi-sync AFTER_SYNC a commit is written to the log, then waits for a replica's answer, and only then
+becomes visible (MariaDB manual: Semisynchronous Replication). With `wait_no_slave` and no replica it waits
+for the whole timeout, or until the setting is turned off. What MariaDB 10.11 was seen to do meanwhile:
+
+- every other commit of the server queues behind the held one. The next to come writes to the log, too, and
+  then keeps the log's lock: SHOW MASTER STATUS waits. SELECT and consistent snapshots do not;
+- FLUSH BINARY LOGS makes the new file at once and returns when the held commit is through;
+- after a timeout the server holds no more commits until semi-sync is turned off and on again (done here).
+"""
+
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from catchment.demo.server import PrivateServer
+
+_PATIENCE = 10.0
+
+
+class Background(threading.Thread):
+    """Statements in a session of their own; `finish` waits for them and raises their error."""
+
+    def __init__(self, server: PrivateServer, statements: Sequence[str], database: str | None = None) -> None:
+        super().__init__(daemon=True)
+        self._server, self._statements, self._database = server, statements, database
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """The thread's work; call `start`."""
+        try:
+            self._server.sql(*self._statements, database=self._database)
+        except Exception as error:
+            self._error = error
+
+    def finish(self) -> None:
+        """Wait until the statements are through; raises the error that the server gave."""
+        self.join(60)
+        assert not self.is_alive(), "statements still wait after a minute"
+        if self._error is not None:
+            raise self._error
+
+
+class HeldCommit(Background):
+    """A transaction whose COMMIT waits: it stands in the log and is not visible while `held`."""
+
+    @property
+    def held(self) -> bool:
+        """False once COMMIT has returned, after `release` or the timeout."""
+        return self.is_alive()
+
+    def release(self) -> None:
+        """Let this commit, and all others of the server, become visible; returns when it is."""
+        release(self._server)
+        self.finish()
+
+
+def held_commit(
+    server: PrivateServer, *statements: str, database: str | None = None, timeout_ms: int = 4000
+) -> HeldCommit:
+    """Run statements that change rows in one transaction; returns when it stands in the log and waits.
+
+    Raises AssertionError when the commit is not held.
+    """
+    _hold_commits(server, timeout_ms)
+    return _start_all(server, [statements], database)[0]
+
+
+def held_group(
+    server: PrivateServer, statements: Sequence[str], database: str | None = None, timeout_ms: int = 4000
+) -> list[HeldCommit]:
+    """One transaction per statement, written to the log together (one group commit) and held together."""
+    server.sql(
+        f"SET GLOBAL binlog_commit_wait_count = {len(statements)}",
+        f"SET GLOBAL binlog_commit_wait_usec = {int(_PATIENCE * 1e6)}",
+    )
+    try:
+        _hold_commits(server, timeout_ms)
+        return _start_all(server, [(statement,) for statement in statements], database)
+    finally:
+        server.sql("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
+
+
+def release(server: PrivateServer) -> None:
+    """Hold no commits any more; those held become visible within milliseconds."""
+    server.sql("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+
+
+def flush_logs_in_hold(server: PrivateServer) -> Background:
+    """Start FLUSH BINARY LOGS; returns when the new file is there. `finish` waits for the rest."""
+    before = set(_log_sizes(server))
+    flush = Background(server, ["FLUSH BINARY LOGS"])
+    flush.start()
+    deadline = time.monotonic() + _PATIENCE
+    while set(_log_sizes(server)) == before:
+        assert time.monotonic() < deadline, "FLUSH BINARY LOGS made no new file"
+        time.sleep(0.002)
+    return flush
+
+
+def _hold_commits(server: PrivateServer, timeout_ms: int) -> None:
+    ((_, status),) = server.sql("SHOW STATUS LIKE 'Rpl_semi_sync_master_status'")
+    settings = [
+        f"rpl_semi_sync_master_timeout = {timeout_ms}",
+        "rpl_semi_sync_master_wait_point = AFTER_SYNC",
+        "rpl_semi_sync_master_wait_no_slave = ON",
+    ]
+    if status != "ON":
+        settings += ["rpl_semi_sync_master_enabled = OFF", "rpl_semi_sync_master_enabled = ON"]
+    server.sql(*(f"SET GLOBAL {setting}" for setting in settings))
+
+
+def _start_all(
+    server: PrivateServer, transactions: Sequence[Sequence[str]], database: str | None
+) -> list[HeldCommit]:
+    """Start the transactions and wait until the log's files hold all of their (annotated) statements."""
+    before = _log_sizes(server)
+    commits, marks = [], []
+    for statements in transactions:
+        mark = f"/* {secrets.token_hex(8)} */"
+        marked = [f"{statement} {mark}" for statement in statements]
+        commits.append(HeldCommit(server, ["BEGIN", *marked, "COMMIT"], database))
+        marks.append(mark.encode())
+    for commit in commits:
+        commit.start()
+    deadline = time.monotonic() + _PATIENCE
+    while not all(mark in _log_since(server, before) for mark in marks):
+        assert all(commit.held for commit in commits), "a commit was not held, or changed no rows"
+        assert time.monotonic() < deadline, "a commit does not reach the log"
+        time.sleep(0.002)
+    assert all(commit.held for commit in commits), "a commit was not held"
+    return commits
+
+
+def _log_sizes(server: PrivateServer) -> dict[Path, int]:
+    return {path: path.stat().st_size for path in sorted(server.datadir.glob("binlog.[0-9]*[0-9]"))}
+
+
+def _log_since(server: PrivateServer, before: dict[Path, int]) -> bytes:
+    """Bytes added to the log's files: reading the files takes none of the server's locks."""
+    return b"".join(path.read_bytes()[before.get(path, 0) :] for path in _log_sizes(server))
