@@ -10,7 +10,7 @@ HOT = sorted(str(p) for p in Path("src/catchment/wire").glob("[a-z]*.py") if "# 
 
 setup(
     ext_modules=cythonize(
-        [Extension(p.removeprefix("src/").removesuffix(".py").replace("/", "."), [p], extra_compile_args=["-O3"]) for p in HOT],
+        [Extension(p.removeprefix("src/").removesuffix(".py").replace("/", "."), [p], extra_compile_args=["-O3"], libraries=["z"]) for p in HOT],
         compiler_directives={"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True},
         build_dir="build",
     )

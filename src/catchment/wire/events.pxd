@@ -1,0 +1,72 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from catchment.wire.cursor cimport Cursor
+
+# Event types (MariaDB manual: "1-Binlog Events").
+cdef enum:
+    EVENT_QUERY = 2
+    EVENT_STOP = 3
+    EVENT_ROTATE = 4
+    EVENT_INTVAR = 5
+    EVENT_APPEND_BLOCK = 9
+    EVENT_DELETE_FILE = 11
+    EVENT_RAND = 13
+    EVENT_USER_VAR = 14
+    EVENT_FORMAT = 15
+    EVENT_XID = 16
+    EVENT_BEGIN_LOAD_QUERY = 17
+    EVENT_EXECUTE_LOAD_QUERY = 18
+    EVENT_TABLE_MAP = 19
+    EVENT_WRITE_ROWS = 23
+    EVENT_UPDATE_ROWS = 24
+    EVENT_DELETE_ROWS = 25
+    EVENT_INCIDENT = 26
+    EVENT_HEARTBEAT = 27
+    EVENT_WRITE_ROWS_2 = 30
+    EVENT_UPDATE_ROWS_2 = 31
+    EVENT_DELETE_ROWS_2 = 32
+    EVENT_XA_PREPARE = 38
+    EVENT_ANNOTATE_ROWS = 160
+    EVENT_CHECKPOINT = 161
+    EVENT_GTID = 162
+    EVENT_GTID_LIST = 163
+    EVENT_START_ENCRYPTION = 164
+    EVENT_QUERY_PACKED = 165
+    EVENT_WRITE_ROWS_PACKED = 166
+    EVENT_UPDATE_ROWS_PACKED = 167
+    EVENT_DELETE_ROWS_PACKED = 168
+    EVENT_WRITE_ROWS_2_PACKED = 169
+    EVENT_UPDATE_ROWS_2_PACKED = 170
+    EVENT_DELETE_ROWS_2_PACKED = 171
+
+# Flags of an event's header.
+cdef enum:
+    FLAG_IN_USE = 0x01
+    FLAG_ARTIFICIAL = 0x20
+    FLAG_IGNORABLE = 0x80
+
+
+cdef struct Event:
+    int type
+    int flags
+    int64_t timestamp
+    uint32_t server_id
+    uint32_t next        # offset of the next event, modulo 2**32; 0 in some artificial events
+    int64_t size         # of the whole event
+    int64_t start        # where it begins in its file; of an artificial event: where the reader stands
+    bint artificial      # made by the server for this dump; it is not in the file
+    Cursor body          # behind the header, without the checksum
+
+
+cdef class EventReader:
+    cdef bint verify
+    cdef bint checksums
+    cdef bint known            # a format event was read
+    cdef readonly str file
+    cdef readonly int64_t offset
+    cdef int64_t current       # where the event opened last begins
+    cdef int open(self, Cursor* packet, Event* e) except -1
+    cdef int find_checksum(self, Cursor* packet, Event* e) except -1
+    cdef int advance(self, Event* e, bint within_group) except -1
+    cdef int enter(self, str file, int64_t offset) except -1
+    cdef int corrupt(self, str what) except -1

@@ -1,0 +1,132 @@
+# cython: compiled
+# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of events.pxd)
+"""Events of the log: header, checksum, and the place in the file, counted in 64 bits."""
+
+import cython
+from cython.cimports.catchment.wire.checksum import crc32
+from cython.cimports.catchment.wire.cursor import cursor_over, left, little, read_little
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
+
+from catchment.model.errors import CorruptLog, Unsupported
+from catchment.model.position import LogOffset
+
+HEADER = cython.declare(int64_t, 19)
+CHECKSUM = cython.declare(int64_t, 4)
+FORMAT_LEAST = cython.declare(int64_t, 57 + 5)
+SKIPPED_MAX = cython.declare(uint32_t, 0x40000000)  # an annotation is shorter than the largest packet
+
+
+class EventReader:
+    """Opens one event after another and knows where the reader stands in its file; see events.pxd."""
+
+    def __cinit__(self, start: LogOffset, verify: bool):
+        self.file = start.file
+        self.offset = start.offset
+        self.verify = verify
+
+    def corrupt(self, what):
+        """Raise CorruptLog for the event that was opened last."""
+        raise CorruptLog(f"log {self.file}:{self.current}: {what}; read the log again, or check the file")
+
+    def open(self, packet, e):
+        """Read the header of the event in the packet and verify its checksum. Raises CorruptLog."""
+        start: cython.pointer(cython.const[uint8_t]) = packet.at
+        self.current = self.offset
+        e.timestamp = read_little(packet, 4)
+        e.type = read_little(packet, 1)
+        e.server_id = read_little(packet, 4)
+        e.size = read_little(packet, 4)
+        e.next = read_little(packet, 4)
+        e.flags = read_little(packet, 2)
+        if packet.missing:
+            self.corrupt("the event is shorter than its header")
+        if e.size != packet.end - start:
+            self.corrupt(f"the event says {e.size} bytes and came with {packet.end - start}")
+        e.start = self.offset
+        e.artificial = (e.flags & FLAG_ARTIFICIAL) != 0 or e.type == EVENT_HEARTBEAT
+        if e.type == EVENT_FORMAT:
+            # In a dump from the middle of a file the format event is a copy, whose place in the file is 0.
+            e.artificial = e.artificial or e.next == 0
+            if left(packet) < FORMAT_LEAST:
+                self.corrupt("the format event ends too early")
+        e.body = packet[0]
+        self.find_checksum(cython.address(e.body), e)
+        return 0
+
+    def find_checksum(self, packet, e):
+        """Take the checksum off the end of the body, and verify it."""
+        start: cython.pointer(cython.const[uint8_t]) = packet.at - HEADER
+        present: cython.bint = self.checksums
+        if e.type == EVENT_FORMAT:
+            # It carries the algorithm in front of its own checksum, which is there in either case.
+            algorithm: cython.int = (packet.end - CHECKSUM - 1)[0]
+            if algorithm > 1:
+                raise Unsupported(f"log {self.file}: checksum algorithm {algorithm} is not known")
+            self.checksums = algorithm == 1
+            self.known = True
+            packet.end -= CHECKSUM
+            if not self.checksums:
+                return 0
+        elif not self.known:
+            # The first event, a rotation, comes before the format event: only trying tells.
+            if left(packet) < CHECKSUM or not sealed(start, packet.end - CHECKSUM, e.flags):
+                return 0
+            packet.end -= CHECKSUM
+            return 0
+        elif present:
+            if left(packet) < CHECKSUM:
+                self.corrupt("the event has no room for its checksum")
+            packet.end -= CHECKSUM
+        else:
+            return 0
+        if self.verify and not sealed(start, packet.end, e.flags):
+            self.corrupt(f"the checksum of the event (type {e.type}, {e.size} bytes) is wrong")
+        return 0
+
+    def advance(self, e, within_group):
+        """Check that the event begins where the reader stands and move behind it. Raises CorruptLog.
+
+        Its header has the low 32 bits of its end only. In front of a table map the server leaves an
+        annotation out when the dump did not ask for it.
+        """
+        begins: uint32_t = e.next - cython.cast(uint32_t, e.size)
+        skipped: uint32_t = begins - cython.cast(uint32_t, self.offset)
+        if e.artificial:
+            return 0
+        if skipped:
+            if e.type != EVENT_TABLE_MAP or not within_group or skipped < HEADER or skipped > SKIPPED_MAX:
+                self.corrupt(f"the event ends at {e.next} modulo 2**32, which is not behind its beginning")
+            e.start += skipped
+            self.current = e.start
+        self.offset = e.start + e.size
+        return 0
+
+    def enter(self, file, offset):
+        """Stand in another file."""
+        self.file = file
+        self.offset = offset
+        self.current = offset
+        return 0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def sealed(
+    start: cython.pointer(cython.const[uint8_t]),
+    end: cython.pointer(cython.const[uint8_t]),
+    flags: cython.int,
+) -> cython.bint:
+    """Whether the four bytes at `end` are the CRC32 of the event from `start` to `end`.
+
+    A format event may show that its file is in use; the checksum was made without that flag.
+    """
+    crc: uint32_t
+    header: uint8_t[19]
+    i: cython.int
+    if not flags & FLAG_IN_USE:
+        return crc32(0, start, end - start) == little(end, 4)
+    for i in range(19):
+        header[i] = start[i]
+    header[17] &= 0xFE
+    crc = crc32(0, header, 19)
+    return crc32(crc, start + 19, end - start - 19) == little(end, 4)

@@ -1,0 +1,133 @@
+"""Rare facts that a log tells besides rows and groups, as values in the order met.
+
+`at` of a fact is where its event begins, `group` the ordinal of the group it stands in, counted as in
+`LogDecoder.take_groups`.
+"""
+
+import msgspec
+import pyarrow as pa
+
+from catchment.model.position import LogOffset
+from catchment.model.table import Table, TableId
+
+
+class Images(msgspec.Struct, frozen=True):
+    """Image rows of one version of one table (columns `_side`, `_op`, `_seq`, `_group` come last)."""
+
+    table: Table
+    batch: pa.RecordBatch
+
+
+class LogFile(msgspec.Struct, frozen=True):
+    """A log file met. `created` is not 0 after a server start only; a dump from the middle shows 0.
+
+    `born` is the header time of the format event and `server_id` is its writer. `gtid_list` is None until it
+    has been read (never in a dump from the middle). `complete`: the file ended with a ROTATE or STOP event.
+    """
+
+    name: str
+    born: int
+    server_id: int
+    gtid_list: str | None
+    complete: bool
+    created: int
+
+
+class Xid(msgspec.Struct, frozen=True):
+    """Name of an XA transaction, as XA RECOVER shows it: format, global and branch part."""
+
+    format: int
+    gtrid: bytes
+    bqual: bytes
+
+
+class Ddl(msgspec.Struct, frozen=True):
+    """A statement that is a group of its own, or one in a group that the server marked as DDL.
+
+    `flagged`: the server marked the group as DDL (GRANT, FLUSH and ANALYZE are not). `schema` is the default
+    schema of the session, `sql_mode` its mode as a number.
+    """
+
+    group: int
+    schema: str
+    sql: str
+    at: LogOffset
+    timestamp: int
+    flagged: bool
+    sql_mode: int
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A statement inside a transaction: rows were changed in STATEMENT format, which carries no rows."""
+
+    group: int
+    schema: str
+    sql: str
+    at: LogOffset
+    timestamp: int
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A Binlog_checkpoint event: groups in files before `file` are durable in the engines (DESIGN section 3)."""
+
+    file: str
+    at: LogOffset
+
+
+class RotateTo(msgspec.Struct, frozen=True):
+    """The last event of a file: the log goes on in `file`."""
+
+    file: str
+    at: LogOffset
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The server was shut down in order."""
+
+    at: LogOffset
+
+
+class CutOff(msgspec.Struct, frozen=True):
+    """A file ended inside this group, without ROTATE or STOP: its rows are in `voids`, it is in no group row."""
+
+    group: int
+    start: LogOffset
+    at: LogOffset
+
+
+class XaPrepare(msgspec.Struct, frozen=True):
+    """An XA transaction was prepared: its rows are those of this group."""
+
+    group: int
+    xid: Xid
+    at: LogOffset
+
+
+class XaEnd(msgspec.Struct, frozen=True):
+    """An XA transaction prepared earlier was committed or rolled back."""
+
+    group: int
+    xid: Xid
+    committed: bool
+    at: LogOffset
+
+
+class Incident(msgspec.Struct, frozen=True):
+    """The server lost events: the log is not complete here."""
+
+    number: int
+    message: str
+    at: LogOffset
+
+
+class IncompleteImage(msgspec.Struct, frozen=True):
+    """A row event lacks columns (`binlog_row_image` was not FULL in its session); none of its rows is decoded."""
+
+    group: int
+    table: TableId
+    at: LogOffset
+
+
+Fact = (
+    Ddl | Statement | Checkpoint | RotateTo | Stop | CutOff | XaPrepare | XaEnd | Incident | IncompleteImage
+)

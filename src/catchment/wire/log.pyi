@@ -1,0 +1,79 @@
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+import pyarrow as pa
+
+from catchment.model.position import LastGroup, LogOffset
+from catchment.model.table import TableId
+from catchment.wire.facts import Fact, Images, LogFile
+
+class LogDecoder:
+    """Decodes one dump of a MariaDB log, from the first byte that the server sends after COM_BINLOG_DUMP.
+
+    `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are the
+    tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key. With
+    `stop`, decoding ends where a group ends exactly there, or where the reader stands there between groups.
+
+    `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null), and
+    leaves the BEFORE image of an update out when the key stays the same, byte for byte.
+
+    An error ends the decoder: `feed` raises the same error again.
+    """
+
+    facts: list[Fact]
+    ended: bool  # the server's end-of-log packet has come
+    reached_stop: bool  # the reader stands at `stop`; later bytes are ignored
+    def __init__(
+        self,
+        start: LogOffset,
+        wanted: Collection[TableId] | None = None,
+        stop: LogOffset | None = None,
+        *,
+        keys: Mapping[TableId, tuple[str, ...]] | None = None,
+        before: Literal["full", "key"] = "full",
+        verify_checksum: bool = True,
+    ) -> None: ...
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """Decode all whole packets of the connection's next bytes; a piece of a packet is kept.
+
+        Raises CorruptLog (file and offset), CutMissed, ServerSaid (an error packet), Unsupported.
+        """
+
+    def take_images(self) -> list[Images]:
+        """Image rows decoded since the last call, also of a group that is still open.
+
+        Columns of the table, then `_side` (uint8: 0 before, 1 after), `_op` (uint8: 0 insert, 1 delete, 2 update),
+        `_seq` (int64: order over the whole run) and `_group` (int64: ordinal of the group). Rows in `voids` were
+        undone; rows of a group that never ends (`in_group` at the end of the run) count for nothing.
+        """
+
+    def take_groups(self) -> pa.RecordBatch:
+        """Groups finished since the last call (schema: groups.SCHEMA).
+
+        `file` is an index into `files`, `kind` one into the order of model.position.GroupKind, `start` and `end`
+        are offsets, `timestamp` is that of the group's last event in seconds since 1970.
+        """
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes that the rows and groups not yet taken occupy, about."""
+
+    @property
+    def voids(self) -> list[tuple[int, int]]:
+        """Half-open ranges of `_seq` that were undone, in order, not overlapping."""
+
+    @property
+    def files(self) -> list[LogFile]:
+        """Log files met, in order."""
+
+    @property
+    def at(self) -> LogOffset:
+        """Where the reader stands: the end of the last group, or of the last event between groups behind it."""
+
+    @property
+    def in_group(self) -> bool:
+        """Whether a group has begun and not ended."""
+
+    @property
+    def last_group(self) -> LastGroup | None:
+        """The group that ended last; None before the first."""

@@ -1,0 +1,264 @@
+"""The table map event: what it says about a table (MariaDB manual: TABLE_MAP_EVENT, optional metadata).
+
+Read once per definition, not per event, so plain Python is fast enough.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from catchment.model.errors import CorruptLog, Unsupported
+from catchment.model.table import Column, ColumnType, Table, TableId
+from catchment.wire import types
+
+# Bytes of metadata per type code; all others have none.
+_META_BYTES: Final = {
+    types.FLOAT: 1,
+    types.DOUBLE: 1,
+    types.BLOB: 1,
+    types.BLOB_COMPRESSED: 1,
+    types.GEOMETRY: 1,
+    types.TIMESTAMP2: 1,
+    types.DATETIME2: 1,
+    types.TIME2: 1,
+    245: 1,
+    types.VARCHAR: 2,
+    types.VARCHAR_COMPRESSED: 2,
+    types.VAR_STRING: 2,
+    types.STRING: 2,
+    types.BIT: 2,
+    types.NEWDECIMAL: 2,
+    types.ENUM: 2,
+    types.SET: 2,
+}
+
+# Types that have a bit in SIGNEDNESS, and those counted in the lists of character sets. Seen on MariaDB
+# 10.11: YEAR has a bit, BIT has none; spatial, INET and UUID columns are counted as binary strings.
+_NUMERIC: Final = (
+    0,
+    types.TINY,
+    types.SHORT,
+    types.INT24,
+    types.LONG,
+    types.LONGLONG,
+    types.FLOAT,
+    types.DOUBLE,
+)
+_SIGNED: Final = frozenset((*_NUMERIC, types.NEWDECIMAL, types.YEAR))
+_CHARACTER: Final = frozenset(
+    (
+        types.STRING,
+        types.VARCHAR,
+        types.VAR_STRING,
+        types.BLOB,
+        types.BLOB_COMPRESSED,
+        types.VARCHAR_COMPRESSED,
+        types.GEOMETRY,
+    )
+)
+
+# Kinds of optional metadata.
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _NAMES, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
+_KEY, _PREFIX_KEY, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 8, 9, 10, 11
+
+
+class Described(msgspec.Struct, frozen=True):
+    """A table as a table map declares it; `cells` are (real type code, metadata) of each column."""
+
+    table: Table
+    cells: tuple[tuple[int, int], ...]
+
+
+class _Bytes:
+    """Reads a byte string from the front; raises CorruptLog when it ends too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, n: int) -> bytes:
+        if n > len(self._data) - self._at:
+            raise CorruptLog("the table map event ends too early")
+        self._at += n
+        return self._data[self._at - n : self._at]
+
+    def number(self) -> int:
+        """A length-encoded integer."""
+        first = self.take(1)[0]
+        if first < 0xFB:
+            return first
+        width = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first)
+        if width is None:
+            raise CorruptLog("the table map event holds a malformed number")
+        return int.from_bytes(self.take(width), "little")
+
+    def rest(self) -> bool:
+        return self._at < len(self._data)
+
+
+def table_id(body: bytes) -> TableId:
+    """Schema and name, from the event's body behind table number and flags."""
+    return _identity(_Bytes(body))
+
+
+def _identity(data: _Bytes) -> TableId:
+    names = []
+    for _ in range(2):
+        names.append(_text(data.take(data.take(1)[0])))
+        data.take(1)  # the names end in a zero byte too
+    return TableId(*names)
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise CorruptLog(f"{raw!r} is not a name in UTF-8") from None
+
+
+def describe(body: bytes, keys: Mapping[TableId, tuple[str, ...]]) -> Described:
+    """Everything about the table, from the event's body behind table number and flags.
+
+    `keys` gives key columns for tables without a primary key. Raises CorruptLog, and Unsupported for a type
+    that is not carried or when the event has no full metadata.
+    """
+    data = _Bytes(body)
+    identity = _identity(data)
+    count = data.number()
+    codes = data.take(count)
+    meta = _Bytes(data.take(data.number()))
+    cells = []
+    for code in codes:
+        value = int.from_bytes(meta.take(_META_BYTES.get(code, 0)), "little")
+        cells.append(_real(code, value))
+    data.take((count + 7) // 8)  # which columns are nullable
+    fields: dict[int, bytes] = {}
+    while data.rest():
+        kind = data.take(1)[0]
+        fields[kind] = data.take(data.number())
+    if _NAMES not in fields:
+        raise Unsupported(
+            f"{identity}: the table map has no column names; set binlog_row_metadata=FULL on the server"
+        )
+    if not all(_possible(code, value) for code, value in cells):
+        raise CorruptLog(f"{identity}: the table map declares an impossible column: {cells}")
+    columns = _columns(identity, tuple(cells), fields)
+    key = _key(fields, columns) or keys.get(identity, ())
+    return Described(Table(identity, columns, key), tuple(cells))
+
+
+def _possible(code: int, meta: int) -> bool:
+    """Whether the metadata of a column lie in the limits of its type."""
+    low, high = meta & 0xFF, meta >> 8
+    if code == types.NEWDECIMAL:
+        return 1 <= low <= 65 and high <= min(low, 38)
+    if code in (types.TIMESTAMP2, types.DATETIME2, types.TIME2):
+        return low <= 6
+    if code == types.BIT:
+        return low < 8 and 1 <= low + 8 * high <= 64
+    if code == types.BLOB:
+        return 1 <= low <= 4
+    if code == types.ENUM:
+        return 1 <= meta <= 2
+    return code != types.SET or 1 <= meta <= 8
+
+
+def _real(code: int, meta: int) -> tuple[int, int]:
+    """ENUM, SET and CHAR share the code STRING; see `types.string_meta`."""
+    if code != types.STRING:
+        return code, meta
+    real, length = types.string_meta(meta)
+    return (real, length) if real in (types.ENUM, types.SET) else (code, meta)
+
+
+def _columns(
+    identity: TableId, cells: tuple[tuple[int, int], ...], fields: dict[int, bytes]
+) -> tuple[Column, ...]:
+    names = _names(fields[_NAMES])
+    codes = [code for code, _ in cells]
+    if len(names) != len(codes) or not codes:
+        raise CorruptLog(f"{identity}: the table map names {len(names)} columns of {len(codes)}")
+    unsigned = _signedness(codes, fields.get(_SIGNEDNESS, b""))
+    character = [i for i, code in enumerate(codes) if code in _CHARACTER]
+    labelled = [i for i, code in enumerate(codes) if code in (types.ENUM, types.SET)]
+    collations = _collations(character, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
+    collations |= _collations(labelled, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
+    labels = _labels([i for i in labelled if codes[i] == types.ENUM], fields.get(_ENUM_LABELS, b""))
+    labels |= _labels([i for i in labelled if codes[i] == types.SET], fields.get(_SET_LABELS, b""))
+    columns = []
+    for i, (code, meta) in enumerate(cells):
+        if i in character + labelled and i not in collations:
+            raise CorruptLog(f"{identity}.{names[i]}: the table map does not tell its character set")
+        column_type = _type(
+            identity, names[i], (code, meta, i in unsigned, collations.get(i, 0), labels.get(i, ()))
+        )
+        columns.append(Column(names[i], column_type))
+    return tuple(columns)
+
+
+def _type(identity: TableId, name: str, facts: tuple[int, int, bool, int, tuple[bytes, ...]]) -> ColumnType:
+    try:
+        return types.from_log(*facts)
+    except Unsupported as refused:
+        raise Unsupported(f"{identity}.{name}: {refused}; leave the table or the column out") from None
+
+
+def _names(raw: bytes) -> list[str]:
+    data = _Bytes(raw)
+    names = []
+    while data.rest():
+        names.append(_text(data.take(data.number())))
+    return names
+
+
+def _signedness(codes: list[int], bits: bytes) -> set[int]:
+    """Columns that are unsigned: one bit per numeric column, highest bit first."""
+    numeric = [i for i, code in enumerate(codes) if code in _SIGNED]
+    if len(bits) * 8 < len(numeric):
+        raise CorruptLog("the table map tells the sign of too few columns")
+    return {i for n, i in enumerate(numeric) if bits[n // 8] << n % 8 & 0x80}
+
+
+def _collations(columns: list[int], default: bytes | None, each: bytes | None) -> dict[int, int]:
+    """Collation number per column: a default with exceptions by ordinal, or one number for each."""
+    if each is not None:
+        data = _Bytes(each)
+        return {i: data.number() for i in columns}
+    if default is None:
+        return {}
+    data = _Bytes(default)
+    found = dict.fromkeys(columns, data.number())
+    while data.rest():
+        ordinal, collation = data.number(), data.number()
+        if ordinal >= len(columns):
+            raise CorruptLog("the table map gives a character set to a column that does not exist")
+        found[columns[ordinal]] = collation
+    return found
+
+
+def _labels(columns: list[int], raw: bytes) -> dict[int, tuple[bytes, ...]]:
+    data = _Bytes(raw)
+    found = {}
+    for i in columns:
+        count = data.number()
+        if count > len(raw):
+            raise CorruptLog("the table map announces more labels than it holds")
+        found[i] = tuple(data.take(data.number()) for _ in range(count))
+    return found
+
+
+def _key(fields: dict[int, bytes], columns: tuple[Column, ...]) -> tuple[str, ...]:
+    """Names of the primary key's columns in key order. A prefix of a column counts as the column: if the
+    prefixes are unique, so are the whole values."""
+    simple = _KEY in fields
+    data = _Bytes(fields.get(_KEY if simple else _PREFIX_KEY, b""))
+    names = []
+    while data.rest():
+        index = data.number()
+        if not simple:
+            data.number()
+        if index >= len(columns):
+            raise CorruptLog("the table map puts a column into the key that does not exist")
+        names.append(columns[index].name)
+    return tuple(names)

@@ -1,0 +1,155 @@
+"""Query events: the statement, what it does to the group it stands in, and names in it."""
+
+import re
+import zlib
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from catchment.model.errors import CorruptLog
+from catchment.wire import charsets
+
+UNPACKED_MAX: Final = 1 << 30  # max_allowed_packet cannot be larger, so no event unpacks to more
+
+
+class Verb(Enum):
+    """What a statement means for the group it stands in."""
+
+    BEGIN = "begin"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    ROLLBACK_TO = "rollback to"
+    RELEASE = "release"
+    XA = "xa start or end"
+    OTHER = "other"
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A statement; `schema` is the default schema of its session, `sql_mode` the session's mode as a number."""
+
+    schema: str
+    sql: str
+    sql_mode: int
+
+
+_NAME: Final = r"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\s`\";]+)\s*;?\s*"
+_NAMED: Final = (
+    (Verb.SAVEPOINT, re.compile(r"\s*SAVEPOINT\s+" + _NAME, re.I)),
+    (Verb.ROLLBACK_TO, re.compile(r"\s*ROLLBACK\s+(?:WORK\s+)?TO\s+(?:SAVEPOINT\s+)?" + _NAME, re.I)),
+    (Verb.RELEASE, re.compile(r"\s*RELEASE\s+SAVEPOINT\s+" + _NAME, re.I)),
+)
+_PLAIN: Final = {"BEGIN": Verb.BEGIN, "COMMIT": Verb.COMMIT, "ROLLBACK": Verb.ROLLBACK}
+_XA: Final = re.compile(r"\s*XA\s+(?:START|BEGIN|END)\s", re.I)
+_XA_COMMIT: Final = re.compile(r"\s*XA\s+COMMIT\s", re.I)
+
+
+def classify(sql: str) -> tuple[Verb, str]:
+    """The verb and, for savepoints, the name folded to lower case (savepoint names ignore case)."""
+    plain = _PLAIN.get(sql.strip().upper())
+    if plain is not None:
+        return plain, ""
+    for verb, pattern in _NAMED:
+        match = pattern.fullmatch(sql)
+        if match is not None:
+            return verb, _unquoted(match[1]).casefold()
+    return (Verb.XA if _XA.match(sql) else Verb.OTHER), ""
+
+
+def commits_xa(sql: str) -> bool:
+    """Whether the end of an XA transaction is its commit."""
+    return _XA_COMMIT.match(sql) is not None
+
+
+def _unquoted(name: str) -> str:
+    if name[0] in "`\"":
+        return name[1:-1].replace(name[0] * 2, name[0])
+    return name
+
+
+# Length of status variables by code (MariaDB manual: QUERY_EVENT); a name in front of its length otherwise.
+_FIXED: Final = {0: 4, 1: 8, 3: 4, 4: 6}
+_SQL_MODE, _CHARSET = 1, 4
+_NAMED_STATUS: Final = {5: 0, 6: 0, 2: 1}  # time zone, catalog, old catalog: a length, bytes, some more bytes
+
+
+def read(body: bytes, packed: bool) -> Query:
+    """Read the body behind the event header; `packed` for QUERY_COMPRESSED. Raises CorruptLog."""
+    if len(body) < 13:
+        raise CorruptLog("the statement event ends too early")
+    schema_size = body[8]
+    status_end = 13 + int.from_bytes(body[11:13], "little")
+    schema_end = status_end + schema_size
+    if len(body) < schema_end + 1:
+        raise CorruptLog("the statement event ends too early")
+    sql_mode, charset = _status(body[13:status_end])
+    sql = body[schema_end + 1 :]
+    if packed:
+        sql = unpack(sql)
+    return Query(body[status_end:schema_end].decode(errors="replace"), _decoded(sql, charset), sql_mode)
+
+
+def loaded(body: bytes) -> Query:
+    """Read EXECUTE_LOAD_QUERY: a statement event with 13 more bytes behind its fixed part."""
+    return read(body[:13] + body[26:], packed=False)
+
+
+def _status(raw: bytes) -> tuple[int, str]:
+    """sql_mode and the session's character set; reading ends at the first variable of another kind."""
+    sql_mode, charset = 0, "utf8mb4"
+    at = 0
+    while at < len(raw):
+        code = raw[at]
+        if code in _FIXED:
+            value = raw[at + 1 : at + 1 + _FIXED[code]]
+            at += 1 + _FIXED[code]
+            if code == _SQL_MODE:
+                sql_mode = int.from_bytes(value, "little")
+            if code == _CHARSET:
+                charset = charsets.of_collation(int.from_bytes(value[:2], "little"))
+        elif code in _NAMED_STATUS and at + 1 < len(raw):
+            at += 2 + raw[at + 1] + _NAMED_STATUS[code]
+        else:
+            break
+    return sql_mode, charset
+
+
+def _decoded(sql: bytes, charset: str) -> str:
+    """Text of a statement; bytes that its character set does not have become U+FFFD."""
+    if not charsets.carried(charset):
+        return sql.decode(errors="replace")
+    table = charsets.table(charset)
+    plain = sql if table is None else b"".join([table[byte] for byte in sql])
+    return plain.decode(errors="replace")
+
+
+def unpack(packed: bytes) -> bytes:
+    """Unpack MariaDB's compressed form: a head byte, the length highest byte first, a zlib stream.
+
+    Raises CorruptLog; never makes more than the length that the head announces, or than a server can send.
+    """
+    if not packed or not packed[0] & 0x80 or packed[0] & 0x70:
+        raise CorruptLog("a compressed event has an unknown head")
+    width = packed[0] & 0x07
+    size = int.from_bytes(packed[1 : 1 + width], "big")
+    if not 1 <= width <= 4 or size > UNPACKED_MAX:
+        raise CorruptLog("a compressed event announces an impossible length")
+    stream = zlib.decompressobj()
+    try:
+        plain = stream.decompress(packed[1 + width :], max(size, 1))
+    except zlib.error as failed:
+        raise CorruptLog(f"a compressed event cannot be unpacked: {failed}") from None
+    if len(plain) != size:
+        raise CorruptLog(f"a compressed event unpacks to {len(plain)} bytes, not to {size}")
+    return plain
+
+
+def unpacked_rows(body: bytes, update: bool) -> bytes:
+    """A compressed row event's body, from the number of columns on, with its rows unpacked."""
+    width, first = {0xFC: 3, 0xFD: 4}.get(body[0], 1) if body else 1, body[:1]
+    columns = int.from_bytes(body[1:width] if width > 1 else first, "little")
+    head = width + (columns + 7) // 8 * (2 if update else 1)
+    if head >= len(body):
+        raise CorruptLog("the compressed row event ends too early")
+    return body[:head] + unpack(body[head:])

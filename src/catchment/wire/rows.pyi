@@ -1,0 +1,1 @@
+"""Row events: compiled, used by log.py only (see rows.pxd)."""

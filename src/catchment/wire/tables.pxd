@@ -1,0 +1,18 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from catchment.wire.cursor cimport Cursor
+from catchment.wire.tablemap cimport TableMap
+
+
+cdef class Tables:
+    cdef object wanted         # frozenset of TableId; None: all
+    cdef dict keys
+    cdef dict maps             # number -> TableMap
+    cdef dict builders         # Table -> ColumnBuilders
+    cdef list full             # Images taken early, since their builders were large
+    cdef TableMap last
+    cdef int declare(self, uint64_t number, Cursor* body) except -1
+    cdef TableMap find(self, uint64_t number)
+    cdef int bound(self, TableMap m) except -1
+    cdef int64_t size(self) except -1
+    cpdef list take(self)
