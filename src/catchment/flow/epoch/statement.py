@@ -1,0 +1,109 @@
+"""The words of an SQL text as MariaDB 10.11 reads them: comments gone, executable comments opened.
+
+Lexical only. The text of a QUERY event does not tell the sql_mode it was parsed in, so a text that reads
+differently under NO_BACKSLASH_ESCAPES is refused, and a name in double quotes may be an identifier.
+"""
+
+import re
+from typing import NamedTuple
+
+_LEXEME = re.compile(
+    r"""
+    (?P<string>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
+  | (?P<name>`(?:[^`]|``)*`)
+  | (?P<comment>--(?=[\s\x00-\x1f]|$)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/)
+  | (?P<open>/\*(?P<flavour>M?)!(?P<version>\d{5,6})?)
+  | (?P<close>\*/)
+  | (?P<word>[\w$]+)
+  | (?P<space>\s+)
+  | (?P<mark>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SOURCE_VERSION = 101100
+
+
+class Unreadable(ValueError):
+    """The text cannot be cut into words in one way only."""
+
+
+class Word(NamedTuple):
+    """One word, name, string or mark; `quote` is its quote character, empty for bare words and marks."""
+
+    text: str
+    quote: str = ""
+
+    @property
+    def keyword(self) -> str:
+        """Upper-case text of a bare word or mark; empty when quoted."""
+        return "" if self.quote else self.text.upper()
+
+    @property
+    def sql(self) -> str:
+        """The word as SQL; a string shows only that it is one, its content never matters here."""
+        if self.quote == "`":
+            return "`" + self.text.replace("`", "``") + "`"
+        if self.quote == '"' and re.fullmatch(r"\w+", self.text):
+            return f'"{self.text}"'
+        return "''" if self.quote else self.text
+
+
+def readings(sql: str) -> tuple[tuple[Word, ...], ...]:
+    """The one or two ways in which the server may have read `sql`, without the prefix SET STATEMENT ... FOR.
+
+    Executable comments are opened. One that asks for a version that this server may not have is also left
+    out, as a second reading. Raises Unreadable.
+    """
+    run, left_out = _words(sql, all_run=True), _words(sql, all_run=False)
+    both = (run,) if run == left_out else (run, left_out)
+    return tuple(_without_settings(words) for words in both)
+
+
+def _words(sql: str, *, all_run: bool) -> tuple[Word, ...]:
+    words: list[Word] = []
+    open_comments: list[bool] = []  # of each, whether the server runs what is in it
+    for match in _LEXEME.finditer(sql):
+        kind, text = match.lastgroup, match[0]
+        if match["open"] is not None:
+            open_comments.append(all_run or _surely_runs(match["flavour"], match["version"]))
+        elif kind == "close":
+            if not open_comments:
+                raise Unreadable("a comment ends that did not begin")
+            open_comments.pop()
+        elif kind not in ("space", "comment"):
+            word = _word(kind, text)
+            if all(open_comments):
+                words.append(word)
+    if open_comments:
+        raise Unreadable("an executable comment does not end")
+    if words and words[-1] == Word(";"):
+        words.pop()
+    return tuple(words)
+
+
+def _word(kind: str | None, text: str) -> Word:
+    if kind == "string":
+        if re.search(r"\\['\"]", text):
+            raise Unreadable("a backslash stands before a quote")
+        return Word(text[1:-1].replace(text[0] * 2, text[0]), text[0])
+    if kind == "name":
+        return Word(text[1:-1].replace("``", "`"), "`")
+    if kind == "mark" and text in "'\"`":
+        raise Unreadable("a quote does not end")
+    return Word(text)
+
+
+def _surely_runs(flavour: str, version: str | None) -> bool:
+    """MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax)."""
+    number = int(version or 0)
+    return number <= _SOURCE_VERSION and (flavour == "M" or not 50700 <= number <= 99999)
+
+
+def _without_settings(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The statement of `SET STATEMENT variable=value, ... FOR statement`, which is logged as it was sent."""
+    if [w.keyword for w in words[:2]] != ["SET", "STATEMENT"]:
+        return words
+    for place, word in enumerate(words):
+        if word.keyword == "FOR":
+            return words[place + 1 :]
+    raise Unreadable("SET STATEMENT without FOR")
