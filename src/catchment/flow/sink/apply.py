@@ -96,7 +96,7 @@ class DeltaSink:
         version: int = table.version() + 1
         transaction = Transaction(epoch_app(self.feed, name), epoch)
         table.create_write_transaction(
-            [add_action(file) for file in delta.files],
+            [add_action(file) for file in delta.files if file.rows],
             "append",
             delta_schema(delta.shape),
             [PART],

@@ -16,10 +16,13 @@ import pyarrow.parquet as pq
 from catchment.flow.sink.layout import EPOCH, SHARD, file_path
 from catchment.model.epoch import DataFile, Part
 from catchment.model.errors import SinkError
+from catchment.wire.keys import encode
 
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 _STRING_STATS_CHARS = 32
+# Footer entries of a file in order of (shard, key): its first and last encoded key, hexadecimal.
+FIRST_KEY, LAST_KEY = "catchment.first", "catchment.last"
 
 
 def write_file(  # noqa: PLR0917
@@ -29,23 +32,26 @@ def write_file(  # noqa: PLR0917
     batches: Iterable[pa.RecordBatch | pa.Table],
     schema: pa.Schema,
     key_columns: Sequence[str],
+    ordered: bool = False,
 ) -> DataFile:
     """Write `batches` as `_part=<part>/<name>.parquet` and flush it to the disk.
 
     `schema` is `layout.arrow_schema` of the table's shape, and that of the batches; `key_columns` are
-    physical names. `name` must hold an id of the attempt: a file that exists is never written over. Raises
-    SinkError, after removing what was written.
+    physical names. `ordered`: the rows come in order of (shard, key) as `wire.keys` orders them; then a fold
+    knows their range exactly. `name` must hold an id of the attempt: a file that exists is never written
+    over. Raises SinkError, after removing what was written.
     """
     path = file_path(part, name)
-    size, footer = write_parquet(Path(table_dir) / path, batches, schema)
+    identity = (SHARD, *key_columns) if ordered else ()
+    size, footer = write_parquet(Path(table_dir) / path, batches, schema, identity)
     stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
     return DataFile(path, size, footer.num_rows, part, stats)
 
 
 def write_parquet(
-    target: Path, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema
+    target: Path, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, order: Sequence[str] = ()
 ) -> tuple[int, pq.FileMetaData]:
-    """A new durable Parquet file; its size in bytes and its footer. Raises SinkError and leaves nothing then."""
+    """A new durable Parquet file; its bytes and its footer. Raises SinkError and leaves nothing then."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         file = target.open("xb")
@@ -53,7 +59,7 @@ def write_parquet(
         raise _unwritable(target, error) from error
     try:
         with file:
-            footer = _write(file, batches, schema)
+            footer = _write(file, batches, schema, order)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
@@ -79,14 +85,22 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _write(file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema) -> pq.FileMetaData:
+def _write(
+    file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, order: Sequence[str]
+) -> pq.FileMetaData:
     """One row group per group of batches. No dictionary: keys do not repeat (4 M rows/s a core measured)."""
     footers: list[pq.FileMetaData] = []
+    first = last = None
     with pq.ParquetWriter(
         file, schema, compression="zstd", use_dictionary=[SHARD, EPOCH], metadata_collector=footers
     ) as writer:
         for rows in _row_groups(batches):
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            if order and rows.num_rows:
+                first = first or encode(rows.slice(0, 1), order)[0].hex()
+                last = encode(rows.slice(rows.num_rows - 1), order)[0].hex()
+        if first and last:
+            writer.add_key_value_metadata({FIRST_KEY: first, LAST_KEY: last})
     return footers[0]
 
 

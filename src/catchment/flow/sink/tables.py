@@ -145,6 +145,6 @@ def sync_version(directory: Path, version: int) -> None:
 
 
 def file_lists(table: DeltaTable) -> dict[Part, list[dict[str, Any]]]:
-    """The files of a handle's version by partition: `path` (relative), `size_bytes`, `num_records`, statistics."""
+    """Files of a handle's version by partition: relative `path`, `size_bytes`, `num_records`, statistics."""
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return {part: [f for f in files if f[f"partition.{PART}"] == part.value] for part in Part}

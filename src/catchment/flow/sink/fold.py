@@ -1,0 +1,174 @@
+"""Fold recent changes into the base of a lake table: one commit that changes files and no row (DESIGN 10).
+
+Prepared on a pinned version and committed on the newest: epochs that were applied in between stay, since
+their changes are newer than all that is folded. Runs in a process of its own, never in the epoch path.
+"""
+
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from catchment.flow.sink.basefile import describe, touch
+from catchment.flow.sink.files import write_file
+from catchment.flow.sink.layout import PART, SHARD, identity_columns, table_dir
+from catchment.flow.sink.net import NetChanges, Pinned, choose, load_net
+from catchment.flow.sink.rewrite import Target, Unit, cut, items, new_rows, units
+from catchment.flow.sink.tables import (
+    LakeTable,
+    check_fence,
+    commit_properties,
+    file_lists,
+    open_table,
+    sync_version,
+)
+from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.errors import SinkError
+
+FILE_PREFIX = "fold-"
+
+
+class FoldOptions(msgspec.Struct, frozen=True):
+    """Limits of one fold: changes held in memory at a time, threads, and the size of base files."""
+
+    changes_rows_max: int = 4_000_000
+    changes_bytes_max: int = 256 * 1024 * 1024
+    threads: int = 2
+    target: Target = Target()
+
+
+class PreparedFold(msgspec.Struct, frozen=True):
+    """A fold whose files are written and not committed."""
+
+    shape: TableShape
+    pinned: int
+    removed: tuple[dict[str, Any], ...]
+    added: tuple[DataFile, ...]
+    changes: int
+
+
+class FoldReport(msgspec.Struct, frozen=True):
+    """A committed fold: table version, changes folded, files removed and added, bytes written."""
+
+    version: int
+    changes: int
+    removed: int
+    added: int
+    bytes: int
+
+
+def fold(
+    root: str | Path, shape: TableShape, feed: str, fence: int, options: FoldOptions | None = None
+) -> FoldReport | None:
+    """Fold the oldest changes that `options` admits; None when there is nothing to do.
+
+    Raises LeaseLost when a later runner wrote the table, SinkError when the lake refuses.
+    """
+    prepared = prepare(root, shape, options or FoldOptions())
+    return None if prepared is None else commit(root, prepared, feed, fence)
+
+
+def prepare(root: str | Path, shape: TableShape, options: FoldOptions) -> PreparedFold | None:
+    """Write the files of a fold of the newest version; nothing is visible yet."""
+    directory = table_dir(root, shape.table)
+    table = open_table(directory)
+    if table is None:
+        return None
+    lists = file_lists(table)
+    changes = choose(lists[Part.CHANGES], options.changes_rows_max, options.changes_bytes_max)
+    # The table's own columns: it may have more than the shape, which is as of a committed epoch.
+    schema = pa.schema([f for f in pa.schema(table.schema().to_arrow()) if f.name != PART])
+    pinned = Pinned(directory, schema, identity_columns(shape))
+    net = load_net(pinned, changes)
+    work = _plan(pinned, lists[Part.BASE], net, options)
+    if not changes and not work:
+        return None
+    added = _write(pinned, work, net, options)
+    rewritten = {item.file.path for unit in work for item in unit if item.file}
+    removed = [*changes, *(f for f in lists[Part.BASE] if f["path"] in rewritten)]
+    count = sum(f["num_records"] for f in changes)
+    return PreparedFold(shape, table.version(), tuple(removed), tuple(added), count)
+
+
+def commit(root: str | Path, prepared: PreparedFold, feed: str, fence: int) -> FoldReport | None:
+    """Commit a prepared fold on the newest version; None, its files deleted, when another was faster."""
+    directory = table_dir(root, prepared.shape.table)
+    name = str(prepared.shape.table)
+
+    def attempt(table: DeltaTable) -> int:
+        check_fence(table, feed, fence, name)
+        present = {f["path"] for files in file_lists(table).values() for f in files}
+        if any(f["path"] not in present for f in prepared.removed):
+            return -1
+        return _commit(directory, table, prepared, feed, fence)
+
+    version = LakeTable(name, directory).commit(attempt, lambda: _vanished(directory))
+    if version < 0:
+        for file in prepared.added:
+            (directory / file.path).unlink(missing_ok=True)
+        return None
+    size = sum(f.size for f in prepared.added)
+    return FoldReport(version, prepared.changes, len(prepared.removed), len(prepared.added), size)
+
+
+def _plan(
+    pinned: Pinned, base: Sequence[dict[str, Any]], net: NetChanges, options: FoldOptions
+) -> list[Unit]:
+    with ThreadPoolExecutor(options.threads) as pool:
+        files = list(pool.map(lambda f: describe(pinned, f), base))
+        touches = list(pool.map(lambda f: touch(pinned, f, net), files))
+    return units(items(files, [t for t in touches if t is not None], net), options.target)
+
+
+def _write(pinned: Pinned, work: Sequence[Unit], net: NetChanges, options: FoldOptions) -> list[DataFile]:
+    attempt = f"{FILE_PREFIX}{uuid.uuid4().hex}"
+    keys = [name for name in pinned.identity if name != SHARD]
+
+    def write(numbered: tuple[int, Unit]) -> list[DataFile]:
+        number, unit = numbered
+        ordered, batches = new_rows(pinned, unit, net, options.target)
+        rows, size = sum(i.rows for i in unit), sum(i.size for i in unit)
+        share = -(-rows // options.target.files(rows, size))
+        return [
+            write_file(
+                pinned.directory, Part.BASE, f"{attempt}-{number}-{n}", part, pinned.schema, keys, ordered
+            )
+            for n, part in enumerate(cut(batches, max(share, 1)))
+        ]
+
+    with ThreadPoolExecutor(options.threads) as pool:
+        return [file for files in pool.map(write, enumerate(work)) for file in files]
+
+
+def _commit(directory: Path, table: DeltaTable, prepared: PreparedFold, feed: str, fence: int) -> int:
+    now_ms = time.time_ns() // 1_000_000
+    adds = [
+        AddAction(f.path, f.size, {PART: f.part.value}, now_ms, False, f.stats)
+        for f in prepared.added
+        if f.rows
+    ]
+    removes = [
+        RemoveAction(f["path"], False, now_ms, f["size_bytes"], {PART: f[f"partition.{PART}"]})
+        for f in prepared.removed
+    ]
+    version: int = table.version() + 1
+    table.create_write_transaction(
+        [*adds, *removes],
+        "append",
+        table.schema(),
+        [PART],
+        commit_properties=commit_properties(feed, fence, **{"catchment.folded": str(prepared.changes)}),
+    )
+    sync_version(directory, version)
+    return version
+
+
+def _vanished(directory: Path) -> DeltaTable:
+    raise SinkError(f"the Delta table {directory} vanished during a fold")
