@@ -74,6 +74,13 @@ def perform(session: Session, sql: str, parameters: Sequence[Parameter]) -> None
     sock.sendall(close_packet(statement.statement_id))
 
 
+def run(session: Session, *statements: str) -> list[tuple[Any, ...]]:
+    with session.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
 def columns_of(session: Session, schema: str, table: str) -> tuple[Column, ...]:
     with session.cursor() as cursor:
         cursor.execute(
