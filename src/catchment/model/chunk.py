@@ -10,7 +10,16 @@ from catchment.model.table import INTEGERS, Column, Kind, Table, TableId
 Bound = tuple[int | str, ...]
 
 # Kinds whose order on the server is the order of the encoded bytes, whatever the collation.
-_ORDERED = (*INTEGERS, Kind.DECIMAL, Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP, Kind.BINARY, Kind.BLOB, Kind.YEAR)
+_ORDERED = (
+    *INTEGERS,
+    Kind.DECIMAL,
+    Kind.DATE,
+    Kind.DATETIME,
+    Kind.TIMESTAMP,
+    Kind.BINARY,
+    Kind.BLOB,
+    Kind.YEAR,
+)
 
 
 class ChunkKey(msgspec.Struct, frozen=True):

@@ -1,0 +1,92 @@
+"""What tables a shard has, from information_schema."""
+
+from collections.abc import Callable
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.connect import mapped
+from catchment.model.errors import Unsupported
+from catchment.model.source import Endpoint
+from catchment.model.table import Column, Table, TableId
+from catchment.wire.types import from_catalog
+
+_SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
+
+_TABLES = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES
+WHERE TABLE_SCHEMA NOT IN %s AND TABLE_TYPE <> 'VIEW' ORDER BY 1, 2
+"""
+_COLUMNS = """
+SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
+"""
+# The primary key first, then other unique keys in the server's order; a prefix of a column is no key.
+_KEYS = """
+SELECT INDEX_NAME, COLUMN_NAME, SUB_PART IS NULL FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
+"""
+
+
+def list_tables(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, chosen: Callable[[TableId], bool]
+) -> dict[TableId, int]:
+    """The chosen tables of a shard with the server's estimate of their rows.
+
+    Raises Unsupported for a chosen sequence, system-versioned table or table of a non-transactional engine.
+    """
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute(_TABLES, (_SYSTEM,))
+        rows = cursor.fetchall()
+    found: dict[TableId, int] = {}
+    for schema, name, kind, engine, estimate in rows:
+        table = TableId(schema, name)
+        if not chosen(table):
+            continue
+        if kind != "BASE TABLE":
+            raise Unsupported(
+                f"shard {endpoint.shard}, {table}: a {str(kind).lower()} is not carried; exclude it in the feed's tables"
+            )
+        if engine != "InnoDB":
+            raise Unsupported(
+                f"shard {endpoint.shard}, {table}: engine {engine} is not transactional, its copy cannot be exact; "
+                f"ALTER TABLE {table} ENGINE=InnoDB, or exclude it"
+            )
+        found[table] = int(estimate or 0)
+    return found
+
+
+def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId) -> Table:
+    """A table's columns and key as they are now.
+
+    The key is the primary key, else a unique key of not-null columns; raises Unsupported when there is neither or a
+    column's type is not carried.
+    """
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute(_COLUMNS, (table.schema, table.name))
+        rows = cursor.fetchall()
+        cursor.execute(_KEYS, (table.schema, table.name))
+        parts = cursor.fetchall()
+    where = f"shard {endpoint.shard}, {table}"
+    if not rows:
+        raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
+    columns = []
+    nullable = set()
+    for name, data_type, column_type, charset, is_nullable in rows:
+        try:
+            columns.append(Column(name, from_catalog(data_type, column_type, charset)))
+        except Unsupported as error:
+            raise Unsupported(f"{where}, column {name}: {error}; exclude the table") from error
+        if is_nullable == "YES":
+            nullable.add(name)
+    indexes: dict[str, list[str]] = {}
+    partial = {index for index, _, whole in parts if not whole}
+    for index, column, _ in parts:
+        indexes.setdefault(index, []).append(column)
+    for index, names in indexes.items():
+        if index not in partial and not nullable.intersection(names):
+            return Table(table, tuple(columns), tuple(names))
+    raise Unsupported(
+        f"{where}: there is no primary key and no unique key of NOT NULL columns; add one or exclude the table"
+    )

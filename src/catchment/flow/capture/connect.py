@@ -1,0 +1,129 @@
+"""Sessions on a shard: logged in by PyMySQL, pinned, and known to be the server that we mean.
+
+Foreign errors become ours here and nowhere else.
+"""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.model.errors import ConnectionLost, Diverged, ServerSaid, SourceError
+from catchment.model.position import Server
+from catchment.model.source import Endpoint, Tls
+
+CONNECT_SECONDS = 10
+READ_SECONDS = 300
+
+# Client errors of libmysql's numbering: no connection, lost connection, server gone. And 1053: shutdown in
+# progress, 1927: connection killed, 1040 and 1203: too many connections.
+_LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 1040, 1203}
+_ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
+
+# What every reading session sets, and then reads back: each one changed values or truncated results somewhere.
+_PINNED = {
+    "autocommit": "1",
+    "time_zone": "+00:00",
+    "sql_mode": "",
+    "tx_isolation": "READ-COMMITTED",
+    "sql_select_limit": str(2**64 - 1),
+    "character_set_client": "utf8mb4",
+    "character_set_results": "utf8mb4",
+    "character_set_connection": "utf8mb4",
+    "lock_wait_timeout": "5",
+    "group_concat_max_len": str(2**30),
+    "max_statement_time": "300.0",
+}
+
+
+def _context(tls: Tls | None) -> ssl.SSLContext | None:
+    if tls is None:
+        return None
+    context = ssl.create_default_context(cafile=tls.ca)
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert is not None:
+        context.load_cert_chain(tls.cert, tls.key)
+    return context
+
+
+@contextmanager
+def mapped(endpoint: Endpoint) -> Iterator[None]:
+    """Turn PyMySQL's and the socket's errors into ours, naming the shard."""
+    where = f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}"
+    try:
+        yield
+    except pymysql.err.MySQLError as error:
+        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        text = error.args[1] if len(error.args) > 1 else str(error)
+        if code in _LOST:
+            raise ConnectionLost(f"{where}: {text}") from error
+        if code in _ACCESS:
+            raise SourceError(
+                f"{where}: user {endpoint.user!r} is refused ({code}: {text}); "
+                "check the password and GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+            ) from error
+        raise ServerSaid(code, f"{text} ({where})") from error
+    except (OSError, ssl.SSLError) as error:
+        raise ConnectionLost(f"{where}: {error}") from error
+
+
+def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connection[pymysql.cursors.Cursor]":
+    """Log in; raises ConnectionLost or SourceError."""
+    with mapped(endpoint):
+        return pymysql.connect(
+            host=endpoint.host,
+            port=endpoint.port,
+            user=endpoint.user,
+            password=endpoint.password,
+            ssl=_context(endpoint.tls),
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=read_seconds,
+            write_timeout=CONNECT_SECONDS,
+            program_name="catchment",
+        )
+
+
+def pin(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
+    """Set what a SELECT depends on and read it back; raises SourceError when the server ignores a setting
+    (a proxy that multiplexes sessions does)."""
+    assignments = ", ".join(f"SESSION {name} = {_literal(value)}" for name, value in _PINNED.items())
+    names = ", ".join(f"@@SESSION.{name}" for name in _PINNED)
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute(f"SET {assignments}")
+        cursor.execute(f"SELECT {names}")
+        row = cursor.fetchone()
+    found = dict(zip(_PINNED, map(str, row or ()), strict=False))
+    wrong = {name: found.get(name) for name, value in _PINNED.items() if found.get(name) != value}
+    if wrong:
+        raise SourceError(
+            f"shard {endpoint.shard}: the session does not keep its settings ({wrong}); "
+            "connect to the server itself, not through a proxy that shares sessions"
+        )
+
+
+def _literal(value: str) -> str:
+    return value if value.replace(".", "", 1).isdigit() else f"'{value}'"
+
+
+def identify(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Server:
+    """Who answers in this session."""
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SELECT @@server_id, @@hostname, @@port")
+        row = cursor.fetchone()
+    assert row is not None
+    return Server(int(row[0]), str(row[1]), int(row[2]))
+
+
+def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
+    """Raise Diverged unless the session is on the expected server."""
+    if found != expected:
+        raise Diverged(
+            f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was reading {expected}; "
+            "point the feed at the old server, or start a new feed to copy again"
+        )

@@ -1,0 +1,73 @@
+"""Reading a stretch of a shard's log: a dump on a session of its own, fed to the decoder.
+
+Server id 0 with the non-blocking flag: such a dump is never killed by another replica and kills none, and it ends
+with an end-of-log packet (MariaDB: COM_BINLOG_DUMP).
+"""
+
+import struct
+from collections.abc import Callable
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.connect import mapped
+from catchment.model.errors import ConnectionLost, Diverged, Purged, ServerSaid, SourceError
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.wire.log import LogDecoder
+
+_COM_BINLOG_DUMP = 0x12
+_NON_BLOCKING = 1
+_MARIADB_CAPABILITY_GTID = 4
+_READ_BYTES = 1 << 20
+_ER_MASTER_FATAL = 1236
+
+
+def dump(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    start: LogOffset,
+    decoder: LogDecoder,
+    drain: Callable[[LogDecoder], None],
+) -> int:
+    """Feed the log from `start` to `decoder` until it has reached its stop or the log's end; bytes read.
+
+    `drain` is called whenever the decoder may hold a batch. The session is used up: the server closes it.
+    Raises Purged, Diverged, ConnectionLost, CutMissed, CorruptLog.
+    """
+    with mapped(endpoint):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SET @master_binlog_checksum = @@global.binlog_checksum,"
+                f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
+            )
+        payload = struct.pack("<IHI", start.offset, _NON_BLOCKING, 0) + start.file.encode()
+        connection._execute_command(_COM_BINLOG_DUMP, payload)  # type: ignore[attr-defined]
+        sock = connection._sock  # type: ignore[attr-defined]
+        buffer = bytearray(_READ_BYTES)
+        view = memoryview(buffer)
+        total = 0
+        while not (decoder.ended or decoder.reached_stop):
+            size = sock.recv_into(buffer)
+            if size == 0:
+                raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off at {decoder.at}")
+            total += size
+            try:
+                decoder.feed(view[:size])
+            except ServerSaid as error:
+                raise _refusal(error, endpoint, start) from error
+            drain(decoder)
+    return total
+
+
+def _refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset) -> SourceError:
+    """What the server's refusal to send the log means (error 1236 has one number for many reasons)."""
+    text = str(error)
+    if error.code != _ER_MASTER_FATAL:
+        return error
+    if "Could not find first log" in text:
+        return Purged(
+            f"shard {endpoint.shard}: log file {start.file} is no longer on the server (from {start}); "
+            "it was purged or the log was reset: copy the tables again with a new feed"
+        )
+    return Diverged(f"shard {endpoint.shard}: the log cannot be read from {start}: {text}")

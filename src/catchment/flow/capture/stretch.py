@@ -1,0 +1,145 @@
+"""Reading a stretch of log: images to whoever wants them, and the facts that prove where the reader stands."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.log import dump
+from catchment.model.position import Gtid, GroupKind, LastGroup, LogOffset, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.wire.facts import Fact, LogFile
+from catchment.wire.log import LogDecoder
+
+TAKE_BYTES = 8 << 20
+
+OnImages = Callable[[Table, pa.RecordBatch], None]
+_KINDS = tuple(GroupKind)
+_XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_END)], dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What a reader met between its start and `at`.
+
+    `files`: the log files met, in order. `newest`: per domain the last GTID met; `newest_before`: the same
+    without the last group. `boundary`: ordinal of the first group beyond the epoch that was asked
+    for. `xa`: ordinals of the groups that prepare or end XA transactions. `event_time`: seconds since 1970 of the last
+    group. `voids`: ranges of image sequence numbers that were undone.
+    """
+
+    at: LogOffset
+    files: tuple[LogFile, ...]
+    first: Gtid | None
+    newest: dict[int, Gtid]
+    newest_before: dict[int, Gtid]
+    last: LastGroup | None
+    boundary: int
+    groups: int
+    xa: frozenset[int]
+    facts: tuple[Fact, ...]
+    voids: list[tuple[int, int]]
+    read_bytes: int
+    event_time: int
+    reached_stop: bool
+
+
+@dataclass
+class _Groups:
+    """Sums up the batches of groups as they come."""
+
+    epoch: LogOffset | None
+    count: int = 0
+    boundary: int | None = None
+    first: Gtid | None = None
+    newest: dict[int, Gtid] = field(default_factory=dict)
+    newest_before: dict[int, Gtid] = field(default_factory=dict)
+    xa: set[int] = field(default_factory=set)
+    event_time: int = 0
+
+    def add(self, batch: pa.RecordBatch, files: list[str]) -> None:
+        if batch.num_rows == 0:
+            return
+        column = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+        self._gtids(column)
+        if self.epoch is not None and self.boundary is None:
+            numbers = np.array([LogOffset(name, 0).number for name in files], dtype=np.int64)[column["file"]]
+            beyond = (numbers > self.epoch.number) | (
+                (numbers == self.epoch.number) & (column["end"] > self.epoch.offset)
+            )
+            if beyond.any():
+                self.boundary = int(column["ordinal"][int(np.argmax(beyond))])
+        self.xa.update(int(n) for n in column["ordinal"][np.isin(column["kind"], _XA)])
+        self.count += batch.num_rows
+        self.event_time = int(column["timestamp"][-1])
+
+    def _gtids(self, column: dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]) -> None:
+        def gtid(row: int) -> Gtid:
+            return Gtid(
+                int(column["domain"][row]), int(column["server_id"][row]), int(column["sequence"][row])
+            )
+
+        if self.first is None:
+            self.first = gtid(0)
+        last = len(column["domain"]) - 1
+        domains, newest = np.unique(column["domain"][:last][::-1], return_index=True)
+        for domain, row in zip(domains, newest, strict=True):
+            self.newest[int(domain)] = gtid(last - 1 - int(row))
+        self.newest_before = dict(self.newest)
+        self.newest[int(column["domain"][last])] = gtid(last)
+
+
+def read_stretch(
+    endpoint: Endpoint,
+    server: Server | None,
+    start: LogOffset,
+    stop: LogOffset | None,
+    *,
+    keys: Mapping[TableId, tuple[str, ...]],
+    before: str,
+    on_images: OnImages,
+    epoch: LogOffset | None = None,
+) -> Stretch:
+    """Read the log from `start` to `stop`, or to its end when there is none.
+
+    `keys`: the chosen tables and their key columns; images of others are skipped. `before`: "full" images, or the "key"
+    where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart. Opens and closes a
+    session of its own.
+    """
+    decoder = LogDecoder(start, set(keys), stop, keys=dict(keys), before=before)
+    groups = _Groups(epoch)
+
+    def drain(decoder: LogDecoder, *, all_of_it: bool = False) -> None:
+        if not all_of_it and decoder.pending_bytes < TAKE_BYTES:
+            return
+        for images in decoder.take_images():
+            on_images(images.table, images.batch)
+        groups.add(decoder.take_groups(), [file.name for file in decoder.files])
+
+    connection = connect(endpoint)
+    try:
+        if server is not None:
+            must_be(identify(connection, endpoint), server, endpoint)
+        size = dump(connection, endpoint, start, decoder, drain)
+        drain(decoder, all_of_it=True)
+    finally:
+        connection._force_close()  # type: ignore[attr-defined]
+    return Stretch(
+        at=decoder.at,
+        files=tuple(decoder.files),
+        first=groups.first,
+        newest=groups.newest,
+        newest_before=groups.newest_before,
+        last=decoder.last_group,
+        boundary=groups.count if groups.boundary is None else groups.boundary,
+        groups=groups.count,
+        xa=frozenset(groups.xa),
+        facts=tuple(decoder.facts),
+        voids=list(decoder.voids),
+        read_bytes=size,
+        event_time=groups.event_time,
+        reached_stop=decoder.reached_stop,
+    )

@@ -1,0 +1,91 @@
+"""From images to states: the net changes of a stretch of log, and a chunk brought to an epoch.
+
+An image row is one side of a row event: `_side` 0 is the row before, 1 the row after; an absent row has no image. A key
+update stands in the log as the old key's before image and the new key's after image, so it falls apart into a delete and
+an insert by itself. With that, "the last image of a key is a before image" means that the key is gone, and "the first
+image of a key is an after image" means that it was not there (DESIGN 4).
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.wire import keys
+
+BEFORE, AFTER = 0, 1
+SIDE, OP, SEQ, GROUP = "_side", "_op", "_seq", "_group"
+INTERNAL = (SIDE, OP, SEQ, GROUP)
+DELETED = "_deleted"
+
+Voids = list[tuple[int, int]]
+
+
+def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
+    """Images that were not undone; `voids` are half-open ranges of `_seq`, ascending."""
+    if not voids or images.num_rows == 0:
+        return images
+    seq = images.column(SEQ).to_numpy()
+    starts = np.array([lo for lo, _ in voids], dtype=np.int64)
+    ends = np.array([hi for _, hi in voids], dtype=np.int64)
+    nearest = np.searchsorted(starts, seq, side="right") - 1
+    undone = (nearest >= 0) & (seq < ends[np.maximum(nearest, 0)])
+    return images if not undone.any() else images.filter(pa.array(~undone))
+
+
+def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa.Table:
+    """Images whose values of `columns` are null before a group: it dropped them, and added some of them again."""
+    earlier = pc.less(images.column(GROUP), group)
+    for name in columns:
+        if name in images.schema.names:
+            at = images.schema.get_field_index(name)
+            values = pc.if_else(earlier, pa.scalar(None, images.schema.field(at).type), images.column(at))
+            images = images.set_column(at, images.schema.field(at), values)
+    return images
+
+
+def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """The last state of every key: the row's columns and `_deleted`; a deleted row has its key and nulls or old values."""
+    last = images.take(pa.array(keys.last_of_each(keys.encode(images, key))))
+    deleted = pc.equal(last.column(SIDE), BEFORE)
+    return last.drop_columns(list(INTERNAL)).append_column(DELETED, deleted)
+
+
+def states_at(images: pa.Table, key: tuple[str, ...], boundary: int) -> pa.Table:
+    """States at an epoch of the keys touched around it, `_deleted` meaning absent.
+
+    `boundary` is the ordinal of the first group beyond the epoch: the last image before it counts, else the first one
+    from it on, whose before image shows the row as it was.
+    """
+    groups = images.column(GROUP).to_numpy()
+    split = int(np.searchsorted(groups, boundary, side="left"))
+    until, beyond = images.slice(0, split), images.slice(split)
+    parts = []
+    if until.num_rows:
+        parts.append(net(until, key))
+    if beyond.num_rows:
+        encoded = keys.encode(beyond, key)
+        first = beyond.take(pa.array(keys.first_of_each(encoded)))
+        if until.num_rows:
+            known = keys.KeySet(keys.encode(parts[0], key)).contains(keys.encode(first, key))
+            first = first.filter(pc.invert(pa.array(known)))
+        absent = pc.equal(first.column(SIDE), AFTER)
+        parts.append(first.drop_columns(list(INTERNAL)).append_column(DELETED, absent))
+    if not parts:
+        return images.drop_columns(list(INTERNAL)).append_column(DELETED, pa.array([], pa.bool_()))
+    return pa.concat_tables(parts, promote_options="default")
+
+
+def rewound(rows: pa.Table, states: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """Rows that SELECTs returned, brought to the epoch whose `states` of touched keys are given.
+
+    `states` must already be limited to the ranges that the SELECTs covered. The result is not sorted where rows were
+    replaced.
+    """
+    if states.num_rows == 0:
+        return rows
+    touched = keys.KeySet(keys.encode(states, key))
+    untouched = (
+        rows.filter(pc.invert(pa.array(touched.contains(keys.encode(rows, key))))) if rows.num_rows else rows
+    )
+    present = states.filter(pc.invert(states.column(DELETED))).select(rows.schema.names)
+    return pa.concat_tables([untouched, present.cast(rows.schema)])

@@ -1,0 +1,173 @@
+"""From the receipts of an epoch's tasks to its manifest: what counts, and nothing that does not (DESIGN 2, 3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from catchment.flow.epoch.columns import shape_after
+from catchment.model.chunk import Chunk, Progress
+from catchment.model.epoch import DataFile, Manifest, Part, Plan, TableDelta, TableShape
+from catchment.model.errors import Retry
+from catchment.model.table import Table, TableId
+from catchment.spark.work import ChunkReceipt, Failed, Output, Receipt, SegmentReceipt
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What an epoch's receipts amount to before files are written: outputs per table in order, and the rest."""
+
+    segments: dict[str, SegmentReceipt]
+    shapes: tuple[TableShape, ...]
+    outputs: tuple[Output, ...]
+    progress: tuple[Progress, ...]
+    copied_rows: dict[TableId, int]
+    chunk_bytes: int
+    log_bytes: int
+    refused: tuple[tuple[Chunk, str], ...]
+
+
+def gather(
+    previous: Manifest,
+    plan: Plan,
+    groups: Sequence[tuple[Chunk, ...]],
+    receipts: Sequence[Receipt],
+    late_tables: Mapping[tuple[str, TableId], Table],
+) -> Gathered:
+    """Check the receipts; `receipts` has one for each shard's segment, then one for each of `groups`.
+
+    `late_tables`: definitions of tables with added columns that no row event has shown yet. Raises the error of a failed
+    segment, and that of a failed group when repeating it cannot help.
+    """
+    shards = tuple(plan.tick.offsets)
+    segments: dict[str, SegmentReceipt] = {}
+    for receipt in receipts[: len(shards)]:
+        if isinstance(receipt, Failed):
+            raise receipt.error
+        assert isinstance(receipt, SegmentReceipt)
+        segments[receipt.shard] = receipt
+    copies = receipts[len(shards) :]
+    for receipt in copies:
+        if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
+            raise receipt.error
+    shapes = tuple(_shape(shape, shards, segments, plan.epoch, late_tables) for shape in previous.shapes)
+    altered = {(s.shard, a.effect.table) for s in segments.values() for a in s.altered}
+    accepted = _accept(groups, copies, altered)
+    outputs = [output for segment in segments.values() for output in segment.outputs]
+    outputs += [output for _, output in accepted.outputs]
+    return Gathered(
+        segments=segments,
+        shapes=shapes,
+        outputs=tuple(outputs),
+        progress=tuple(_advance(p, accepted.chunks.get((p.shard, p.table), [])) for p in previous.progress),
+        copied_rows=accepted.rows,
+        chunk_bytes=accepted.bytes,
+        log_bytes=sum(s.log_bytes for s in segments.values())
+        + sum(c.log_bytes for c in copies if isinstance(c, ChunkReceipt)),
+        refused=tuple(accepted.refused),
+    )
+
+
+def _shape(
+    shape: TableShape,
+    shards: Sequence[str],
+    segments: Mapping[str, SegmentReceipt],
+    epoch: int,
+    late_tables: Mapping[tuple[str, TableId], Table],
+) -> TableShape:
+    for shard in shards:
+        segment = segments[shard]
+        seen = [t for t in segment.met if t.id == shape.table]
+        if (late := late_tables.get((shard, shape.table))) is not None:
+            seen.append(late)
+        effects = [a.effect for a in segment.altered if a.effect.table == shape.table]
+        shape = shape_after(shape, shard, shards, seen, effects, epoch)
+    return shape
+
+
+@dataclass
+class _Accepted:
+    chunks: dict[tuple[str, TableId], list[tuple[Chunk, int]]]
+    outputs: list[tuple[str, Output]]
+    rows: dict[TableId, int]
+    refused: list[tuple[Chunk, str]]
+    bytes: int = 0
+
+
+def _accept(
+    groups: Sequence[tuple[Chunk, ...]], copies: Sequence[Receipt], altered: set[tuple[str, TableId]]
+) -> _Accepted:
+    """Per table and shard the unbroken prefix of delivered chunks; a group counts for a table as far as it came."""
+    accepted = _Accepted({}, [], {}, [])
+    broken: dict[tuple[str, TableId], str] = {key: "the table was altered in this epoch" for key in altered}
+    for group, receipt in zip(groups, copies, strict=True):
+        shard = group[0].shard
+        copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
+        reasons = dict(receipt.failed) if isinstance(receipt, ChunkReceipt) else {}
+        whole = str(receipt.error) if isinstance(receipt, Failed) else "not delivered"
+        for table in dict.fromkeys(chunk.table for chunk in group):
+            planned = [chunk for chunk in group if chunk.table == table]
+            delivered = [copied[chunk] for chunk in planned if chunk in copied]
+            if (shard, table) in broken:
+                accepted.refused += [(chunk, broken[shard, table]) for chunk in planned]
+                continue
+            accepted.chunks.setdefault((shard, table), []).extend((c.chunk, c.rows) for c in delivered)
+            accepted.bytes += sum(c.bytes for c in delivered)
+            accepted.rows[table] = accepted.rows.get(table, 0) + sum(c.rows for c in delivered)
+            if isinstance(receipt, ChunkReceipt):
+                accepted.outputs += [(shard, output) for output in receipt.outputs if output.table == table]
+            missing = planned[len(delivered) :]
+            if missing:
+                broken[shard, table] = "a chunk before it was not delivered"
+                accepted.refused += [(chunk, reasons.get(chunk, whole)) for chunk in missing]
+    return accepted
+
+
+def _advance(progress: Progress, chunks: Sequence[tuple[Chunk, int]]) -> Progress:
+    if not chunks:
+        return progress
+    last = chunks[-1][0]
+    return msgspec.structs.replace(
+        progress,
+        copied=last.hi if last.hi is not None else progress.copied,
+        done=last.last,
+        rows=progress.rows + sum(rows for _, rows in chunks),
+    )
+
+
+def manifest(
+    feed: str, previous: Manifest, plan: Plan, gathered: Gathered, files: Mapping[TableId, Sequence[DataFile]]
+) -> Manifest:
+    """The manifest; `files` are those of the outputs and those that the driver wrote for inline ones."""
+    shapes = {shape.table: shape for shape in gathered.shapes}
+    before = {shape.table: shape for shape in previous.shapes}
+    deltas = []
+    for table, shape in shapes.items():
+        written = tuple(files.get(table, ()))
+        if not written and shape == before.get(table):
+            continue
+        changes = [o for o in gathered.outputs if o.table == table]
+        deltas.append(
+            TableDelta(
+                shape=shape,
+                files=written,
+                upserts=sum(o.upserts for o in changes if o.part is Part.CHANGES),
+                deletes=sum(o.deletes for o in changes),
+                copied=gathered.copied_rows.get(table, 0),
+            )
+        )
+    return Manifest(
+        feed=feed,
+        epoch=plan.epoch,
+        previous=previous.epoch,
+        time_us=plan.tick.time_us,
+        window_us=plan.tick.window_us,
+        cut={shard: segment.reached for shard, segment in gathered.segments.items()},
+        sealed={s: segment.sealed for s, segment in gathered.segments.items() if segment.sealed is not None},
+        progress=gathered.progress,
+        shapes=gathered.shapes,
+        deltas=tuple(deltas),
+        changes=sum(d.upserts + d.deletes for d in deltas),
+        log_bytes=gathered.log_bytes,
+        chunk_bytes=gathered.chunk_bytes,
+    )

@@ -1,0 +1,149 @@
+"""The clock: reads the log offsets of all shards at once, and names cuts.
+
+One thread, ten ticks a second by default. A tick that goes backwards on a shard is dropped; two in a row mean that the
+log was reset or the server replaced.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.connect import identify, must_be
+from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
+from catchment.flow.epoch.chain import went_backwards
+from catchment.model.epoch import Tick, epoch_number
+from catchment.model.errors import CatchmentError, Diverged, Retry
+from catchment.model.position import LogOffset, Server
+from catchment.model.source import Endpoint
+
+KEPT_TICKS = 600
+BACKWARD_TICKS_MAX = 2
+# A shard that does not answer for so long fails the run; until then its cut waits.
+SILENT_SECONDS_MAX = 30.0
+
+
+class _Reader:
+    """One shard's session for offsets; reconnects when the connection is lost."""
+
+    def __init__(self, endpoint: Endpoint, server: Server) -> None:
+        self.endpoint = endpoint
+        self.server = server
+        self.backward = 0
+        self.newest: LogOffset | None = None
+        self._connection: Connection[pymysql.cursors.Cursor] | None = None
+
+    def read(self) -> tuple[LogOffset, int]:
+        """The offset now, and the time it was read in microseconds since 1970."""
+        try:
+            if self._connection is None:
+                self._connection = snapshot_session(self.endpoint)
+                must_be(identify(self._connection, self.endpoint), self.server, self.endpoint)
+            offset = snapshot_offset(self._connection, self.endpoint)
+        except CatchmentError:
+            self.close()
+            raise
+        return offset, time.time_ns() // 1000
+
+    def close(self) -> None:
+        """Give the session up."""
+        if self._connection is not None:
+            try:
+                self._connection.close()
+            except pymysql.err.Error:
+                pass
+            self._connection = None
+
+    def accept(self, offset: LogOffset) -> bool:
+        """Whether the offset may enter a tick; raises Diverged at the second step backwards in a row."""
+        if self.newest is not None and went_backwards(self.newest, offset):
+            self.backward += 1
+            if self.backward >= BACKWARD_TICKS_MAX:
+                raise Diverged(
+                    f"shard {self.endpoint.shard}: the log stood at {self.newest} and now stands at {offset}: "
+                    "it was reset (RESET MASTER) or the server was replaced; start a new feed to copy again"
+                )
+            return False
+        self.backward = 0
+        self.newest = offset
+        return True
+
+
+class Clock:
+    """Takes ticks in a thread of its own. `newest()` waits for one taken after the call before."""
+
+    def __init__(
+        self, endpoints: Mapping[str, Endpoint], servers: Mapping[str, Server], seconds: float, last: int
+    ) -> None:
+        self._readers = {shard: _Reader(endpoint, servers[shard]) for shard, endpoint in endpoints.items()}
+        self._seconds = seconds
+        self._number = last
+        self._condition = threading.Condition()
+        self._ticks: deque[Tick] = deque(maxlen=KEPT_TICKS)
+        self._failed: CatchmentError | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="clock", daemon=True)
+
+    def start(self, newest: Mapping[str, LogOffset]) -> "Clock":
+        """Begin to tick; offsets before `newest` count as backwards."""
+        for shard, offset in newest.items():
+            self._readers[shard].newest = offset
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End the thread and the sessions."""
+        self._stopping.set()
+        self._thread.join(timeout=15)
+
+    def after(self, number: int, timeout: float) -> Tick | None:
+        """The newest tick if it is beyond tick `number`, else wait for one; None at the timeout. Raises what ended the clock."""
+        with self._condition:
+            self._condition.wait_for(
+                lambda: self._failed or (self._ticks and self._ticks[-1].number > number), timeout
+            )
+            if self._failed is not None:
+                raise self._failed
+            return self._ticks[-1] if self._ticks and self._ticks[-1].number > number else None
+
+    def since(self, number: int) -> tuple[Tick, ...]:
+        """Ticks beyond `number` that are still kept, oldest first."""
+        with self._condition:
+            return tuple(tick for tick in self._ticks if tick.number > number)
+
+    def _run(self) -> None:
+        silent_since: float | None = None
+        with ThreadPoolExecutor(len(self._readers), thread_name_prefix="tick") as pool:
+            while not self._stopping.is_set():
+                began = time.monotonic()
+                try:
+                    self._tick(pool)
+                    silent_since = None
+                except CatchmentError as error:
+                    silent_since = silent_since or began
+                    if error.retry is Retry.NEVER or began - silent_since > SILENT_SECONDS_MAX:
+                        self._fail(error)
+                        break
+                self._stopping.wait(max(0.0, self._seconds - (time.monotonic() - began)))
+        for reader in self._readers.values():
+            reader.close()
+
+    def _tick(self, pool: ThreadPoolExecutor) -> None:
+        readings = dict(zip(self._readers, pool.map(_Reader.read, self._readers.values()), strict=True))
+        if not all([self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()]):
+            return
+        times = [taken for _, taken in readings.values()]
+        with self._condition:
+            self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
+            offsets = {shard: offset for shard, (offset, _) in readings.items()}
+            self._ticks.append(Tick(self._number, min(times), max(times) - min(times), offsets))
+            self._condition.notify_all()
+
+    def _fail(self, error: CatchmentError) -> None:
+        with self._condition:
+            self._failed = error
+            self._condition.notify_all()

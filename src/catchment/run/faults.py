@@ -1,0 +1,39 @@
+"""Named places where a crash is worth testing. A run is given a function that is called at each of them."""
+
+import os
+import signal
+from collections.abc import Callable
+from enum import Enum
+
+
+class Fault(Enum):
+    """The places, in the order in which an epoch meets them."""
+
+    AFTER_PLAN = "after-plan"
+    DURING_READ = "during-read"
+    AFTER_MANIFEST = "after-manifest"
+    BETWEEN_APPLIES = "between-applies"
+    AFTER_APPLY = "after-apply"
+    AFTER_EPOCH_ROW = "after-epoch-row"
+    DURING_FOLD = "during-fold"
+
+
+Injector = Callable[[Fault], None]
+
+
+def no_fault(place: Fault) -> None:
+    """The injector of every normal run."""
+
+
+def kill_at(text: str) -> Injector:
+    """An injector that ends this process with SIGKILL at the n-th pass of a place: `after-plan:3`."""
+    name, _, count = text.partition(":")
+    place, left = Fault(name), [int(count or 1)]
+
+    def inject(at: Fault) -> None:
+        if at is place:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return inject

@@ -1,0 +1,188 @@
+"""The loop: one turn per epoch. This file is the summary of the system.
+
+    cut -> plan -> read -> manifest -> apply -> commit
+
+Reading an epoch overlaps the apply of the one before; commits stay in order.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+from catchment.flow.capture.catalog import read_table
+from catchment.flow.capture.connect import connect
+from catchment.flow.sink.apply import DeltaSink
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.model.chunk import Chunk
+from catchment.model.epoch import Commit, Manifest, Plan
+from catchment.model.errors import CatchmentError, Retry
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.run.assemble import gather, manifest
+from catchment.run.clock import Clock
+from catchment.run.faults import Fault, Injector
+from catchment.run.lease import Lease
+from catchment.run.planner import Planner
+from catchment.run.report import Report
+from catchment.run.store import Store
+from catchment.run.tables import write_inline
+from catchment.spark import job
+from catchment.spark.work import ChunkReceipt, ChunkTask, Receipt, SegmentReceipt, SegmentTask, Target, Task
+
+TICK_WAIT_SECONDS = 60.0
+RETRIES_MAX = 30
+RETRY_SECONDS = 1.0
+
+Groups = list[tuple[Chunk, ...]]
+
+
+class Loop:
+    """Runs epochs of one feed from `standing` on, until told to stop. Single use, one thread."""
+
+    def __init__(
+        self,
+        *,
+        endpoints: Mapping[str, Endpoint],
+        interval: float,
+        standing: Manifest,
+        store: Store,
+        lease: Lease,
+        clock: Clock,
+        planner: Planner,
+        spark: SparkSession,
+        sink: DeltaSink,
+        epochs: EpochsTable,
+        observe: Callable[[Report], None],
+        fault: Injector,
+        stop: threading.Event,
+    ) -> None:
+        self._endpoints = endpoints
+        self._interval = interval
+        self._standing = standing
+        self._store = store
+        self._lease = lease
+        self._clock = clock
+        self._planner = planner
+        self._spark = spark
+        self._sink = sink
+        self._epochs = epochs
+        self._observe = observe
+        self._fault = fault
+        self._stop = stop
+        self._event_times = dict.fromkeys(endpoints, 0)
+
+    def run(self, done: Callable[[Manifest], bool]) -> Manifest:
+        """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
+        failures = 0
+        committed = self._standing
+        pending: Future[None] | None = None
+        with ThreadPoolExecutor(1, thread_name_prefix="apply") as applier:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                try:
+                    read = self._read_epoch()
+                except CatchmentError as error:
+                    failures += 1
+                    if error.retry is Retry.NEVER or failures > RETRIES_MAX:
+                        raise
+                    self._stop.wait(min(RETRY_SECONDS, 0.05 * 2**failures))
+                    continue
+                if read is None:
+                    continue
+                failures = 0
+                if pending is not None:
+                    pending.result()
+                    committed = self._standing
+                    if done(committed):
+                        return committed
+                self._lease.check()
+                self._store.put_manifest(read, self._lease.fence)
+                self._fault(Fault.AFTER_MANIFEST)
+                self._standing = read
+                pending = applier.submit(self._apply, read, began)
+                self._pause(began, read)
+            if pending is not None:
+                pending.result()
+                committed = self._standing
+        return committed
+
+    def _read_epoch(self) -> Manifest | None:
+        """Cut, plan, read and put together; None when no tick came while we were told to stop."""
+        previous = self._standing
+        tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
+        if tick is None:
+            return None
+        groups = self._planner.groups(previous, tick)
+        plan = Plan(
+            tick.number, previous.epoch, tick, previous.sealed, tuple(c for group in groups for c in group)
+        )
+        self._lease.check()
+        self._store.put_plan(plan, self._lease.fence)
+        self._fault(Fault.AFTER_PLAN)
+        receipts = job.run(self._spark, self._tasks(previous, plan, groups))
+        self._fault(Fault.DURING_READ)
+        gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
+        files = write_inline(self._sink.root, plan.epoch, gathered)
+        for receipt in receipts:
+            if isinstance(receipt, ChunkReceipt):
+                self._planner.learn(receipt)
+            elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
+                self._event_times[receipt.shard] = receipt.event_time
+        return manifest(self._store.feed, previous, plan, gathered, files)
+
+    def _tasks(self, previous: Manifest, plan: Plan, groups: Groups) -> list[Task]:
+        target = Target(str(self._sink.root), tuple(self._endpoints), plan.epoch, str(self._lease.fence))
+        tasks: list[Task] = []
+        for shard, endpoint in self._endpoints.items():
+            progress = {p.table: p for p in previous.progress if p.shard == shard and not p.done}
+            position, sealed = previous.cut[shard], previous.sealed.get(shard)
+            stop = plan.tick.offsets[shard]
+            tasks.append(SegmentTask(endpoint, position, sealed, stop, previous.shapes, progress, target))
+        for group in groups:
+            shard = group[0].shard
+            shapes = tuple(s for s in previous.shapes if any(c.table == s.table for c in group))
+            server, floor = previous.cut[shard].server, plan.floors[shard]
+            offset = plan.tick.offsets[shard]
+            tasks.append(ChunkTask(self._endpoints[shard], server, floor, offset, group, shapes, target))
+        return tasks
+
+    def _late_tables(self, receipts: list[Receipt]) -> dict[tuple[str, TableId], Table]:
+        """Definitions of tables that gained columns, where no row event has shown them yet."""
+        found = {}
+        for receipt in receipts:
+            if not isinstance(receipt, SegmentReceipt):
+                continue
+            met = {table.id: {c.name for c in table.columns} for table in receipt.met}
+            for alteration in receipt.altered:
+                effect = alteration.effect
+                if effect.added and not set(effect.added) <= met.get(effect.table, set()):
+                    endpoint = self._endpoints[receipt.shard]
+                    connection = connect(endpoint)
+                    try:
+                        found[receipt.shard, effect.table] = read_table(connection, endpoint, effect.table)
+                    finally:
+                        connection.close()
+        return found
+
+    def _apply(self, read: Manifest, began: float) -> None:
+        """Apply a manifest, make its epoch readable, write its commit."""
+        self._lease.check()
+        versions = self._sink.apply_epoch(read, self._lease.fence)
+        self._fault(Fault.AFTER_APPLY)
+        commit = Commit(read.epoch, read.digest(), time.time_ns() // 1000, versions)
+        self._epochs.append(read, commit, self._lease.fence)
+        self._fault(Fault.AFTER_EPOCH_ROW)
+        self._store.put_commit(commit, self._lease.fence)
+        self._observe(
+            Report(
+                read, commit, time.monotonic() - began, dict(self._event_times), dict(self._planner.floor_lag)
+            )
+        )
+
+    def _pause(self, began: float, read: Manifest) -> None:
+        """Wait out the interval, unless there is still something to copy."""
+        if all(p.done for p in read.progress):
+            self._stop.wait(max(0.0, self._interval - (time.monotonic() - began)))

@@ -1,0 +1,167 @@
+"""The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.bounds import newest_key
+from catchment.flow.capture.catalog import list_tables, read_table
+from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
+from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.epoch.chain import gtids_after
+from catchment.flow.epoch.seal import newest_sealed
+from catchment.flow.epoch.shape import first_shape, merge
+from catchment.model.chunk import Bound, Progress, chunk_key
+from catchment.model.epoch import Manifest, TableDelta, epoch_number
+from catchment.model.errors import ConfigError, CutMissed, SourceError, Unsupported
+from catchment.model.position import GtidList, LogOffset, Position, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.wire.facts import Checkpoint
+
+XA_WAIT_SECONDS = 10.0
+SEAL_ATTEMPTS = 200
+_FILE_START = 4
+
+
+@dataclass(frozen=True)
+class _ShardOrigin:
+    position: Position
+    tables: dict[TableId, Table]
+    estimates: dict[TableId, int]
+    newest: dict[TableId, Bound | None]
+
+
+def originate(
+    feed: str, endpoints: Mapping[str, Endpoint], chosen: Callable[[TableId], bool], after: int
+) -> Manifest:
+    """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
+
+    Raises ConfigError when no table is chosen, SourceError when a shard cannot serve or definitions differ.
+    """
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="origin") as pool:
+        origins = dict(
+            zip(endpoints, pool.map(lambda e: _shard_origin(e, chosen), endpoints.values()), strict=True)
+        )
+    by_table: dict[TableId, dict[str, Table]] = {}
+    for shard, origin in origins.items():
+        for table in origin.tables.values():
+            by_table.setdefault(table.id, {})[shard] = table
+    if not by_table:
+        raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
+    shapes = tuple(first_shape(merge(tables), tables) for _, tables in sorted(by_table.items()))
+    now = time.time_ns() // 1000
+    return Manifest(
+        feed=feed,
+        epoch=max(epoch_number(now // 1_000_000), after + 1),
+        previous=0,
+        time_us=now,
+        window_us=0,
+        cut={shard: origin.position for shard, origin in origins.items()},
+        sealed={shard: origin.position.at for shard, origin in origins.items()},
+        progress=tuple(
+            _progress(shard, origin, table)
+            for shard, origin in origins.items()
+            for table in sorted(origin.tables)
+        ),
+        shapes=shapes,
+        deltas=tuple(TableDelta(shape, ()) for shape in shapes),
+    )
+
+
+def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:
+    newest = origin.newest[table]
+    return Progress(
+        shard,
+        table,
+        born_after=newest,
+        done=newest is None,
+        rows_expected=origin.estimates[table] if newest else 0,
+    )
+
+
+def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _ShardOrigin:
+    connection = connect(endpoint)
+    try:
+        pin(connection, endpoint)
+        server = identify(connection, endpoint)
+        estimates = list_tables(connection, endpoint, chosen)
+        tables = {table: read_table(connection, endpoint, table) for table in estimates}
+        position = _sealed_position(endpoint, server)
+        # Read after the seal: every row up to the cut is visible to these SELECTs.
+        newest = {t.id: newest_key(connection, endpoint, t.id, chunk_key(t)) for t in tables.values()}
+    finally:
+        connection.close()
+    return _ShardOrigin(position, tables, estimates, newest)
+
+
+def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
+    """The newest position that is proven sealed, reached from the start of its file.
+
+    XA RECOVER is empty before and after: rows prepared earlier would not be in the log that the feed reads.
+    """
+    connection = snapshot_session(endpoint)
+    try:
+        must_be(identify(connection, endpoint), server, endpoint)
+        for _ in range(SEAL_ATTEMPTS):
+            position = _try_to_seal(connection, endpoint, server)
+            if position is not None:
+                return position
+            time.sleep(0.05)
+    finally:
+        connection.close()
+    raise SourceError(
+        f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang (SHOW PROCESSLIST)?"
+    )
+
+
+def _try_to_seal(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, server: Server
+) -> Position | None:
+    _await_no_xa(connection, endpoint)
+    snapshot = snapshot_offset(connection, endpoint)
+    try:
+        stretch = _scan(endpoint, server, snapshot)
+    except CutMissed:
+        return None
+    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
+    sealed = newest_sealed(None, snapshot, stretch.last, checkpoints)
+    if (
+        sealed is None
+        or sealed.file != snapshot.file
+        or not stretch.reached_stop
+        or open_xa(connection, endpoint)
+    ):
+        return None
+    return _position(sealed, stretch, server)
+
+
+def _scan(endpoint: Endpoint, server: Server, snapshot: LogOffset) -> Stretch:
+    start = LogOffset(snapshot.file, _FILE_START)
+    return read_stretch(
+        endpoint, server, start, snapshot, keys={}, before="key", on_images=lambda table, batch: None
+    )
+
+
+def _position(sealed: LogOffset, stretch: Stretch, server: Server) -> Position:
+    file = stretch.files[0]
+    gtids = GtidList.parse(file.gtid_list or "")
+    if sealed.offset != _FILE_START:
+        gtids = gtids_after(gtids, stretch.newest_before)
+    return Position(sealed, file.born, server, gtids)
+
+
+def _await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
+    deadline = time.monotonic() + XA_WAIT_SECONDS
+    while xids := open_xa(connection, endpoint):
+        if time.monotonic() > deadline:
+            raise Unsupported(
+                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(xids[:5])}); their rows are in no log "
+                "that a new feed reads: commit or roll them back, then start the feed again"
+            )
+        time.sleep(0.1)

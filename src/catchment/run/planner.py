@@ -1,0 +1,179 @@
+"""Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.bounds import key_after, newest_key, oldest_key
+from catchment.flow.capture.connect import connect
+from catchment.model.chunk import Bound, Chunk, ChunkKey, Progress, chunk_key
+from catchment.model.epoch import Manifest, TableShape, Tick
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import INTEGERS, Table, TableId
+from catchment.spark.work import ChunkReceipt
+
+FIRST_ROWS = 50_000
+ROWS_MIN = 500
+# SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
+CHUNKS_PER_GROUP = 3
+SPACING_GROWTH_MAX = 8.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor."""
+
+    chunk_seconds: float
+    chunk_rows_max: int
+    groups: int
+    log_budget: int
+
+
+@dataclass
+class _Pace:
+    """What chunks of a table on a shard have taught: rows per second, and how far apart integer keys lie."""
+
+    rows: int = FIRST_ROWS
+    spacing: float = 1.0
+    known: bool = False
+
+
+class Planner:
+    """Keeps the pace of every table and deals chunks to groups; not thread-safe."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
+        self._endpoints = endpoints
+        self._limits = limits
+        self._paces: dict[tuple[str, TableId], _Pace] = {}
+        self.floor_lag: dict[str, int] = {}
+
+    def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
+        """Groups of chunks for the next epoch; within a table they follow one another from group to group."""
+        shapes = {shape.table: shape for shape in manifest.shapes}
+        waiting: dict[str, list[Progress]] = {}
+        for progress in manifest.progress:
+            if not progress.done:
+                waiting.setdefault(progress.shard, []).append(progress)
+        groups = []
+        for shard, tables in waiting.items():
+            floor = manifest.sealed.get(shard)
+            if floor is None or self._too_far(shard, floor, tick.offsets[shard]):
+                continue
+            groups += self._deal(self._shard(shard, tables, shapes))
+        return groups
+
+    def learn(self, receipt: ChunkReceipt) -> None:
+        """Take the pace of the chunks that were read."""
+        for copied in receipt.copied:
+            pace = self._pace(receipt.shard, copied.chunk.table)
+            rate = copied.rows / max(copied.seconds, 0.001)
+            wanted = int(rate * self._limits.chunk_seconds)
+            pace.rows = min(max(wanted, ROWS_MIN, pace.rows // 2), pace.rows * 2, self._limits.chunk_rows_max)
+            lo, hi = copied.chunk.lo, copied.chunk.hi
+            if lo and hi and isinstance(lo[0], int) and isinstance(hi[0], int) and hi[0] > lo[0]:
+                found = (hi[0] - lo[0]) / max(copied.rows, 1)
+                pace.spacing = min(max(found, 1e-6), pace.spacing * SPACING_GROWTH_MAX)
+
+    def _pace(self, shard: str, table: TableId) -> _Pace:
+        return self._paces.setdefault((shard, table), _Pace())
+
+    def _too_far(self, shard: str, floor: LogOffset, now: LogOffset) -> bool:
+        """Whether a group would have to read more log than its budget: then the log comes first."""
+        behind = now.offset - floor.offset if now.file == floor.file else now.offset
+        self.floor_lag[shard] = max(behind, 0)
+        return behind > self._limits.log_budget
+
+    def _shard(
+        self, shard: str, tables: Sequence[Progress], shapes: Mapping[TableId, TableShape]
+    ) -> list[tuple[Chunk, int]]:
+        """Chunks of one shard with the rows expected in each."""
+        budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
+        planned: list[tuple[Chunk, int]] = []
+        endpoint = self._endpoints[shard]
+        connection = connect(endpoint)
+        try:
+            for progress in tables:
+                if budget <= 0:
+                    break
+                shape = shapes[progress.table]
+                table = Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key)
+                walk = _Walk(
+                    connection, endpoint, progress, chunk_key(table), self._pace(shard, progress.table)
+                )
+                while budget > 0 and (step := walk.step()) is not None:
+                    planned.append(step)
+                    budget -= max(step[1] / max(walk.pace.rows, 1), 0.05)
+        finally:
+            connection.close()
+        return planned
+
+    def _deal(self, chunks: list[tuple[Chunk, int]]) -> list[tuple[Chunk, ...]]:
+        """Contiguous runs of about equal numbers of rows."""
+        total = sum(rows for _, rows in chunks) or 1
+        groups: list[list[Chunk]] = [[] for _ in range(self._limits.groups)]
+        before = 0
+        for chunk, rows in chunks:
+            groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
+            before += rows
+        return [tuple(group) for group in groups if group]
+
+
+class _Walk:
+    """Steps through the keys of one table that are not copied yet."""
+
+    def __init__(
+        self,
+        connection: "Connection[pymysql.cursors.Cursor]",
+        endpoint: Endpoint,
+        progress: Progress,
+        key: ChunkKey,
+        pace: _Pace,
+    ) -> None:
+        self._connection = connection
+        self._endpoint = endpoint
+        self._progress = progress
+        self._key = key
+        self.pace = pace
+        self._at = self._lo = progress.copied
+        self._ended = False
+        self._arithmetic = key.ordered and key.columns[0].type.kind in INTEGERS
+        self._end = progress.born_after
+
+    def step(self) -> tuple[Chunk, int] | None:
+        """The next chunk and the rows expected in it; None after the last one."""
+        if self._ended:
+            return None
+        rows = self.pace.rows
+        hi = self._next_integer(rows) if self._arithmetic else self._next_walked(rows)
+        last = hi is None
+        # Without `born_after` the last chunk has no upper bound: rows born meanwhile are in it.
+        end = self._progress.born_after if last else hi
+        # The first chunk has no lower bound: a row below the smallest key of now may have stood there at the cut.
+        chunk = Chunk(self._progress.shard, self._progress.table, self._lo, end, last)
+        self._lo = self._at = hi
+        self._ended = last
+        return chunk, rows
+
+    def _next_integer(self, rows: int) -> Bound | None:
+        if self._at is None:
+            first = oldest_key(self._connection, self._endpoint, self._progress.table, self._key)
+            if first is None:
+                return None
+            self._at = (int(first[0]) - 1,)
+        if self._end is None:
+            self._end = newest_key(self._connection, self._endpoint, self._progress.table, self._key)
+        if not self.pace.known:
+            self.pace.known = True
+            span = int(self._end[0]) - int(self._at[0]) if self._end else 0
+            self.pace.spacing = max(span / max(self._progress.rows_expected - self._progress.rows, 1), 1e-6)
+        hi = int(self._at[0]) + max(int(rows * self.pace.spacing), 1)
+        return None if self._end is None or hi >= int(self._end[0]) else (hi,)
+
+    def _next_walked(self, rows: int) -> Bound | None:
+        end = self._progress.born_after
+        return key_after(
+            self._connection, self._endpoint, self._progress.table, self._key, self._at, end, rows
+        )

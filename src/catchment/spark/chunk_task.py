@@ -1,0 +1,169 @@
+"""A task that copies a group of chunks: SELECTs, then one read of the log, then rewinds the rows to the epoch."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.flow.capture.catalog import read_table
+from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.select import select_chunk
+from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.epoch.ddl import Harmless, effect
+from catchment.flow.rewind.ranges import covered
+from catchment.flow.rewind.states import GROUP, rewound, states_at, without_voids
+from catchment.model.chunk import Chunk, ChunkKey, chunk_key
+from catchment.model.epoch import Part, TableShape
+from catchment.model.errors import ConnectionLost, Diverged, SourceError
+from catchment.model.table import Table, TableId
+from catchment.spark.emit import emit
+from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
+from catchment.wire.facts import Ddl, IncompleteImage, Statement
+
+Read = tuple[CopiedChunk, pa.Table]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of a group's chunks as of the epoch, by table, with the chunks that they come from."""
+
+    rows: dict[TableId, pa.Table]
+    copied: dict[TableId, tuple[CopiedChunk, ...]]
+    failed: tuple[tuple[Chunk, str], ...]
+    log_bytes: int
+
+
+def copy_chunks(task: ChunkTask) -> ChunkReceipt:
+    """Read the group and write its rows; raises CatchmentError when nothing of it can count."""
+    group = read_group(task)
+    shapes = {shape.table: shape for shape in task.shapes}
+    outputs = []
+    for number, (table, rows) in enumerate(group.rows.items()):
+        part = Part.BASE if _chunk_key(shapes[table]).ordered else Part.CHANGES
+        output = emit([rows], shapes[table], task.endpoint.shard, part, task.target, number)
+        outputs += [output] if output is not None else []
+    copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
+    return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.failed, group.log_bytes)
+
+
+def read_group(task: ChunkTask) -> Group:
+    """SELECT the chunks, read the log behind them, and bring the rows to the epoch."""
+    shapes = {shape.table: shape for shape in task.shapes}
+    reads, failed = _select_all(task, shapes)
+    images: dict[TableId, list[pa.Table]] = {}
+
+    def on_images(table: Table, batch: pa.RecordBatch) -> None:
+        images.setdefault(table.id, []).append(pa.Table.from_batches([batch]))
+
+    # H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
+    stretch = read_stretch(
+        task.endpoint,
+        task.server,
+        task.floor,
+        None,
+        keys={table: shapes[table].key for table in reads},
+        before="full",
+        on_images=on_images,
+        epoch=task.epoch_at,
+    )
+    spoiled = _spoiled(stretch, reads)
+    spoiled |= {
+        table: "an XA transaction changed it" for table, parts in images.items() if _has_xa(stretch, parts)
+    }
+    for table in spoiled.keys() & reads.keys():
+        failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
+    return Group(
+        {
+            table: _rewound(stretch, shapes[table], chunks, images.get(table, []))
+            for table, chunks in reads.items()
+        },
+        {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
+        tuple(failed),
+        stretch.read_bytes,
+    )
+
+
+def _select_all(
+    task: ChunkTask, shapes: dict[TableId, TableShape]
+) -> tuple[dict[TableId, list[Read]], list[tuple[Chunk, str]]]:
+    """Rows of the chunks, per table an unbroken run from the first on; and the chunks that failed."""
+    reads: dict[TableId, list[Read]] = {}
+    failed: list[tuple[Chunk, str]] = []
+    broken: dict[TableId, str] = {}
+    connection = connect(task.endpoint)
+    try:
+        pin(connection, task.endpoint)
+        must_be(identify(connection, task.endpoint), task.server, task.endpoint)
+        tables: dict[TableId, Table] = {}
+        for chunk in task.chunks:
+            if chunk.table in broken:
+                failed.append((chunk, broken[chunk.table]))
+                continue
+            try:
+                if chunk.table not in tables:
+                    tables[chunk.table] = _as_planned(
+                        read_table(connection, task.endpoint, chunk.table), shapes[chunk.table]
+                    )
+                began = time.monotonic()
+                rows = select_chunk(connection, task.endpoint, tables[chunk.table], chunk)
+                seconds = time.monotonic() - began
+            except (ConnectionLost, Diverged):
+                raise
+            except SourceError as error:
+                broken[chunk.table] = str(error)
+                failed.append((chunk, str(error)))
+                continue
+            reads.setdefault(chunk.table, []).append(
+                (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
+            )
+    finally:
+        connection._force_close()  # type: ignore[attr-defined]
+    return reads, failed
+
+
+def _as_planned(table: Table, shape: TableShape) -> Table:
+    """The table as the catalog has it now; raises SourceError when the lake's shape does not know its columns yet."""
+    known = {c.column.name: c.column for c in shape.columns if c.live}
+    strange = [c.name for c in table.columns if known.get(c.name) != c]
+    if strange or table.key != shape.key:
+        raise SourceError(
+            f"{table.id}: the definition has just changed ({', '.join(strange) or 'key'}); copied in a later epoch"
+        )
+    return table
+
+
+def _has_xa(stretch: Stretch, parts: list[pa.Table]) -> bool:
+    return bool(stretch.xa) and any(
+        np.isin(p.column(GROUP).to_numpy(), list(stretch.xa)).any() for p in parts
+    )
+
+
+def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[TableId, str]:
+    """Tables whose chunks cannot be rewound over this stretch of log, and why."""
+    found: dict[TableId, str] = {}
+    for fact in stretch.facts:
+        if isinstance(fact, IncompleteImage):
+            found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
+        elif isinstance(fact, Ddl | Statement):
+            did = effect(fact.sql, fact.schema, set(tables))
+            if not isinstance(did, Harmless):
+                found[did.table] = f"its definition changed at {fact.at}"
+    return found
+
+
+def _rewound(stretch: Stretch, shape: TableShape, reads: list[Read], images: list[pa.Table]) -> pa.Table:
+    rows = pa.concat_tables([rows for _, rows in reads])
+    if not images:
+        return rows
+    touched = without_voids(pa.concat_tables(images, promote_options="default"), stretch.voids)
+    complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
+    states = states_at(complete, shape.key, stretch.boundary)
+    mask = covered(states, _chunk_key(shape), [(read.chunk.lo, read.chunk.hi) for read, _ in reads])
+    return rewound(rows, states if mask is None else states.filter(pa.array(mask)), shape.key)
+
+
+def _chunk_key(shape: TableShape) -> ChunkKey:
+    return chunk_key(Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key))

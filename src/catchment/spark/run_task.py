@@ -1,0 +1,23 @@
+"""Entry of a Spark task: runs one piece of work and turns our errors into values."""
+
+import uuid
+from dataclasses import replace
+
+from catchment.model.errors import CatchmentError
+from catchment.spark.chunk_task import copy_chunks
+from catchment.spark.segment_task import read_segment
+from catchment.spark.work import Failed, Receipt, SegmentTask, Task
+
+
+def run_task(task: Task) -> Receipt:
+    """Read what the task says. Any other error than ours fails the Spark task, which is then repeated.
+
+    Each run of a task writes under a name of its own: two attempts never meet in one file.
+    """
+    target = replace(task.target, attempt=f"{task.target.attempt}-{uuid.uuid4().hex[:12]}")
+    try:
+        if isinstance(task, SegmentTask):
+            return read_segment(replace(task, target=target))
+        return copy_chunks(replace(task, target=target))
+    except CatchmentError as error:
+        return Failed(task.endpoint.shard, error)

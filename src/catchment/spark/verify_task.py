@@ -1,0 +1,82 @@
+"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind; 10: reader's rule)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from catchment.api.read import TableState
+from catchment.api.rule import double_quoted, output_schema
+from catchment.flow.rewind.compare import Differences, differences
+from catchment.flow.rewind.ranges import covered
+from catchment.flow.sink.layout import SHARD
+from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
+from catchment.model.errors import CatchmentError
+from catchment.model.table import INTEGERS, Table, TableId
+from catchment.spark.chunk_task import read_group
+from catchment.spark.work import ChunkTask, CopiedChunk, Failed
+
+Range = tuple[Bound | None, Bound | None]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyTask:
+    """The chunks to read as of the epoch, and the lake's tables as of the same epoch."""
+
+    copy: ChunkTask
+    states: dict[TableId, TableState]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReceipt:
+    """What was compared. Chunks in `failed` were not: repeat them at a later epoch."""
+
+    shard: str
+    compared: tuple[CopiedChunk, ...]
+    failed: tuple[tuple[Chunk, str], ...]
+    found: dict[TableId, Differences]
+
+
+def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
+    """Read both sides and compare row by row."""
+    shard = task.copy.endpoint.shard
+    try:
+        group = read_group(task.copy)
+        found = {}
+        for table, rows in group.rows.items():
+            ranges = [(read.chunk.lo, read.chunk.hi) for read in group.copied[table]]
+            found[table] = _compare(task.states[table], shard, rows, ranges)
+    except CatchmentError as error:
+        return Failed(shard, error)
+    compared = tuple(read for reads in group.copied.values() for read in reads)
+    return VerifyReceipt(shard, compared, group.failed, found)
+
+
+def _compare(state: TableState, shard: str, rows: pa.Table, ranges: Sequence[Range]) -> Differences:
+    shape = state.shape
+    key = chunk_key(Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key))
+    lake = _lake_rows(state, shard, key, ranges)
+    mask = covered(lake, key, ranges)
+    if mask is not None:
+        lake = lake.filter(pa.array(mask))
+    return differences(rows, lake, shape.key, rows.schema.names)
+
+
+def _lake_rows(state: TableState, shard: str, key: ChunkKey, ranges: Sequence[Range]) -> pa.Table:
+    """The lake's rows of the shard, at least those of the ranges: an integer key leaves out the files of others."""
+    conditions = [f"{SHARD} = ?"]
+    first = key.columns[0]
+    if key.ordered and first.type.kind in INTEGERS:
+        los = [lo for lo, _ in ranges]
+        his = [hi for _, hi in ranges]
+        name = double_quoted(first.name)
+        if all(los):
+            conditions.append(f"{name} >= {min(int(lo[0]) for lo in los if lo)}")
+        if all(his):
+            conditions.append(f"{name} <= {max(int(hi[0]) for hi in his if hi)}")
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
+        query = f"SELECT * FROM ({state.sql()}) WHERE {' AND '.join(conditions)}"
+        rows = connection.execute(query, [shard]).to_arrow_table()
+    return rows.cast(output_schema(state.shape, state.origin))

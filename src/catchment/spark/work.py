@@ -1,0 +1,119 @@
+"""What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
+
+from dataclasses import dataclass
+
+from catchment.flow.epoch.ddl import Columns
+from catchment.model.chunk import Chunk, Progress
+from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.errors import CatchmentError
+from catchment.model.position import LogOffset, Position, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and under which name a task writes."""
+
+    root: str
+    shards: tuple[str, ...]
+    epoch: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """Read (start, stop] of one shard's log and write the net changes of the chosen tables."""
+
+    endpoint: Endpoint
+    start: Position
+    sealed: LogOffset | None
+    stop: LogOffset
+    shapes: tuple[TableShape, ...]
+    progress: dict[TableId, Progress]
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTask:
+    """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`."""
+
+    endpoint: Endpoint
+    server: Server
+    floor: LogOffset
+    epoch_at: LogOffset
+    chunks: tuple[Chunk, ...]
+    shapes: tuple[TableShape, ...]
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Rows for one part of one table: a file when there are many, Arrow IPC bytes when there are few."""
+
+    table: TableId
+    part: Part
+    file: DataFile | None
+    inline: bytes
+    upserts: int
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """One ALTER TABLE of the stretch, and the ordinal of its group."""
+
+    effect: Columns
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReceipt:
+    """The log of one shard was read to `reached`.
+
+    `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds since 1970 of
+    the last group, 0 if there is none.
+    """
+
+    shard: str
+    reached: Position
+    sealed: LogOffset | None
+    outputs: tuple[Output, ...]
+    altered: tuple[Alteration, ...]
+    met: tuple[Table, ...]
+    groups: int
+    log_bytes: int
+    event_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChunk:
+    """One chunk that was read: rows as SELECT returned them, and what it took."""
+
+    chunk: Chunk
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReceipt:
+    """What a group delivered: for each table an unbroken run of its chunks from the first on, and why it stopped."""
+
+    shard: str
+    copied: tuple[CopiedChunk, ...]
+    outputs: tuple[Output, ...]
+    failed: tuple[tuple[Chunk, str], ...]
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A task ended in an error of ours; the error travels as it is."""
+
+    shard: str
+    error: CatchmentError
+
+
+Task = SegmentTask | ChunkTask
+Receipt = SegmentReceipt | ChunkReceipt | Failed
