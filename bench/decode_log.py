@@ -1,0 +1,128 @@
+"""Rows per second of CPU when a binary log becomes Arrow, beside mysql-replication on the same bytes.
+
+The dumps are read into memory first; both decoders then run without a server. Ours verifies every checksum,
+mysql-replication does not by default. Run: `python bench/decode_log.py`.
+"""
+
+import io
+import json
+import statistics
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import WriteRowsEvent
+
+from catchment.demo.server import PrivateServer
+from catchment.model.position import LogOffset
+from catchment.wire.log import LogDecoder
+
+SCHEMA = "bench_decode_log"
+TABLE = f"{SCHEMA}.stress_test_pk"
+PIECE = 1 << 18
+BATCH_BYTES = 16 << 20
+
+
+def run(rows: int = 1_000_000, transactions: int = 50_000, runs: int = 5) -> list[dict[str, Any]]:
+    """Medians of `runs` runs over one bulk insert of `rows` rows, and over one-row transactions."""
+    with PrivateServer(buffer_pool="256M") as server:
+        server.sql(
+            f"CREATE DATABASE {SCHEMA}",
+            f"CREATE TABLE {TABLE} (id bigint auto_increment, sig varchar(40), c char(8), PRIMARY KEY (id, c))",
+        )
+        bulk = LogOffset(*server.log_end())
+        insert = f"INSERT INTO {TABLE} (sig, c) SELECT SHA1(seq), LEFT(MD5(seq), 8) FROM {SCHEMA}.seq_1_to_"
+        server.sql(f"{insert}{rows}")
+        small = LogOffset(*server.log_end())
+        server.sql(
+            f"BEGIN NOT ATOMIC FOR i IN 1..{transactions} DO"
+            f" INSERT INTO {TABLE} (sig, c) VALUES (SHA1(i), LEFT(MD5(i), 8)); END FOR; END"
+        )
+        return [
+            measure(server, "log, bulk insert", bulk, small, rows, runs),
+            measure(server, "log, one-row transactions", small, None, transactions, runs),
+        ]
+
+
+def measure(
+    server: PrivateServer, name: str, start: LogOffset, stop: LogOffset | None, rows: int, runs: int
+) -> dict[str, Any]:
+    raw = read_dump(server, start)
+    ours = [rows_per_second(rows, lambda: decode(raw, start, stop)) for _ in range(runs)]
+    end = stop or LogOffset(*server.log_end())
+    reference = rows_per_second(rows, lambda: decode_with_reference(server, raw, start, end))
+    value = statistics.median(ours)
+    return {
+        "name": name,
+        "value": round(value),
+        "unit": "rows/s of CPU",
+        "reference": "mysql-replication, decode",
+        "reference_value": round(reference),
+        "ratio": round(value / reference, 1),
+        "runs": runs,
+    }
+
+
+def rows_per_second(rows: int, work: Callable[[], int]) -> float:
+    start = time.process_time()
+    found = work()
+    spent = time.process_time() - start
+    assert found == rows, f"{found} rows instead of {rows}"
+    return rows / spent
+
+
+def decode(raw: bytes, start: LogOffset, stop: LogOffset | None) -> int:
+    """Feed pieces as a socket gives them, take batches of 16 MB."""
+    decoder = LogDecoder(start, None, stop, before="key")
+    view = memoryview(raw)
+    batches: list[pa.RecordBatch] = []
+    for at in range(0, len(raw), PIECE):
+        decoder.feed(view[at : at + PIECE])
+        if decoder.pending_bytes > BATCH_BYTES:
+            batches += [images.batch for images in decoder.take_images()]
+    batches += [images.batch for images in decoder.take_images()]
+    assert decoder.ended or decoder.reached_stop
+    return sum(batch.num_rows for batch in batches)
+
+
+def decode_with_reference(server: PrivateServer, raw: bytes, start: LogOffset, end: LogOffset) -> int:
+    """mysql-replication's stream, whose connection is given the recorded bytes after its first event."""
+    stream = BinLogStreamReader(
+        connection_settings=server.login("root"),
+        server_id=4711,
+        log_file=start.file,
+        log_pos=start.offset,
+        end_log_pos=end.offset,
+        resume_stream=True,
+        only_events=[WriteRowsEvent],
+        is_mariadb=True,
+    )
+    found = len(stream.fetchone().rows)
+    connection = stream._stream_connection
+    connection._rfile = io.BufferedReader(io.BytesIO(raw), PIECE)  # type: ignore[arg-type]
+    connection._next_seq_id = 1
+    found = sum(len(event.rows) for event in stream)
+    stream.close()
+    return found
+
+
+def read_dump(server: PrivateServer, start: LogOffset) -> bytes:
+    """What the server sends for a dump that ends at the end of the log."""
+    with server.connect() as session:
+        with session.cursor() as cursor:
+            cursor.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
+            cursor.execute("SET @mariadb_slave_capability = 4")
+        command = struct.pack("<BIHI", 0x12, start.offset, 1, 0) + start.file.encode()
+        sock = session._sock  # type: ignore[attr-defined]
+        sock.sendall(struct.pack("<I", len(command)) + command)
+        received = bytearray()
+        while piece := sock.recv(PIECE):
+            received += piece
+        return bytes(received)
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))
