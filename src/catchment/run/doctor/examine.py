@@ -1,0 +1,141 @@
+"""The examination: every shard at the same time, then what holds between shards, then lake and state
+store."""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import msgspec
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.config import Feed
+from catchment.flow.capture.connect import connect, identify, mapped
+from catchment.model.errors import CatchmentError
+from catchment.model.position import Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.run.doctor.access import check_log_access, check_select
+from catchment.run.doctor.finding import Finding, Severity
+from catchment.run.doctor.places import check_sink, check_state
+from catchment.run.doctor.settings import check_settings
+from catchment.run.doctor.tables import (
+    check_filters,
+    check_tables,
+    chosen_tables,
+    compare_shards,
+    unmatched_rules,
+)
+
+CLOCK_SKEW_SECONDS_MAX = 1.0
+_SHARDS_AT_ONCE = 16
+
+
+class ShardReport(msgspec.Struct, frozen=True):
+    """What was found on one shard; `server` is None when it could not be reached."""
+
+    shard: str
+    findings: tuple[Finding, ...]
+    server: Server | None = None
+    chosen: tuple[TableId, ...] = ()
+    carried: dict[TableId, Table] = {}
+
+
+def examine(feed: Feed) -> list[Finding]:
+    """Everything found about a feed, by shard in the file's order. Reads only; never raises a
+    CatchmentError."""
+    with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
+        reports = list(pool.map(lambda endpoint: _examine_shard(endpoint, feed.tables), feed.endpoints()))
+    findings = [finding for report in reports for finding in report.findings]
+    reached = [report for report in reports if report.server is not None]
+    findings += _same_servers(reached)
+    findings += compare_shards({report.shard: report.carried for report in reached})
+    if len(reached) == len(reports):
+        findings += unmatched_rules(feed.tables, {table for report in reached for table in report.chosen})
+    return [*findings, *check_sink(feed), *check_state(feed)]
+
+
+def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
+    findings: list[Finding] = []
+    try:
+        with closing(connect(endpoint)) as session:
+            server = identify(session, endpoint)
+            account, variables = _asked(session, endpoint)
+            findings += check_settings(endpoint.shard, variables)
+            if findings[0].severity is Severity.ERROR:  # another kind of server: nothing below would be true
+                return ShardReport(endpoint.shard, tuple(findings), server)
+            findings += _clock_skew(session, endpoint)
+            access, filters = check_log_access(session, endpoint, account)
+            chosen = chosen_tables(session, endpoint, rules)
+            names = tuple(table for table, _, _ in chosen)
+            readable, denied = check_select(session, endpoint, account, names)
+            refused, carried = check_tables(session, endpoint, [c for c in chosen if c[0] in readable])
+            findings += [*access, *denied, *refused, *check_filters(endpoint.shard, *filters, names)]
+    except CatchmentError as fault:
+        findings.append(Finding(Severity.ERROR, endpoint.shard, str(fault)))
+        return ShardReport(endpoint.shard, tuple(findings))
+    found = f"{len(carried)} of {len(names)} chosen tables can be carried"
+    findings.append(Finding(Severity.OK, endpoint.shard, found))
+    return ShardReport(endpoint.shard, tuple(findings), server, names, carried)
+
+
+def _asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> tuple[str, dict[str, str]]:
+    """The account that the server took us for, and its global variables."""
+    with mapped(endpoint), session.cursor() as cursor:
+        # A global sql_select_limit cuts off the answers to SHOW as well (seen on 10.11).
+        cursor.execute(f"SET SESSION sql_select_limit = {2**64 - 1}")
+        cursor.execute("SHOW GLOBAL VARIABLES")
+        variables = {str(name): str(value) for name, value in cursor.fetchall()}
+        cursor.execute("SELECT CURRENT_USER()")
+        row = cursor.fetchone()
+    return (str(row[0]) if row else ""), variables
+
+
+def _clock_skew(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Finding]:
+    """Compare the clocks at the middle of one round trip."""
+    before = time.time()
+    with mapped(endpoint), session.cursor() as cursor:
+        cursor.execute("SELECT UNIX_TIMESTAMP(SYSDATE(6))")
+        row = cursor.fetchone()
+    after = time.time()
+    skew = float(row[0] if row else 0) - (before + after) / 2
+    if abs(skew) <= max(CLOCK_SKEW_SECONDS_MAX, after - before):
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            endpoint.shard,
+            f"its clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this host's",
+            "lag and skew are shown wrong by as much; the rows are not affected",
+            "keep the clocks in step, by NTP",
+        )
+    ]
+
+
+def _same_servers(reports: Sequence[ShardReport]) -> list[Finding]:
+    """Two shards on one server would copy its rows twice; equal server ids make GTIDs hard to tell apart."""
+    by_server: dict[Server, list[str]] = defaultdict(list)
+    by_id: dict[int, list[str]] = defaultdict(list)
+    for report in reports:
+        if report.server is not None:
+            by_server[report.server].append(report.shard)
+            by_id[report.server.server_id].append(report.shard)
+    same = [
+        Finding(
+            Severity.ERROR, shards[-1], f"shards {' and '.join(shards)} are one server, {server}",
+            "its rows would be copied twice", "correct host and port of one of them",
+        )
+        for server, shards in by_server.items()
+        if len(shards) > 1
+    ]  # fmt: skip
+    alike = [
+        Finding(
+            Severity.WARNING, shards[-1], f"shards {' and '.join(shards)} have the same server_id {number}",
+            "GTIDs of the two cannot be told apart", "SET GLOBAL server_id to a number of its own on each",
+        )
+        for number, shards in by_id.items()
+        if len(shards) > 1 and not same
+    ]  # fmt: skip
+    return same + alike

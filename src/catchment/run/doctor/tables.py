@@ -1,0 +1,160 @@
+"""Checks of the tables that the rules choose: what cannot be carried is refused by name."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.config import selects
+from catchment.config.rules import SYSTEM_SCHEMAS
+from catchment.flow.capture.catalog import read_table
+from catchment.flow.capture.connect import mapped
+from catchment.model.errors import CatchmentError
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.run.doctor.access import quoted
+from catchment.run.doctor.finding import Finding, Severity
+
+_LISTED = """
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES
+WHERE TABLE_SCHEMA NOT IN %s ORDER BY 1, 2
+"""
+# information_schema shows foreign keys only to users that may write; SHOW CREATE TABLE needs no more than
+# SELECT.
+_CASCADE = re.compile(
+    r"^ +CONSTRAINT (`(?:[^`]|``)+`) FOREIGN KEY .*?(ON (?:DELETE|UPDATE) (?:CASCADE|SET \w+).*?),?$", re.M
+)
+_VIEWS = ("VIEW", "SYSTEM VIEW")
+_KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
+
+Listed = tuple[TableId, str, str]  # a table, its TABLE_TYPE and its engine
+
+
+def chosen_tables(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, rules: Sequence[str]
+) -> list[Listed]:
+    """Everything but views that the rules take and the user can see."""
+    with mapped(endpoint), session.cursor() as cursor:
+        cursor.execute(_LISTED, (tuple(SYSTEM_SCHEMAS),))
+        listed = [(TableId(schema, name), kind, engine) for schema, name, kind, engine in cursor.fetchall()]
+    return [entry for entry in listed if entry[1] not in _VIEWS and selects(rules, entry[0])]
+
+
+def check_tables(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, chosen: Sequence[Listed]
+) -> tuple[list[Finding], dict[TableId, Table]]:
+    """Findings about the chosen tables of one shard, and the definitions of those that can be carried."""
+    findings: list[Finding] = []
+    tables: dict[TableId, Table] = {}
+    for table, kind, engine in chosen:
+        refusal = _refusal(endpoint.shard, table, kind, engine)
+        if refusal is not None:
+            findings.append(refusal)
+            continue
+        try:
+            tables[table] = read_table(session, endpoint, table)
+            findings += _cascades(session, endpoint, table)
+        except CatchmentError as refused:
+            findings.append(Finding(Severity.ERROR, endpoint.shard, str(refused), "it cannot be copied"))
+    return findings, tables
+
+
+def check_filters(shard: str, only: str, ignored: str, tables: Sequence[TableId]) -> list[Finding]:
+    """Tables whose schema binlog_do_db or binlog_ignore_db keeps out of the log."""
+    kept, left_out = set(filter(None, only.split(","))), set(filter(None, ignored.split(",")))
+    unlogged = sorted({t.schema for t in tables if (kept and t.schema not in kept) or t.schema in left_out})
+    if not unlogged:
+        return []
+    return [
+        Finding(
+            Severity.ERROR,
+            shard,
+            f"binlog_do_db ({only or 'none'}) or binlog_ignore_db ({ignored or 'none'}) "
+            f"keeps changes of {', '.join(unlogged)} out of the log",
+            "such changes never reach the lake",
+            "start the server without these filters, or exclude the tables",
+        )
+    ]
+
+
+def compare_shards(defined: Mapping[str, Mapping[TableId, Table]]) -> list[Finding]:
+    """Differences in the definitions of one table on several shards (only of tables that can be carried)."""
+    findings: list[Finding] = []
+    for table in sorted({table for tables in defined.values() for table in tables}):
+        absent = [shard for shard, tables in defined.items() if table not in tables]
+        for shard in absent:
+            found = f"{table} is on other shards but not, or not usable, on this one"
+            findings.append(
+                Finding(Severity.WARNING, shard, found, "its rows come from the other shards alone")
+            )
+        present = [(shard, tables[table]) for shard, tables in defined.items() if table in tables]
+        (first, model), *others = present
+        for shard, other in others:
+            difference = _difference(model, other)
+            if difference:
+                findings.append(
+                    Finding(
+                        Severity.ERROR,
+                        shard,
+                        f"{table} differs from that on shard {first}: {difference}",
+                        "rows of one lake table would have two shapes",
+                        f"ALTER TABLE {quoted(table)} on one of the shards, or exclude it",
+                    )
+                )
+    return findings
+
+
+def unmatched_rules(rules: Sequence[str], seen: set[TableId]) -> list[Finding]:
+    """Rules that take no table on any shard: a slip of the pen, or a missing SELECT privilege."""
+    idle = [rule for rule in rules if not rule.startswith("!") and not any(selects([rule], t) for t in seen)]
+    risk = "the table is not there, or the feed's user may not SELECT it"
+    return [
+        Finding(Severity.ERROR, "", f"rule {rule} takes no table on any shard", risk, "correct `tables`")
+        for rule in idle
+    ]
+
+
+def _refusal(shard: str, table: TableId, kind: str, engine: str) -> Finding | None:
+    if kind in _KINDS:
+        found, remedy = f"{table} is {_KINDS[kind]}", f'add "!{table}" to `tables`'
+        return Finding(Severity.ERROR, shard, found, "it cannot be copied exactly", remedy)
+    if engine != "InnoDB":
+        return Finding(
+            Severity.ERROR,
+            shard,
+            f"{table} has the engine {engine}",
+            "without transactions, what the log says and what a SELECT shows are not the same",
+            f'ALTER TABLE {quoted(table)} ENGINE=InnoDB, or add "!{table}" to `tables`',
+        )
+    return None
+
+
+def _cascades(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
+) -> list[Finding]:
+    with mapped(endpoint), session.cursor() as cursor:
+        cursor.execute(f"SHOW CREATE TABLE {quoted(table)}")
+        row = cursor.fetchone()
+    return [
+        Finding(
+            Severity.WARNING,
+            endpoint.shard,
+            f"{table} has the foreign key {match[1]} {match[2]}",
+            "rows that the server changes or deletes through it are in no log: the lake keeps the old ones",
+            "make the key RESTRICT and change the rows by statements, or run verify after such changes",
+        )
+        for match in _CASCADE.finditer(str(row[1]) if row else "")
+    ]
+
+
+def _difference(a: Table, b: Table) -> str:
+    if a.key != b.key:
+        return f"key ({', '.join(b.key)}) instead of ({', '.join(a.key)})"
+    left, right = {c.name: c.type for c in a.columns}, {c.name: c.type for c in b.columns}
+    said = [f"column {name} is missing" for name in left if name not in right]
+    said += [f"column {name} is only here" for name in right if name not in left]
+    said += [
+        f"column {n} is {right[n]} instead of {left[n]}" for n in left if n in right and left[n] != right[n]
+    ]
+    return "; ".join(said)
