@@ -4,8 +4,10 @@ Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT and groups that end i
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import pymysql
@@ -100,9 +102,9 @@ class Oracle:
     def touched_since(self, file: str, offset: int) -> dict[str, set[Key]]:
         """Per table, the keys touched by groups that end after a place, up to `at`; undone rows are none."""
         since: dict[str, set[Key]] = {table: set() for table in self._keys}
-        for end, table, key in self._touched:
-            if end > Place(file, offset):
-                since[table].add(key)
+        first = bisect_right(self._touched, Place(file, offset), key=itemgetter(0))
+        for _, table, key in self._touched[first:]:
+            since[table].add(key)
         return since
 
     def snapshot(self) -> State:

@@ -65,7 +65,7 @@ def held_commit(
 
     Raises AssertionError when the commit is not held.
     """
-    _hold_commits(server, timeout_ms)
+    hold_commits(server, timeout_ms)
     return _start_all(server, [statements], database)[0]
 
 
@@ -78,15 +78,37 @@ def held_group(
         f"SET GLOBAL binlog_commit_wait_usec = {int(_PATIENCE * 1e6)}",
     )
     try:
-        _hold_commits(server, timeout_ms)
+        hold_commits(server, timeout_ms)
         return _start_all(server, [(statement,) for statement in statements], database)
     finally:
         server.sql("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
 
 
+def hold_commits(server: PrivateServer, timeout_ms: int = 4000) -> None:
+    """Hold all commits from now on, whoever makes them, until `release` or for `timeout_ms`.
+
+    Beside free writers use this and `release`: a `held_commit` may then queue behind theirs, outside the log.
+    """
+    ((_, status),) = server.sql("SHOW STATUS LIKE 'Rpl_semi_sync_master_status'")
+    settings = [
+        f"rpl_semi_sync_master_timeout = {timeout_ms}",
+        "rpl_semi_sync_master_wait_point = AFTER_SYNC",
+        "rpl_semi_sync_master_wait_no_slave = ON",
+    ]
+    if status != "ON":
+        settings += ["rpl_semi_sync_master_enabled = OFF", "rpl_semi_sync_master_enabled = ON"]
+    server.sql(*(f"SET GLOBAL {setting}" for setting in settings))
+
+
 def release(server: PrivateServer) -> None:
     """Hold no commits any more; those held become visible within milliseconds."""
     server.sql("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+
+
+def commits_wait(server: PrivateServer) -> bool:
+    """True while a commit is being held."""
+    ((_, sessions),) = server.sql("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'")
+    return int(sessions) > 0
 
 
 def flush_logs_in_hold(server: PrivateServer) -> Background:
@@ -99,18 +121,6 @@ def flush_logs_in_hold(server: PrivateServer) -> Background:
         assert time.monotonic() < deadline, "FLUSH BINARY LOGS made no new file"
         time.sleep(0.002)
     return flush
-
-
-def _hold_commits(server: PrivateServer, timeout_ms: int) -> None:
-    ((_, status),) = server.sql("SHOW STATUS LIKE 'Rpl_semi_sync_master_status'")
-    settings = [
-        f"rpl_semi_sync_master_timeout = {timeout_ms}",
-        "rpl_semi_sync_master_wait_point = AFTER_SYNC",
-        "rpl_semi_sync_master_wait_no_slave = ON",
-    ]
-    if status != "ON":
-        settings += ["rpl_semi_sync_master_enabled = OFF", "rpl_semi_sync_master_enabled = ON"]
-    server.sql(*(f"SET GLOBAL {setting}" for setting in settings))
 
 
 def _start_all(

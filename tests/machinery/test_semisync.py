@@ -1,14 +1,24 @@
 """Held commits behave as tests/semisync.py says: in the log, not in any SELECT."""
 
+import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pymysql
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.demo.writers import Session, Writer, Writers
 from tests.oracle import Oracle
-from tests.semisync import Background, flush_logs_in_hold, held_commit, held_group, release
+from tests.semisync import (
+    Background,
+    commits_wait,
+    flush_logs_in_hold,
+    held_commit,
+    held_group,
+    hold_commits,
+    release,
+)
 
 _KEYS = {"d.t": ("id",)}
 
@@ -137,6 +147,32 @@ def test_a_held_commit_that_fills_the_file_leaves_the_snapshot_ahead_of_what_is_
     assert _visible(server) == []
     commit.release()
     assert _visible(server) == [1]
+
+
+def test_free_writers_are_held_and_go_on(server: PrivateServer) -> None:
+    """After each hold all that the log holds is visible; in the hold at least one commit is not."""
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    numbers = itertools.count()
+
+    def insert(sessions: Sequence[Session], rng: object) -> int:
+        with sessions[0].cursor() as cursor:
+            return cursor.execute("INSERT INTO d.t VALUES (%s, REPEAT('x', 300))", (next(numbers),))
+
+    held = 0
+    with Writers([Writer([server.connect], insert, seed=n, rate=50) for n in range(16)]) as writers:
+        for _ in range(10):
+            hold_commits(server)
+            while not commits_wait(server):
+                time.sleep(0.001)
+            seen = _visible(server)
+            held += commits_wait(server)
+            assert _visible(server) == seen
+            release(server)
+            time.sleep(0.02)
+        with writers.paused():
+            assert _visible(server) == _in_log(server, oracle)
+    assert held == 10
+    assert writers.transactions > 100
 
 
 def test_a_statement_that_is_refused_or_changes_nothing_is_an_error(server: PrivateServer) -> None:

@@ -18,11 +18,11 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _INSTALL_SECONDS = 120
 
 
-def find_program(name: str) -> str:
-    """Path of a MariaDB program on PATH or in an sbin directory; the SourceError raised names the package."""
+def find_program(name: str, package: str = "mariadb-server") -> str:
+    """Path of a program on PATH or in an sbin directory; the SourceError raised names Debian's package."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
     if found is None:
-        raise SourceError(f"{name} is not installed; run: apt-get install mariadb-server")
+        raise SourceError(f"{name} is not installed; run: apt-get install {package}")
     return found
 
 

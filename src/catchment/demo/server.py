@@ -22,11 +22,9 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
+from catchment.demo.accounts import FEED_USER, account_statements
 from catchment.demo.install import account_options, find_program, lay_out
 from catchment.model.errors import SourceError
-
-FEED_USER = "catchment"
-FEED_PRIVILEGES = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"  # DESIGN section 8
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
@@ -43,7 +41,8 @@ class PrivateServer:
     every commit (1 and 1); without it both reach the operating system at commit (2 and 0), which survives
     kill -9 of the server but not a power cut. `settings` are further server options, which win over the
     defaults, e.g. `{"max_binlog_size": 4096}`. `password` is that of the user `catchment`, random when not
-    given. With `dies_with_parent` the kernel kills the server when this program ends in any way.
+    given. With `dies_with_parent` the kernel kills the server when this program ends in any way (a program
+    that is itself killed leaves the temporary directory behind).
 
     Use as a context manager (start, close), or call `start` and `close`.
     """
@@ -129,9 +128,18 @@ class PrivateServer:
         shutil.rmtree(self._run_dir, ignore_errors=True)
 
     def login(self, user: str = FEED_USER) -> dict[str, Any]:
-        """`host`, `port`, `user` and `password` of the feed's user or of root."""
+        """PyMySQL's `host`, `port`, `user`, `password` for the feed's user or root, and `ssl_disabled`.
+
+        PyMySQL loads the system's certificates at each connect (25 ms) unless told that there is no TLS.
+        """
         password = self._root_password if user == "root" else self.password
-        return {"host": self.host, "port": self.port, "user": user, "password": password}
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": user,
+            "password": password,
+            "ssl_disabled": True,
+        }
 
     def connect(
         self, user: str = "root", database: str | None = None, **options: Any
@@ -165,7 +173,7 @@ class PrivateServer:
     def dump(self, target: Path, databases: Sequence[str]) -> None:
         """Write the databases with mariadb-dump (one snapshot) to the file `target`; raises SourceError."""
         command = [
-            find_program("mariadb-dump"),
+            find_program("mariadb-dump", "mariadb-client"),
             f"--defaults-file={self.defaults_file}",
             "--single-transaction",
             "--skip-comments",
@@ -190,22 +198,7 @@ class PrivateServer:
         self.close()
 
     def _write_accounts(self) -> None:
-        """Accounts are made anew by an init file at each start, unlogged, before anyone can connect."""
-        statements = [
-            "SET SESSION sql_log_bin = 0",
-            # an anonymous user would hide `catchment`@`%`; the installer's other roots have no password
-            "DELETE FROM mysql.global_priv WHERE User = 'root' AND Host NOT IN ('localhost', '127.0.0.1')",
-            "DELETE FROM mysql.global_priv WHERE User = ''",
-            "FLUSH PRIVILEGES",
-        ]
-        for account, password, privileges in (
-            ("root@localhost", self._root_password, "ALL PRIVILEGES"),
-            ("root@'127.0.0.1'", self._root_password, "ALL PRIVILEGES"),
-            (f"{FEED_USER}@'%'", self.password, FEED_PRIVILEGES),
-        ):
-            option = " WITH GRANT OPTION" if account.startswith("root") else ""
-            statements.append(f"CREATE OR REPLACE USER {account} IDENTIFIED BY '{password}'")
-            statements.append(f"GRANT {privileges} ON *.* TO {account}{option}")
+        statements = account_statements(self._root_password, self.password)
         _write_private(self._run_dir / "init.sql", ";\n".join(statements) + ";\n")
         _write_private(
             self.defaults_file,
@@ -227,9 +220,13 @@ class PrivateServer:
         command = [find_program("mariadbd"), "--no-defaults", *account_options()]
         command += [f"--{name.replace('_', '-')}={value}" for name, value in {**own, **self.settings}.items()]
         if self._dies_with_parent:
-            command = [find_program("setpriv"), "--pdeathsig", "KILL", "--", *command]
+            command = [find_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", *command]
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the program, which then ends its server in order
         )
 
     def _await_answer(self) -> None:
