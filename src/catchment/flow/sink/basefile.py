@@ -14,13 +14,17 @@ from catchment.wire.keys import KeySet, encode
 
 
 class BaseFile(msgspec.Struct, frozen=True):
-    """A file and bounds of its keys: `low <= key`, and `key <= high` as far as `high` goes."""
+    """A file and bounds of its keys: `low <= key`, and `key <= high` as far as `high` goes.
+
+    `ordered`: its footer says that the rows are in order of key; if not, they may still be.
+    """
 
     path: str
     size: int
     rows: int
     low: bytes
     high: bytes
+    ordered: bool
 
 
 class Touch(msgspec.Struct, frozen=True):
@@ -43,12 +47,13 @@ def describe(pinned: Pinned, file: dict[str, Any]) -> BaseFile:
     """Bounds of a file: exact ones where a fold wrote them, else from the statistics of its columns."""
     footer = pq.read_metadata(pinned.directory / file["path"])
     notes = footer.metadata or {}
-    if FIRST_KEY.encode() in notes:
+    ordered = FIRST_KEY.encode() in notes
+    if ordered:
         low = bytes.fromhex(notes[FIRST_KEY.encode()].decode())
         high = bytes.fromhex(notes[LAST_KEY.encode()].decode())
     else:
         low, high = _column_bounds(footer, pinned)
-    return BaseFile(file["path"], file["size_bytes"], footer.num_rows, low, high)
+    return BaseFile(file["path"], file["size_bytes"], footer.num_rows, low, high, ordered)
 
 
 def touch(pinned: Pinned, file: BaseFile, net: NetChanges) -> Touch | None:

@@ -25,7 +25,7 @@ _STRING_STATS_CHARS = 32
 FIRST_KEY, LAST_KEY = "catchment.first", "catchment.last"
 
 
-def write_file(  # noqa: PLR0917
+def write_file(
     table_dir: str | Path,
     part: Part,
     name: str,

@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Pinned(msgspec.Struct, frozen=True):
-    """A lake table at the version that a fold is prepared from: all its columns, and those of (shard, key)."""
+    """A lake table at the version that a fold starts from: all its columns, and those of (shard, key)."""
 
     directory: Path
     schema: pa.Schema
@@ -38,7 +38,7 @@ class NetChanges(msgspec.Struct, frozen=True):
 
     def between(self, low: bytes, high: bytes) -> tuple[int, int]:
         """Half-open range of the changes with `low <= key` and `key <= high`, as far as `high` goes."""
-        bounds = [low, _above(high)]
+        bounds = [low, above(high)]
         found = pc.search_sorted(self.keys.to_binary(), pa.array(bounds, pa.large_binary()))
         start, end = found.to_pylist()
         return start, max(start, end)
@@ -99,7 +99,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _above(prefix: bytes) -> bytes:
+def above(prefix: bytes) -> bytes:
     """The least bytes above every key that starts with `prefix`."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else b"\xff" * (len(prefix) + 1)

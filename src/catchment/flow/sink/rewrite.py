@@ -1,8 +1,8 @@
 """Which base files a fold writes anew, and their new rows.
 
 An item is a base file with the new keys that fall into its range, or a run of new keys between files. Small
-items side by side become one unit. A unit is read and written by itself: a file streams through in batches; only
-a file out of order, and small files brought together, are sorted in memory.
+items side by side become one unit. A unit is read and written by itself: a file streams through in batches;
+only a file out of order, and small files brought together, are sorted in memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catchment.flow.sink.basefile import BaseFile, Touch
-from catchment.flow.sink.net import NetChanges, Pinned, Rows, conform
+from catchment.flow.sink.net import NetChanges, Pinned, Rows, above, conform
 from catchment.wire.keys import encode
 
 _BATCH_ROWS = 128 * 1024
@@ -114,15 +114,28 @@ def units(ordered: Sequence[Item], target: Target) -> list[Unit]:
 
 def new_rows(pinned: Pinned, unit: Unit, net: NetChanges, target: Target) -> tuple[bool, Iterator[pa.Table]]:
     """The rows of a unit after the fold, and whether they come in order of key."""
+    if _in_order(unit, net):
+        return True, (batch for item in unit for batch in _merged(pinned, item, net))
     alone = unit[0] if len(unit) == 1 else None
-    if alone is not None:
-        if alone.file is None:
-            return True, iter([_taken(net, alone.inserts)])
-        if alone.touch is not None and alone.touch.ordered:
-            return True, _merged(pinned, alone, alone.touch, net)
-        if not target.fits(alone.rows // 2, alone.size // 2):
-            return False, _streamed(pinned, alone, net)
+    if alone is not None and not target.fits(alone.rows // 2, alone.size // 2):
+        return False, _streamed(pinned, alone, net)
     return True, iter([_sorted(pinned, unit, net)])
+
+
+def _in_order(unit: Unit, net: NetChanges) -> bool:
+    """Whether each item is in order of key and ends before the next one begins."""
+    ends = b""
+    for item in unit:
+        if item.low < ends:
+            return False
+        if item.file is None:
+            ends = net.keys[int(item.inserts[-1])]
+            continue
+        ordered = item.file.ordered if item.touch is None else item.touch.ordered
+        if not ordered:
+            return False
+        ends = above(item.file.high)
+    return True
 
 
 def cut(batches: Iterator[pa.Table], rows: int) -> Iterator[Iterator[pa.Table]]:
@@ -143,13 +156,18 @@ def cut(batches: Iterator[pa.Table], rows: int) -> Iterator[Iterator[pa.Table]]:
         yield one_file()
 
 
-def _merged(pinned: Pinned, item: Item, found: Touch, net: NetChanges) -> Iterator[pa.Table]:
-    """A file in order, with its new keys where they belong."""
-    places = found.positions[item.inserts - found.start]
-    for start, batch in _batches(pinned, found.file):
-        first, last = np.searchsorted(places, [start, start + batch.num_rows])
-        yield _replaced(batch, start, found, net, (item.inserts[first:last], places[first:last] - start))
-    behind = item.inserts[np.searchsorted(places, found.file.rows) :]
+def _merged(pinned: Pinned, item: Item, net: NetChanges) -> Iterator[pa.Table]:
+    """An item in order of key: a file with its new keys where they belong, or a run."""
+    found, behind = item.touch, item.inserts
+    if item.file is not None and found is None:
+        yield from (batch for _, batch in _batches(pinned, item.file))
+    elif found is not None:
+        places = found.positions[item.inserts - found.start]
+        for start, batch in _batches(pinned, found.file):
+            first, last = np.searchsorted(places, [start, start + batch.num_rows])
+            inserts = (item.inserts[first:last], places[first:last] - start)
+            yield _replaced(batch, start, found, net, inserts)
+        behind = item.inserts[np.searchsorted(places, found.file.rows) :]
     if len(behind):
         yield _taken(net, behind)
 
