@@ -1,0 +1,145 @@
+"""Metrics for Prometheus, as a text file that is replaced whole or over HTTP on the loopback address.
+
+Values that change by themselves between epochs (lag, retention left) are computed when they are read, so
+that a loop that hangs is seen to fall behind.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    start_http_server,
+    write_to_textfile,
+)
+
+from catchment.model.epoch import Commit, Manifest
+from catchment.model.errors import ConfigError
+
+LOOPBACK = "127.0.0.1"
+RETENTION_SECONDS_LOW = 3600.0
+_PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
+_MICRO = 1e-6
+
+_log = logging.getLogger(__name__)
+
+
+class Metrics:
+    """The numbers of one feed, one call of `observe` per committed epoch.
+
+    `kept_seconds` says how long each shard keeps its log (None: no limit in time).
+    """
+
+    def __init__(
+        self, feed: str, kept_seconds: Mapping[str, float | None], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.registry = CollectorRegistry()
+        self._feed = feed
+        self._clock = clock
+        self._cut_at = clock()
+        self._kept_seconds = dict(kept_seconds)
+        self._epoch = self._gauge("epoch", "Number of the newest committed epoch.")
+        self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
+        self._unfolded = self._gauge("unfolded_share", "Changed rows not yet folded, by table.", "table")
+        self._rows = self._gauge("copy_rows", "Rows copied so far, by table.", "table")
+        self._expected = self._gauge("copy_rows_expected", "Rows there are to copy, by table.", "table")
+        self._copied = self._counter("rows_copied", "Rows copied by this runner, by table.", "table")
+        self._changes = self._counter("changes", "Net changes applied, by table and kind.", "table", "kind")
+        self._bytes = self._counter("read_bytes", "Bytes read from the shards: log or chunk.", "what")
+        self._phases = Histogram(
+            "catchment_epoch_phase_seconds",
+            "Time an epoch spent in a phase of the loop.",
+            ("feed", "phase"),
+            registry=self.registry,
+            buckets=_PHASE_BUCKETS,
+        )
+        self._gauge("lag_seconds", "Age of the newest committed cut.").labels(feed).set_function(
+            self.lag_seconds
+        )
+        retention = self._gauge(
+            "log_retention_left_seconds", "Until a purge could reach us, by shard.", "shard"
+        )
+        for shard in kept_seconds:
+            retention.labels(feed, shard).set_function(self._retention_left(shard))
+
+    def observe(self, manifest: Manifest, commit: Commit, phase_seconds: Mapping[str, float]) -> None:
+        """Count a committed epoch; `phase_seconds` is the time each phase of the loop took."""
+        self._cut_at = manifest.time_us * _MICRO
+        self._epoch.labels(self._feed).set(commit.epoch)
+        self._window.labels(self._feed).set(manifest.window_us * _MICRO)
+        self._bytes.labels(self._feed, "log").inc(manifest.log_bytes)
+        self._bytes.labels(self._feed, "chunk").inc(manifest.chunk_bytes)
+        for delta in manifest.deltas:
+            table = str(delta.shape.table)
+            self._copied.labels(self._feed, table).inc(delta.copied)
+            self._changes.labels(self._feed, table, "upsert").inc(delta.upserts)
+            self._changes.labels(self._feed, table, "delete").inc(delta.deletes)
+        self._observe_progress(manifest)
+        for phase, seconds in phase_seconds.items():
+            self._phases.labels(self._feed, phase).observe(seconds)
+
+    def observe_unfolded(self, table: str, share: float) -> None:
+        """The share (0 to 1) of a table's rows that have changes not yet folded."""
+        self._unfolded.labels(self._feed, table).set(share)
+
+    def lag_seconds(self) -> float:
+        """Age of the newest committed cut; of this runner's start before its first epoch."""
+        return max(0.0, self._clock() - self._cut_at)
+
+    def shards_near_purge(self) -> list[str]:
+        """Shards whose log could be purged under us within RETENTION_SECONDS_LOW."""
+        return [
+            shard for shard in self._kept_seconds if self._retention_left(shard)() < RETENTION_SECONDS_LOW
+        ]
+
+    def serve(self, port: int) -> Callable[[], None]:
+        """Answer scrapes on 127.0.0.1 until the returned function is called; ConfigError when the port is
+        taken."""
+        try:
+            server, thread = start_http_server(port, addr=LOOPBACK, registry=self.registry)
+        except OSError as fault:
+            raise ConfigError(
+                f"metrics.port: cannot listen on {LOOPBACK}:{port} ({fault.strerror})"
+            ) from fault
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return stop
+
+    def write(self, file: Path) -> None:
+        """Replace the text file. A fault is logged and does not stop the feed."""
+        try:
+            write_to_textfile(str(file), self.registry)
+        except OSError as fault:
+            _log.warning("metrics.file: cannot write %s (%s)", file, fault.strerror)
+
+    def _observe_progress(self, manifest: Manifest) -> None:
+        rows: dict[str, tuple[int, int]] = {}
+        for progress in manifest.progress:
+            table = str(progress.table)
+            copied, expected = rows.get(table, (0, 0))
+            rows[table] = (copied + progress.rows, expected + progress.rows_expected)
+        for table, (copied, expected) in rows.items():
+            self._rows.labels(self._feed, table).set(copied)
+            self._expected.labels(self._feed, table).set(expected)
+
+    def _retention_left(self, shard: str) -> Callable[[], float]:
+        """A log file is purged when its last write is older than the limit, and ours ends at or after our
+        cut."""
+        kept = self._kept_seconds[shard]
+        return lambda: math.inf if kept is None else kept - self.lag_seconds()
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)
