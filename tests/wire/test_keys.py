@@ -191,6 +191,8 @@ def test_row_hashes_of_other_types() -> None:
     time = pa.table({"t": pa.array([5], pa.time64("us")), "i": pa.array([5], pa.int64())})
     assert hash_rows(time, ["t"]) == hash_rows(time, ["i"])
     assert hash_rows(time, ["t", "i"]) != hash_rows(time, ["t"])
+    names = pa.table({"u": pa.array([b"0123456789abcdef"], pa.uuid()), "s": ["0123456789abcdef"]})
+    assert hash_rows(names, ["u"]) == hash_rows(names, ["s"])
     pairs = pa.table({"x": ["ab", "a"], "y": ["c", "bc"]})
     assert len(set(hash_rows(pairs, ["x", "y"]).tolist())) == 2
 

@@ -6,7 +6,7 @@ from libc.string cimport memchr, memcmp, memcpy
 
 cdef extern from *:
     """
-    /* How values of a chunk lie. Those from SMALL_BYTES on are strings of bytes. */
+    /* How values of a chunk lie (layouts.py). Those from SMALL_BYTES on are strings of bytes. */
     enum { INT = 1, UINT, FLOAT, BOOL, DECIMAL, NOTHING, SMALL_BYTES, LARGE_BYTES, FIXED_BYTES };
     #define SIGN 0x8000000000000000ULL
     #define ROW_BITS 0xFFFFFFFFULL

@@ -21,6 +21,8 @@ import pyarrow as pa
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint16_t, uint64_t
 from cython.cimports.libc.string import memchr, memcmp
 
+from catchment.wire.layouts import chunks_of, layout
+
 
 class Keys:
     """The encoded keys of some rows, in row order: `data` bytes with `offsets`, or of one `width` without."""
@@ -73,7 +75,7 @@ _NO_KEYS = pa.array([], pa.large_binary())
 def encode(batch, columns):
     if not columns:
         raise ValueError("a key needs at least one column")
-    parts = [_chunks(batch, name) for name in columns]
+    parts = [chunks_of(batch, name) for name in columns]
     widths = [_key_width(name, chunks) for name, chunks in zip(columns, parts, strict=True)]
     rows = batch.num_rows
     if all(widths):
@@ -95,58 +97,6 @@ def encode(batch, columns):
     return Keys(data, offsets, 0, rows)
 
 
-def _chunks(batch, name):
-    """The chunks of a column, in one of the layouts that _chunk reads; raises ValueError."""
-    index = batch.schema.get_field_index(name)
-    if index < 0:
-        raise ValueError(f"rows have no column {name!r}, or several: {batch.schema.names}")
-    column = batch.column(index)
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return [_plain(chunk, name) for chunk in chunks]
-
-
-def _plain(array, name):
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(array.storage, name)
-    if pa.types.is_dictionary(kind):
-        return _plain(array.dictionary_decode(), name)
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return array.cast(pa.large_binary())
-    if _layout(kind)[0] == 0:
-        raise ValueError(f"column {name!r}: rows cannot be compared by values of type {kind}")
-    return array
-
-
-def _layout(kind):
-    """How values of an Arrow type lie: (kind of keys.pxd, bytes of a value); (0, 0) when not known."""
-    types = pa.types
-    if types.is_fixed_size_binary(kind):
-        return FIXED_BYTES, kind.byte_width
-    for known, code in (
-        (types.is_unsigned_integer, UINT),
-        (types.is_integer, INT),
-        (types.is_interval, 0),
-        (types.is_temporal, INT),
-        (types.is_float32, FLOAT),
-        (types.is_float64, FLOAT),
-        (types.is_decimal128, DECIMAL),
-        (types.is_boolean, BOOL),
-    ):
-        if known(kind):
-            return code, kind.bit_width // 8
-    for known, code in (
-        (types.is_null, NOTHING),
-        (types.is_string, SMALL_BYTES),
-        (types.is_binary, SMALL_BYTES),
-        (types.is_large_string, LARGE_BYTES),
-        (types.is_large_binary, LARGE_BYTES),
-    ):
-        if known(kind):
-            return code, 0
-    return 0, 0
-
-
 def _key_width(name, chunks):
     """Bytes of the encoding of one key column, 0 when they vary; raises ValueError."""
     row = 0
@@ -155,12 +105,12 @@ def _key_width(name, chunks):
             null = row + chunk.is_null().index(True).as_py()
             raise ValueError(f"key column {name!r} holds a NULL in row {null}; a key column must be NOT NULL")
         row += len(chunk)
-        kind, width = _layout(chunk.type)
+        kind, width = layout(chunk.type)
         if kind == UINT and width == 8:
             raise ValueError(f"key column {name!r}: uint64 has no order with int64; use decimal128(20, 0)")
     if not chunks:
         return 0
-    code = _layout(chunks[0].type)[0]
+    code = layout(chunks[0].type)[0]
     if code in (SMALL_BYTES, LARGE_BYTES, FIXED_BYTES):
         return 0
     return {BOOL: 1, DECIMAL: 16, NOTHING: 0}.get(code, 8)
@@ -178,7 +128,7 @@ def _address(held: object) -> cython.pointer[uint8_t]:
 @cython.cfunc
 def _chunk(array: object) -> Chunk:
     chunk: Chunk
-    kind, width = _layout(array.type)
+    kind, width = layout(array.type)
     buffers = array.buffers()
     chunk.kind = kind
     chunk.width = width
@@ -264,7 +214,7 @@ def hash_rows(batch, columns):
     row: int64_t
     for name in columns:
         at: cython.pointer[uint64_t] = out
-        for array in _chunks(batch, name):
+        for array in chunks_of(batch, name):
             chunk: Chunk = _chunk(array)
             with cython.nogil:
                 for row in range(chunk.rows):
