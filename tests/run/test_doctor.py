@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from catchment.config import Feed
-from catchment.demo.server import FEED_USER, PrivateServer
+from catchment.demo.accounts import FEED_USER
+from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost
 from catchment.run.doctor import Finding, Severity, examine
 from catchment.run.doctor.settings import check_settings

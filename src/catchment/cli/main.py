@@ -1,0 +1,80 @@
+"""The `catchment` command: finds the subcommand, and turns errors into one clear line and an exit code."""
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from catchment import __version__
+from catchment.model.errors import CatchmentError
+
+EXIT_INTERRUPTED = 130
+
+# Each command lies in a module of its own, imported when it is called: `status` need not wait for Spark to
+# load.
+_COMMANDS = {
+    "doctor": "catchment.cli.doctor:doctor",
+    "run": "catchment.cli.run:run",
+    "status": "catchment.cli.status:status",
+    "verify": "catchment.cli.verify:verify_command",
+}
+
+_EXIT_CODES = """\b
+Exit codes:
+  0    done                             4    bytes of a shard make no sense
+  1    verify found a difference        5    the lake refuses or is wrong
+  2    the feed file or an argument     6    the state store, or another runner
+  3    a shard refuses or is unusable   7    Spark lost its work
+  130  stopped by Ctrl-C                70   a fault of this program
+"""
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported on demand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+@click.group(cls=_Commands, epilog=_EXIT_CODES)
+@click.version_option(__version__, prog_name="catchment")
+def cli() -> None:
+    """Copy a sharded MySQL or MariaDB into a lakehouse, exact at every epoch, while it stays in use."""
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command line; the exit code. A command returns its own code, or None for 0."""
+    try:
+        result = cli.main(list(arguments), prog_name="catchment", standalone_mode=False)
+    except click.ClickException as misuse:
+        misuse.show()
+        return misuse.exit_code
+    except CatchmentError as error:
+        click.echo(f"catchment: {error}", err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("catchment: stopped; the same command goes on from here", err=True)
+        return EXIT_INTERRUPTED
+    except Exception:  # the one place for our own faults: exit code 1 would mean "verify found a difference"
+        traceback.print_exc()
+        click.echo("catchment: a fault of this program; please report the lines above", err=True)
+        return CatchmentError.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def main() -> None:
+    """Entry point of the `catchment` script."""
+    sys.exit(execute(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

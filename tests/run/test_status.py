@@ -1,0 +1,65 @@
+"""Status, from the state store alone."""
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from catchment.model.chunk import Phase
+from catchment.run.lease import hold
+from catchment.run.status import TableStatus, read_status
+from catchment.run.store import Store
+from tests.run import records
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"sqlite:///{tmp_path}/state.db", "shop")
+
+
+def test_before_the_first_epoch(store: Store) -> None:
+    found = read_status(store)
+    assert (found.epoch, found.lag_seconds, found.runner, found.pending, found.tables) == (
+        0,
+        None,
+        "",
+        "",
+        (),
+    )
+
+
+def test_epochs_and_what_is_pending(store: Store) -> None:
+    with hold(store) as lease:
+        store.put_plan(records.plan(1), lease.fence)
+        assert read_status(store).pending == "plan"
+        store.put_manifest(records.manifest(1), lease.fence)
+        assert read_status(store).pending == "manifest"
+        store.put_commit(records.commit(1), lease.fence)
+        found = read_status(store)
+        assert "process" in found.runner
+        store.put_plan(records.plan(2), lease.fence)
+        store.put_manifest(records.manifest(2), lease.fence)
+    later = read_status(store)
+    assert found.pending == ""
+    assert (later.pending, later.epoch, later.runner) == ("manifest", records.commit(1).epoch, "")
+    assert found.lag_seconds == pytest.approx(time.time() - 1_700_000_001, abs=5)
+    assert found.cut == {"-80": "binlog.000001:1000 [0-1-1]"}
+    assert found.tables == (TableStatus("shop.orders", Phase.COPYING, 10, 100),)
+
+
+def test_a_table_is_copied_when_all_its_shards_are(store: Store) -> None:
+    (half,) = records.manifest(1).progress
+    other = msgspec.structs.replace(half, shard="80-", done=True, rows=50)
+    for progress, phase in (
+        ((half, other), Phase.COPYING),
+        ((msgspec.structs.replace(half, done=True), other), Phase.FOLLOWING),
+    ):
+        turn = 1 if phase is Phase.COPYING else 2
+        manifest = msgspec.structs.replace(records.manifest(turn), progress=progress)
+        commit = msgspec.structs.replace(records.commit(turn), digest=manifest.digest())
+        with hold(store) as lease:
+            store.put_manifest(manifest, lease.fence)
+            store.put_commit(commit, lease.fence)
+        (table,) = read_status(store).tables
+        assert (table.phase, table.rows_expected) == (phase, 200)
