@@ -7,28 +7,22 @@ makes of several writers at once differs from run to run.
 
 import random
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 
 from pymysql.cursors import Cursor
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, create_tables
 from catchment.demo.writers import Session, Writer, Writers
+from tests.rows import SKUS, SPELLINGS, item, order, person
 
 __all__ = [
     "KEYS",
+    "MoveBetweenShards",
     "RandomTransactions",
     "create_random_tables",
-    "move_between_shards",
     "random_writers",
     "touch_temporary_table",
 ]
-
-# spellings that utf8mb4_unicode_ci takes for one another (case, accent, trailing blank) are different bytes
-_SPELLINGS = ("ada {}", "ADA {}", "Ada {}", "Adá {}", "ada {} ", "李 {}", "😀 {}")
-_SKUS = ("a", "A", "b-1", "b-10", "b-2", "", "z" * 24)
-_START = datetime(2026, 1, 1)
 
 # each changes rows of a table that the statement does not name
 _TRIGGERS = (
@@ -133,14 +127,14 @@ class RandomTransactions:
 
     def _update(self, cursor: Cursor, rng: random.Random) -> int:
         """Single rows; to NULL and back."""
-        order = self._row("orders", rng)
+        row = self._row("orders", rng)
         changed = cursor.execute(
             "UPDATE orders SET amount = %s, discount = %s, note = %s, placed_at = %s WHERE id = %s",
-            (order[2], order[3], order[4], order[6], order[0]),
+            (row[2], row[3], row[4], row[6], row[0]),
         )
-        person = self._row("people", rng)
+        human = self._row("people", rng)
         return changed + cursor.execute(
-            "UPDATE people SET city = %s, rating = %s WHERE name = %s", (person[1], person[3], person[0])
+            "UPDATE people SET city = %s, rating = %s WHERE name = %s", (human[1], human[3], human[0])
         )
 
     def _update_range(self, cursor: Cursor, rng: random.Random) -> int:
@@ -155,7 +149,7 @@ class RandomTransactions:
         changed = cursor.execute("UPDATE IGNORE orders SET id = %s WHERE id = %s", (new, old))
         changed += cursor.execute(
             "UPDATE IGNORE items SET order_id = %s, sku = %s WHERE order_id = %s LIMIT 1",
-            (new, rng.choice(_SKUS), old),
+            (new, rng.choice(SKUS), old),
         )
         return changed + cursor.execute(
             "UPDATE IGNORE people SET name = %s WHERE name = %s", (self._name(rng), self._name(rng))
@@ -176,9 +170,9 @@ class RandomTransactions:
         return cursor.execute("DELETE FROM orders WHERE id BETWEEN %s AND %s", (low, low + self._keys // 40))
 
     def _delete_and_insert_again(self, cursor: Cursor, rng: random.Random) -> int:
-        order = self._row("orders", rng)
-        changed = cursor.execute("DELETE FROM orders WHERE id = %s", (order[0],))
-        return changed + _write(cursor, "INSERT INTO", "orders", [order])
+        row = self._row("orders", rng)
+        changed = cursor.execute("DELETE FROM orders WHERE id = %s", (row[0],))
+        return changed + _write(cursor, "INSERT INTO", "orders", [row])
 
     def _update_two_tables(self, cursor: Cursor, rng: random.Random) -> int:
         low = self._id(rng)
@@ -193,35 +187,42 @@ class RandomTransactions:
         return rng.randint(1, self._keys)
 
     def _name(self, rng: random.Random) -> str:
-        return rng.choice(_SPELLINGS).format(self._id(rng))
+        return rng.choice(SPELLINGS).format(self._id(rng))
 
     def _row(self, table: str, rng: random.Random) -> tuple[object, ...]:
         if table == "orders":
-            return _order(self._id(rng), rng)
+            return order(self._id(rng), rng)
         if table == "items":
-            return _item(self._id(rng), rng)
-        return _person(self._name(rng), rng)
+            return item(self._id(rng), rng)
+        return person(self._name(rng), rng)
 
 
-def move_between_shards(sessions: Sequence[Session], rng: random.Random) -> int:
-    """Move one order from one session's shard to the other's: two transactions, committed in either order."""
-    source, target = rng.sample(list(sessions), 2)
-    source.begin()
-    target.begin()
-    with source.cursor() as reader, target.cursor() as writer:
-        reader.execute(
-            "SELECT * FROM orders WHERE id >= %s ORDER BY id LIMIT 1 FOR UPDATE", (rng.randint(1, 200),)
-        )
-        row = reader.fetchone()
-        if row is None:
-            source.rollback()
-            target.rollback()
-            return 0
-        reader.execute("DELETE FROM orders WHERE id = %s", (row[0],))
-        _write(writer, "REPLACE INTO", "orders", [row])
-    for session in rng.sample([source, target], 2):
-        session.commit()
-    return 2
+class MoveBetweenShards:
+    """Moves one order from a session's shard to the other's: two transactions, committed in either order."""
+
+    def __init__(self, keys: int = 200) -> None:
+        self._keys = keys
+
+    def __call__(self, sessions: Sequence[Session], rng: random.Random) -> int:
+        """Move the first order from a random key on, if there is one; returns the number of rows changed."""
+        source, target = rng.sample(list(sessions), 2)
+        source.begin()
+        target.begin()
+        with source.cursor() as reader, target.cursor() as writer:
+            reader.execute(
+                "SELECT * FROM orders WHERE id >= %s ORDER BY id LIMIT 1 FOR UPDATE",
+                (rng.randint(1, self._keys),),
+            )
+            row = reader.fetchone()
+            if row is None:
+                source.rollback()
+                target.rollback()
+                return 0
+            reader.execute("DELETE FROM orders WHERE id = %s", (row[0],))
+            _write(writer, "REPLACE INTO", "orders", [row])
+        for session in rng.sample([source, target], 2):
+            session.commit()
+        return 2
 
 
 def random_writers(
@@ -252,8 +253,8 @@ def random_writers(
         for n in range(per_shard)
     ]
     if len(connects) > 1:
-        mover = Writer(connects, move_between_shards, seed=seed * 1000 + 999, rate=rate, reconnect=reconnect)
-        writers.append(mover)
+        move = MoveBetweenShards(keys)
+        writers.append(Writer(connects, move, seed=seed * 1000 + 999, rate=rate, reconnect=reconnect))
     return Writers(writers)
 
 
@@ -274,42 +275,3 @@ def _write(
     row = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
     values = [value for one in rows for value in one]
     return cursor.execute(f"{verb} {table} VALUES {', '.join([row] * len(rows))} {suffix}", values)
-
-
-def _maybe(value: object, rng: random.Random) -> object:
-    return None if rng.random() < 0.25 else value
-
-
-def _decimal(digits: int, scale: int, rng: random.Random) -> Decimal:
-    """Any size from one digit to all of them, either sign."""
-    size = rng.randint(1, digits)
-    return Decimal(rng.randint(-(10**size) + 1, 10**size - 1)).scaleb(-scale)
-
-
-def _moment(rng: random.Random) -> datetime:
-    return _START + timedelta(microseconds=rng.randrange(10**14))
-
-
-def _order(key: int, rng: random.Random) -> tuple[object, ...]:
-    return (
-        key,
-        rng.choice(("Ada", "", "naïve ☃", "x" * 60)),
-        _decimal(12, 2, rng),
-        _maybe(_decimal(5, 4, rng), rng),
-        _maybe("é" * rng.randrange(300), rng),
-        rng.randrange(256),
-        _moment(rng),
-        _maybe(date(1900, 1, 1) + timedelta(days=rng.randrange(90_000)), rng),
-    )
-
-
-def _item(key: int, rng: random.Random) -> tuple[object, ...]:
-    label = _maybe(rng.choice(("", "a", "naïve", "twelve chars")), rng)
-    quantity = rng.randint(-(2**31), 2**31 - 10**6)
-    return (key, rng.choice(_SKUS), quantity, _maybe(_decimal(10, 3, rng), rng), label)
-
-
-def _person(name: str, rng: random.Random) -> tuple[object, ...]:
-    city = _maybe(rng.choice(("Zürich", "", "東京")), rng)
-    rating = _maybe(rng.choice((0.1, -1e300, 5e-324, rng.random())), rng)
-    return (name, city, _decimal(14, 2, rng), rating, _maybe(_moment(rng), rng))
