@@ -24,10 +24,17 @@ __all__ = [
     "touch_temporary_table",
 ]
 
+# every statement names its columns, so that tests may add others
+_COLUMNS = {
+    "orders": "id, customer, amount, discount, note, status, placed_at, shipped_on",
+    "items": "order_id, sku, quantity, price, label",
+    "people": "name, city, balance, rating, seen_at",
+}
+
 # each changes rows of a table that the statement does not name
 _TRIGGERS = (
     """CREATE TRIGGER orders_paid AFTER UPDATE ON orders FOR EACH ROW
-        INSERT INTO people VALUES (CONCAT('payer ', NEW.id % 20), NULL, 1, NULL, NEW.placed_at)
+        INSERT INTO people (name, balance, seen_at) VALUES (CONCAT('payer ', NEW.id % 20), 1, NEW.placed_at)
         ON DUPLICATE KEY UPDATE balance = balance + 1, seen_at = NEW.placed_at""",
     """CREATE TRIGGER orders_gone BEFORE DELETE ON orders FOR EACH ROW
         UPDATE people SET balance = balance + 1 WHERE name = CONCAT('ada ', OLD.id)""",
@@ -210,7 +217,7 @@ class MoveBetweenShards:
         target.begin()
         with source.cursor() as reader, target.cursor() as writer:
             reader.execute(
-                "SELECT * FROM orders WHERE id >= %s ORDER BY id LIMIT 1 FOR UPDATE",
+                f"SELECT {_COLUMNS['orders']} FROM orders WHERE id >= %s ORDER BY id LIMIT 1 FOR UPDATE",
                 (rng.randint(1, self._keys),),
             )
             row = reader.fetchone()
@@ -274,4 +281,5 @@ def _write(
 ) -> int:
     row = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
     values = [value for one in rows for value in one]
-    return cursor.execute(f"{verb} {table} VALUES {', '.join([row] * len(rows))} {suffix}", values)
+    statement = f"{verb} {table} ({_COLUMNS[table]}) VALUES {', '.join([row] * len(rows))} {suffix}"
+    return cursor.execute(statement, values)
