@@ -78,7 +78,8 @@ class Planner:
                 pace.spacing = min(max(found, 1e-6), pace.spacing * SPACING_GROWTH_MAX)
 
     def _pace(self, shard: str, table: TableId) -> _Pace:
-        return self._paces.setdefault((shard, table), _Pace())
+        first = _Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
+        return self._paces.setdefault((shard, table), first)
 
     def _too_far(self, shard: str, floor: LogOffset, now: LogOffset) -> bool:
         """Whether a group would have to read more log than its budget: then the log comes first."""
