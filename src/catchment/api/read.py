@@ -30,8 +30,8 @@ Lake = str | Path | Feed
 class TableState(msgspec.Struct, frozen=True):
     """One table as of one epoch: files that are read when asked for, in the engine asked for.
 
-    Rows have the source's columns and, with `origin`, first `_shard` and `_epoch` (the epoch of the row's last
-    change). They come in no order. The files stay for the feed's `sink.keep` after a fold replaced them.
+    Rows have the source's columns and, with `origin`, first `_shard` and `_epoch` (the epoch of the row's
+    last change). They come in no order. The files stay for the feed's `sink.keep` after a fold replaced them.
     """
 
     shape: TableShape

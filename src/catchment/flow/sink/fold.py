@@ -17,6 +17,8 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment.flow.sink.basefile import describe, touch
+from catchment.flow.sink.due import FoldLimits, should_fold, table_stats
+from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import PART, SHARD, identity_columns, table_dir
 from catchment.flow.sink.net import NetChanges, Pinned, choose, load_net
@@ -172,3 +174,28 @@ def _commit(directory: Path, table: DeltaTable, prepared: PreparedFold, feed: st
 
 def _vanished(directory: Path) -> DeltaTable:
     raise SinkError(f"the Delta table {directory} vanished during a fold")
+
+
+def fold_feed(
+    root: str | Path, feed: str, fence: int, limits: FoldLimits, options: FoldOptions | None = None
+) -> dict[str, FoldReport]:
+    """Fold every table of a feed that is due, and compact the epochs table; the last fold of each folded
+    table.
+
+    For a process of its own, beside the runner whose `fence` it carries. Raises LeaseLost when that runner
+    has been replaced.
+    """
+    epochs = EpochsTable(root, feed)
+    row = epochs.newest()
+    if row is None:
+        return {}
+    reports: dict[str, FoldReport] = {}
+    for shape in row.manifest.shapes:
+        directory = table_dir(root, shape.table)
+        while (table := open_table(directory)) is not None and should_fold(table_stats(table), limits):
+            report = fold(root, shape, feed, fence, options)
+            if report is None:
+                break
+            reports[str(shape.table)] = report
+    epochs.compact(fence)
+    return reports

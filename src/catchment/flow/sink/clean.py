@@ -1,0 +1,124 @@
+"""The cleaner: removes files that no reader and no commit can need any more.
+
+It deletes by itself and commits nothing. Delta's full vacuum is never used: it knows neither attempts nor
+epochs.
+"""
+
+import math
+import time
+from pathlib import Path
+
+import msgspec
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.flow.sink.fold import FILE_PREFIX
+from catchment.flow.sink.layout import epochs_dir, table_dir
+from catchment.flow.sink.tables import file_lists, open_table
+from catchment.model.epoch import Part
+from catchment.model.errors import SinkError
+
+FOLD_AGE_S = 6 * 3600.0
+
+
+class CleanReport(msgspec.Struct, frozen=True):
+    """Files deleted: of attempts that were never committed, and replaced ones past the readers' window."""
+
+    attempts: int
+    replaced: int
+
+
+def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float) -> CleanReport:
+    """Clean all tables of a feed, as of its newest committed epoch.
+
+    `keep_s`: the readers' window, rounded up to hours; files of the newest epoch stay in any case.
+    `attempt_age_s`: files of attempts younger than this stay; give the lease's length or more.
+    """
+    row = EpochsTable(root, feed).newest()
+    if row is None:
+        return CleanReport(0, 0)
+    reports = [_clean_replaced(epochs_dir(root), keep_s, [])]
+    for shape in row.manifest.shapes:
+        directory = table_dir(root, shape.table)
+        version = row.commit.versions.get(str(shape.table))
+        if version is not None:
+            reports.append(clean_attempts(directory, row.manifest.epoch, version, attempt_age_s))
+            reports.append(_clean_replaced(directory, keep_s, [version]))
+    return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
+
+
+def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> CleanReport:
+    """Delete files of attempts that lost.
+
+    Those are named by no version of the table, belong to epochs up to the committed one `epoch` (a later one
+    may have a manifest that names them) and are older than `age_s`; files of a fold that never came to its
+    commit are older than six hours. `version` is the table's as of that epoch.
+    """
+    now = time.time()
+    # The directory before the log: what is committed in between is named.
+    candidates = [
+        path
+        for part in Part
+        for path in (directory / f"_part={part.value}").glob("*.parquet")
+        if _abandoned(path, epoch, now, age_s)
+    ]
+    if not candidates:
+        return CleanReport(0, 0)
+    named = _paths(_opened(directory, None)) | _paths(_opened(directory, version))
+    named |= set(_tombstones(_opened(directory, None), 0, []))
+    lost = [path for path in candidates if str(path.relative_to(directory)) not in named]
+    for path in lost:
+        path.unlink(missing_ok=True)
+    return CleanReport(len(lost), 0)
+
+
+def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> CleanReport:
+    """Delete files that were replaced before the readers' window, except those of `versions`."""
+    table = open_table(directory)
+    if table is None:
+        return CleanReport(0, 0)
+    replaced = [directory / path for path in _tombstones(table, math.ceil(keep_s / 3600), versions)]
+    present = [path for path in replaced if path.exists()]
+    for path in present:
+        path.unlink(missing_ok=True)
+    return CleanReport(0, len(present))
+
+
+def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:
+    """Whether a file, were it named nowhere, is of an attempt that cannot be committed any more."""
+    first = path.name.partition("-")[0]
+    if path.name.startswith(FILE_PREFIX):
+        age_s = FOLD_AGE_S
+    elif not first.isdigit() or int(first) > epoch:
+        return False
+    try:
+        return now - path.stat().st_mtime > age_s
+    except FileNotFoundError:
+        return False
+
+
+def _opened(directory: Path, version: int | None) -> DeltaTable:
+    table = open_table(directory, version)
+    if table is None:
+        raise SinkError(f"the Delta table {directory} vanished while it was cleaned")
+    return table
+
+
+def _paths(table: DeltaTable) -> set[str]:
+    return {file["path"] for files in file_lists(table).values() for file in files}
+
+
+def _tombstones(table: DeltaTable, hours: int, versions: list[int]) -> list[str]:
+    """Files that the log has removed at least `hours` ago and that none of `versions` names."""
+    try:
+        return list(
+            table.vacuum(
+                retention_hours=hours,
+                dry_run=True,
+                enforce_retention_duration=False,
+                keep_versions=versions or None,
+            )
+        )
+    except DeltaError as error:
+        raise SinkError(f"{table.table_uri}: cannot list replaced files: {error}") from error

@@ -1,0 +1,110 @@
+"""The epochs table: each epoch once, found whatever was compacted, refused to a runner that was replaced."""
+
+import time
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from catchment.flow.sink.epochs import EpochsTable, feeds
+from catchment.flow.sink.layout import epochs_dir
+from catchment.model.chunk import Progress
+from catchment.model.epoch import Commit, Manifest, Part
+from catchment.model.errors import LeaseLost
+from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
+from tests.sink.model import FEED, ORDERS, delta, manifest, write
+
+
+def commit_of(record: Manifest) -> Commit:
+    return Commit(record.epoch, record.digest(), record.epoch * 10, {"shop.orders": record.epoch})
+
+
+def append(epochs: EpochsTable, epoch: int, fence: int = 1) -> None:
+    record = manifest(epoch, (ORDERS,), feed=epochs.feed)
+    epochs.append(record, commit_of(record), fence)
+
+
+def test_a_row_is_the_whole_record_but_its_files(tmp_path: Path) -> None:
+    epochs = EpochsTable(tmp_path, FEED)
+    assert (epochs.newest(), epochs.at(1), epochs.read_all(), feeds(tmp_path)) == (None, None, [], [])
+    file = write(tmp_path, ORDERS, Part.CHANGES, "9-a-0", [("s/0", 9, False, (1, "x"))])
+    at = LogOffset("binlog.000003", 4711)
+    position = Position(at, 1700000000, Server(1, "db", 3306), GtidList((Gtid(0, 1, 5),)))
+    record = msgspec.structs.replace(
+        manifest(9 << 32 | 3, (ORDERS,), delta(ORDERS, file)),
+        cut={"s/0": position},
+        sealed={"s/0": at},
+        progress=(Progress("s/0", ORDERS.table, copied=(7,), born_after=(9,), rows=7, rows_expected=9),),
+    )
+    epochs.append(record, commit_of(record), 4)
+    row = EpochsTable(tmp_path, FEED).newest()
+    assert row is not None
+    assert row.manifest == msgspec.structs.replace(record, deltas=())
+    assert row.commit == commit_of(record)
+    assert row.fence == 4
+    assert epochs.at(9 << 32 | 3) == row
+    assert epochs.at(9 << 32) is None
+
+
+def test_an_epoch_is_appended_once(tmp_path: Path) -> None:
+    append(EpochsTable(tmp_path, FEED), 5)
+    append(EpochsTable(tmp_path, FEED), 5)
+    assert [r.manifest.epoch for r in EpochsTable(tmp_path, FEED).read_all()] == [5]
+
+
+def test_a_replaced_runner_cannot_append(tmp_path: Path) -> None:
+    frozen = EpochsTable(tmp_path, FEED)
+    append(frozen, 1)
+    EpochsTable(tmp_path, FEED).take_over(2)
+    with pytest.raises(LeaseLost):
+        append(frozen, 2)
+    append(EpochsTable(tmp_path, FEED), 2, fence=2)
+    assert [r.fence for r in frozen.read_all()] == [1, 2]
+
+
+def test_compaction_keeps_every_epoch_of_every_feed(tmp_path: Path) -> None:
+    here, other = EpochsTable(tmp_path, FEED), EpochsTable(tmp_path, "other")
+    for epoch in range(1, 41):
+        append(here, epoch)
+        append(other, epoch + 100)
+    assert here.compact(1) == 80
+    assert len(DeltaTable(epochs_dir(tmp_path)).file_uris()) == 1
+    append(here, 41)
+    assert here.compact(1) == 0
+    assert [r.manifest.epoch for r in here.read_all()] == list(range(1, 42))
+    assert [r.manifest.epoch for r in EpochsTable(tmp_path, "other").read_all()] == list(range(101, 141))
+    newest, old = other.newest(), here.at(17)
+    assert newest is not None
+    assert old is not None
+    assert (newest.manifest.epoch, old.manifest.epoch) == (140, 17)
+    assert feeds(tmp_path) == sorted([FEED, "other"])
+
+
+def test_compaction_beside_an_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append between listing and commit makes the compaction start over."""
+    here = EpochsTable(tmp_path, FEED)
+    for epoch in range(1, 41):
+        append(here, epoch)
+    folder = EpochsTable(tmp_path, FEED)
+    written = folder._write
+
+    def write_after_an_append(rows: pa.Table) -> object:
+        append(here, 41)
+        return written(rows)
+
+    monkeypatch.setattr(folder, "_write", write_after_an_append)
+    assert folder.compact(1) == 41
+    assert [r.manifest.epoch for r in here.read_all()] == list(range(1, 42))
+
+
+@pytest.mark.long
+def test_stays_cheap(tmp_path: Path) -> None:
+    epochs = EpochsTable(tmp_path, FEED)
+    started = time.perf_counter()
+    for epoch in range(1, 2001):
+        append(epochs, epoch)
+        if epoch % 500 == 0:
+            epochs.compact(1)
+    assert (time.perf_counter() - started) / 2000 < 0.1

@@ -1,0 +1,157 @@
+"""A fold changes files and no row, whoever wins the race; only touched files are written anew."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from catchment.flow.sink.apply import DeltaSink
+from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, table_stats
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.flow.sink.fold import FoldOptions, commit, fold, fold_feed, prepare
+from catchment.flow.sink.layout import table_dir
+from catchment.flow.sink.rewrite import Target
+from catchment.model.epoch import Commit, DataFile, LakeColumn, Part
+from catchment.model.errors import LeaseLost
+from catchment.model.table import Column
+from tests.sink.model import FEED, INT, ORDERS, Row, delta, manifest, write
+
+SMALL = FoldOptions(target=Target(rows=4, bytes=1 << 20))
+
+
+def base(root: Path, first: int, count: int = 4, epoch: int = 1) -> DataFile:
+    rows = [("s/0", epoch, False, (i, "base")) for i in range(first, first + count)]
+    return write(root, ORDERS, Part.BASE, f"{epoch}-a-{first}", rows)
+
+
+def change(root: Path, epoch: int, *ids: int, deleted: bool = False) -> DataFile:
+    rows = [("s/0", epoch, deleted, (i, None if deleted else f"v{epoch}")) for i in ids]
+    return write(root, ORDERS, Part.CHANGES, f"{epoch}-a-c", rows)
+
+
+def files(root: Path) -> set[str]:
+    return {uri.rsplit("/", 1)[1] for uri in DeltaTable(table_dir(root, ORDERS.table)).file_uris()}
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> DeltaSink:
+    """Three base files, keys 0-3, 10-13 and 20-23, of the size that SMALL aims at."""
+    sink = DeltaSink(tmp_path, FEED)
+    sink.apply(delta(ORDERS, *(base(tmp_path, first) for first in (0, 10, 20))), 1, 1)
+    return sink
+
+
+def test_only_touched_files_are_rewritten(tmp_path: Path, sink: DeltaSink) -> None:
+    sink.apply(delta(ORDERS, change(tmp_path, 2, 11)), 2, 1)
+    report = fold(tmp_path, ORDERS, FEED, 1, SMALL)
+    assert report is not None
+    assert (report.changes, report.removed, report.added) == (1, 2, 1)
+    assert {"1-a-0.parquet", "1-a-20.parquet"} < files(tmp_path)
+
+
+def test_new_keys_go_where_they_belong_and_files_stay_in_order(tmp_path: Path, sink: DeltaSink) -> None:
+    rows: list[tuple[str, int, bool, Row]]
+    rows = [("s/0", 2, False, (i, "new")) for i in (-5, 12, 15, 30, 31, 32, 33, 34, 35, 36, 37)]
+    rows += [("s/1", 2, False, (11, "other shard")), ("s/0", 2, True, (10, None))]
+    sink.apply(delta(ORDERS, write(tmp_path, ORDERS, Part.CHANGES, "2-a-c", rows)), 2, 1)
+    assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
+    ranges = []
+    for uri in DeltaTable(table_dir(tmp_path, ORDERS.table)).file_uris():
+        keys = pq.read_table(uri, columns=["_shard", "id"], partitioning=None).to_pylist()
+        keys = [(row["_shard"], row["id"]) for row in keys]
+        assert keys == sorted(keys)
+        ranges.append((keys[0], keys[-1]))
+        assert "_part=base" in uri
+    ranges.sort()
+    assert all(left[1] < right[0] for left, right in pairwise(ranges))
+
+
+def test_older_fence_cannot_fold(tmp_path: Path, sink: DeltaSink) -> None:
+    sink.apply(delta(ORDERS, change(tmp_path, 2, 11)), 2, 1)
+    frozen = prepare(tmp_path, ORDERS, SMALL)
+    assert frozen is not None
+    DeltaSink(tmp_path, FEED).apply(delta(ORDERS, change(tmp_path, 3, 12)), 3, 2)
+    before = files(tmp_path)
+    with pytest.raises(LeaseLost):
+        commit(tmp_path, frozen, FEED, 1)
+    assert files(tmp_path) == before
+
+
+def test_slower_of_two_folds_leaves_nothing(tmp_path: Path, sink: DeltaSink) -> None:
+    sink.apply(delta(ORDERS, change(tmp_path, 2, 11)), 2, 1)
+    slower = prepare(tmp_path, ORDERS, SMALL)
+    assert slower is not None
+    assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
+    before = files(tmp_path)
+    assert commit(tmp_path, slower, FEED, 1) is None
+    assert files(tmp_path) == before
+    assert not any((table_dir(tmp_path, ORDERS.table) / f.path).exists() for f in slower.added)
+
+
+def test_small_files_are_brought_together(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    for epoch in range(1, 12):
+        sink.apply(delta(ORDERS, base(tmp_path, epoch * 10, epoch=epoch)), epoch, 1)
+    report = fold(tmp_path, ORDERS, FEED, 1)
+    assert report is not None
+    assert (report.removed, report.added) == (11, 1)
+    assert fold(tmp_path, ORDERS, FEED, 1) is None
+
+
+def test_all_rows_deleted(tmp_path: Path, sink: DeltaSink) -> None:
+    sink.apply(delta(ORDERS, change(tmp_path, 2, 10, 11, 12, 13, 99, deleted=True)), 2, 1)
+    assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
+    assert files(tmp_path) == {"1-a-0.parquet", "1-a-20.parquet"}
+
+
+def test_a_column_newer_than_the_committed_shape_survives(tmp_path: Path, sink: DeltaSink) -> None:
+    """The shape that a fold gets may be older than the table."""
+    wider = type(ORDERS)(
+        ORDERS.table, (*ORDERS.columns, LakeColumn(Column("extra", INT), "extra")), ORDERS.key
+    )
+    rows = [("s/0", 2, False, (11, "x", 77))]
+    sink.apply(delta(wider, write(tmp_path, wider, Part.CHANGES, "2-a-c", rows)), 2, 1)
+    assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
+    table = DeltaTable(table_dir(tmp_path, ORDERS.table))
+    values = [v for u in table.file_uris() for v in _column(u, "extra")]
+    assert sorted(v for v in values if v is not None) == [77]
+
+
+def _column(uri: str, name: str) -> list[int | None]:
+    table = pq.read_table(uri, partitioning=None)
+    return list(table[name].to_pylist()) if name in table.column_names else []
+
+
+@pytest.mark.parametrize(
+    ("changed", "due"),
+    [
+        ({}, False),
+        ({"changes_rows": 4, "changes_files": 1}, False),
+        ({"changes_rows": 5, "changes_files": 1}, True),
+        ({"changes_rows": 1, "changes_files": 200}, True),
+        ({"changes_rows": 1, "changes_files": 1, "oldest_s": 601.0}, True),
+        ({"base_files": 200}, True),
+        ({"base_files": 200, "base_bytes": 200 << 24}, False),
+        ({"base_rows": 0, "changes_rows": 1}, True),
+    ],
+)
+def test_limits(changed: dict[str, int], due: bool) -> None:
+    stats = TableStats(
+        base_rows=100, base_bytes=1000, base_files=1, changes_rows=0, changes_files=0, oldest_s=0
+    )
+    assert should_fold(msgspec.structs.replace(stats, **changed), FoldLimits()) is due
+
+
+def test_fold_feed_folds_what_is_due(tmp_path: Path, sink: DeltaSink) -> None:
+    version = sink.apply(delta(ORDERS, change(tmp_path, 2, 11, 12)), 2, 1)
+    record = manifest(2, (ORDERS,))
+    EpochsTable(tmp_path, FEED).append(record, Commit(2, record.digest(), 1, {"shop.orders": version}), 1)
+    assert fold_feed(tmp_path, FEED, 1, FoldLimits(share=0.5)) == {}
+    reports = fold_feed(tmp_path, FEED, 1, FoldLimits(share=0.05))
+    assert reports["shop.orders"].changes == 2
+    stats = table_stats(DeltaTable(table_dir(tmp_path, ORDERS.table)))
+    assert (stats.base_rows, stats.changes_rows, stats.unfolded_share) == (12, 0, 0.0)
+    assert fold_feed(tmp_path, FEED, 1, FoldLimits()) == {}
