@@ -1,0 +1,63 @@
+# Targets for people; `make help` lists them. Nothing is installed outside of .venv except Debian packages (as root).
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+CORE   := $(wildcard src/catchment/wire/*.py src/catchment/wire/*.pxd) setup.py
+CODE   := src tests bench setup.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all bench lint format lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Virtual environment, compiled core, MariaDB and Java (quick when done)
+	@dev/system-packages "$(PYTHON)"
+	@$(MAKE) --no-print-directory $(VENV)/core.stamp
+
+demo: setup ## Copy and follow two MariaDB shards under constant writes, and verify (a minute)
+	@$(BIN)/catchment demo
+
+test: setup ## The test suite with lint and types, without the long runs
+	@$(BIN)/python -m pytest -m "not long"
+
+test-all: setup ## The whole test suite, long runs included
+	@$(BIN)/python -m pytest
+
+bench: setup ## Measure; every figure beside its reference (ROWS= sets the size)
+	@$(BIN)/python -m bench
+
+lint: setup ## Lint, format and types
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy src tests
+
+format: setup ## Let ruff lay out the code
+	$(BIN)/ruff check --fix --select I $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+lock: ## Pin all dependencies anew in requirements.lock (needs uv)
+	uv pip compile pyproject.toml --group dev --group build --universal --python-version 3.11 \
+	    --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+
+clean: ## Remove what was built, and the virtual environment
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -f src/catchment/wire/*.so src/catchment/wire/*.c
+
+# A venv that broke off half-way has no stamp and is made anew.
+$(VENV)/packages.stamp: requirements.lock
+	@echo "Installing the locked packages into $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/installed.stamp: $(VENV)/packages.stamp pyproject.toml
+	@echo "Installing catchment ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(VENV)/core.stamp: $(VENV)/installed.stamp $(CORE)
+	@echo "Compiling the core ..."
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
