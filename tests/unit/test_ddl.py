@@ -297,7 +297,9 @@ def judge(shard: PrivateServer) -> Iterator[Judge]:
         file, offset = run("SHOW MASTER STATUS")[0][:2]
         try:
             run(sql)
-        except (pymysql.err.MySQLError, Warning):
+        except pymysql.err.MySQLError as refused:
+            if refused.args[0] in (2006, 2013):  # the server is gone
+                raise
             return None
         found = _effect_of_log(run(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}"))
         if not isinstance(found, Stop):
