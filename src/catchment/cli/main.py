@@ -19,6 +19,8 @@ _COMMANDS = {
     "run": "catchment.cli.run:run",
     "status": "catchment.cli.status:status",
     "verify": "catchment.cli.verify:verify_command",
+    "fold": "catchment.cli.fold:fold",
+    "demo": "catchment.cli.demo:demo",
 }
 
 _EXIT_CODES = """\b

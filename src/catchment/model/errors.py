@@ -82,6 +82,10 @@ class ServerSaid(SourceError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"server error {code}: {message}")
         self.code = code
+        self.message = message
+
+    def __reduce__(self) -> tuple[type["ServerSaid"], tuple[int, str]]:
+        return ServerSaid, (self.code, self.message)
 
 
 class SinkError(CatchmentError):
@@ -112,6 +116,13 @@ class LeaseHeld(StateError):
 
 class LeaseLost(StateError):
     """This runner was replaced by another one; it must not write any more."""
+
+
+class EngineError(CatchmentError):
+    """Spark lost the job (a worker died, the session broke); the same work may succeed later."""
+
+    retry = Retry.SAME
+    exit_code = 7
 
 
 class VerifyDifference(CatchmentError):

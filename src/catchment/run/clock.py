@@ -1,7 +1,7 @@
 """The clock: reads the log offsets of all shards at once, and names cuts.
 
-One thread, ten ticks a second by default. A tick that goes backwards on a shard is dropped; two in a row mean that the
-log was reset or the server replaced.
+One thread, ten ticks a second by default. A tick that goes backwards on a shard is dropped. At the second in a row the
+log is read at the shard's verified position: either it is another log, or the tick before was torn (DESIGN 3).
 """
 
 import threading
@@ -15,10 +15,11 @@ from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
-from catchment.flow.epoch.chain import went_backwards
+from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.epoch.chain import must_continue, went_backwards
 from catchment.model.epoch import Tick, epoch_number
-from catchment.model.errors import CatchmentError, Diverged, Retry
-from catchment.model.position import LogOffset, Server
+from catchment.model.errors import CatchmentError, Diverged, Purged, Retry
+from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 
 KEPT_TICKS = 600
@@ -35,6 +36,7 @@ class _Reader:
         self.server = server
         self.backward = 0
         self.newest: LogOffset | None = None
+        self.verified: Position | None = None
         self._connection: Connection[pymysql.cursors.Cursor] | None = None
 
     def read(self) -> tuple[LogOffset, int]:
@@ -58,19 +60,45 @@ class _Reader:
                 pass
             self._connection = None
 
-    def accept(self, offset: LogOffset) -> bool:
-        """Whether the offset may enter a tick; raises Diverged at the second step backwards in a row."""
-        if self.newest is not None and went_backwards(self.newest, offset):
-            self.backward += 1
-            if self.backward >= BACKWARD_TICKS_MAX:
-                raise Diverged(
-                    f"shard {self.endpoint.shard}: the log stood at {self.newest} and now stands at {offset}: "
-                    "it was reset (RESET MASTER) or the server was replaced; start a new feed to copy again"
-                )
-            return False
+    def accept(self, offset: LogOffset) -> LogOffset | None:
+        """The offset that may enter a tick, None when the tick is to be dropped.
+
+        A second step backwards in a row: Diverged when the log is not the one read before. Else the tick before was
+        torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this offset; the cut stays
+        where it is while the offset lies before it.
+        """
+        if self.newest is None or not went_backwards(self.newest, offset):
+            self.backward = 0
+            self.newest = offset
+            return offset
+        self.backward += 1
+        if self.backward < BACKWARD_TICKS_MAX:
+            return None
+        self._must_be_same_log(offset)
         self.backward = 0
+        if self.verified is not None and not reaches(offset, self.verified.at):
+            offset = self.verified.at
         self.newest = offset
-        return True
+        return offset
+
+    def _must_be_same_log(self, offset: LogOffset) -> None:
+        """Raise Diverged unless the log can be read at the verified position, in a file of the same birth."""
+        verified, shard = self.verified, self.endpoint.shard
+        try:
+            if verified is not None and verified.at.base == offset.base:
+                at = verified.at
+                stretch = read_stretch(
+                    self.endpoint, self.server, at, at, keys={}, before="key", on_images=lambda *_: None
+                )
+                must_continue(shard, verified, stretch.files[0].born, None)
+                return
+            reason = None
+        except (Diverged, Purged) as error:
+            reason = error
+        raise Diverged(
+            f"shard {shard}: the log stood at {self.newest} and now stands at {offset}: "
+            "it was reset (RESET MASTER) or the server was replaced; start a new feed to copy again"
+        ) from reason
 
 
 class Clock:
@@ -88,12 +116,18 @@ class Clock:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="clock", daemon=True)
 
-    def start(self, newest: Mapping[str, LogOffset]) -> "Clock":
-        """Begin to tick; offsets before `newest` count as backwards."""
-        for shard, offset in newest.items():
-            self._readers[shard].newest = offset
+    def start(self, cut: Mapping[str, Position]) -> "Clock":
+        """Begin to tick; offsets before the verified positions of `cut` count as backwards."""
+        self.verified(cut)
+        for shard, position in cut.items():
+            self._readers[shard].newest = position.at
         self._thread.start()
         return self
+
+    def verified(self, cut: Mapping[str, Position]) -> None:
+        """Tell the positions that the chain of segments has reached."""
+        for shard, position in cut.items():
+            self._readers[shard].verified = position
 
     def stop(self) -> None:
         """End the thread and the sessions."""
@@ -134,12 +168,13 @@ class Clock:
 
     def _tick(self, pool: ThreadPoolExecutor) -> None:
         readings = dict(zip(self._readers, pool.map(_Reader.read, self._readers.values()), strict=True))
-        if not all([self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()]):
+        accepted = {shard: self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()}
+        offsets = {shard: offset for shard, offset in accepted.items() if offset is not None}
+        if len(offsets) < len(accepted):
             return
         times = [taken for _, taken in readings.values()]
         with self._condition:
             self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
-            offsets = {shard: offset for shard, (offset, _) in readings.items()}
             self._ticks.append(Tick(self._number, min(times), max(times) - min(times), offsets))
             self._condition.notify_all()
 

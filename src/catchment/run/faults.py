@@ -25,6 +25,15 @@ def no_fault(place: Fault) -> None:
     """The injector of every normal run."""
 
 
+VARIABLE = "CATCHMENT_FAULT"
+
+
+def from_environment() -> Injector:
+    """The injector that the environment asks for: `CATCHMENT_FAULT=after-plan:3`; none in normal runs."""
+    text = os.environ.get(VARIABLE)
+    return kill_at(text) if text else no_fault
+
+
 def kill_at(text: str) -> Injector:
     """An injector that ends this process with SIGKILL at the n-th pass of a place: `after-plan:3`."""
     name, _, count = text.partition(":")

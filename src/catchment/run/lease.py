@@ -133,6 +133,12 @@ def holder(store: Store) -> Owner | None:
     return None if row is None else row.owner
 
 
+def newest_fence(store: Store) -> int:
+    """The fence of whoever holds the lease or held it last, 0 before the first."""
+    row = _read(store)
+    return 0 if row is None else row.fence
+
+
 def _acquire(store: Store, fence_above: int) -> Lease:
     row = _read(store)
     since = _steady_seconds()

@@ -73,6 +73,7 @@ class Loop:
         self._fault = fault
         self._stop = stop
         self._event_times = dict.fromkeys(endpoints, 0)
+        self._phases: dict[str, float] = {}
 
     def run(self, done: Callable[[Manifest], bool]) -> Manifest:
         """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
@@ -85,6 +86,8 @@ class Loop:
                 try:
                     read = self._read_epoch()
                 except CatchmentError as error:
+                    if self._stop.is_set():
+                        break
                     failures += 1
                     if error.retry is Retry.NEVER or failures > RETRIES_MAX:
                         raise
@@ -95,14 +98,21 @@ class Loop:
                 failures = 0
                 if pending is not None:
                     pending.result()
+                    pending = None
                     committed = self._standing
                     if done(committed):
                         return committed
+                if _brings_nothing(read, self._standing):
+                    if done(read):
+                        return committed
+                    self._stop.wait(self._interval)
+                    continue
                 self._lease.check()
                 self._store.put_manifest(read, self._lease.fence)
                 self._fault(Fault.AFTER_MANIFEST)
                 self._standing = read
-                pending = applier.submit(self._apply, read, began)
+                self._clock.verified(read.cut)
+                pending = applier.submit(self._apply, read, {**self._phases})
                 self._pause(began, read)
             if pending is not None:
                 pending.result()
@@ -112,6 +122,7 @@ class Loop:
     def _read_epoch(self) -> Manifest | None:
         """Cut, plan, read and put together; None when no tick came while we were told to stop."""
         previous = self._standing
+        began = time.monotonic()
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:
             return None
@@ -122,6 +133,7 @@ class Loop:
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
+        planned = time.monotonic()
         receipts = job.run(self._spark, self._tasks(previous, plan, groups))
         self._fault(Fault.DURING_READ)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
@@ -131,6 +143,7 @@ class Loop:
                 self._planner.learn(receipt)
             elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
                 self._event_times[receipt.shard] = receipt.event_time
+        self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)
 
     def _tasks(self, previous: Manifest, plan: Plan, groups: Groups) -> list[Task]:
@@ -167,8 +180,9 @@ class Loop:
                         connection.close()
         return found
 
-    def _apply(self, read: Manifest, began: float) -> None:
+    def _apply(self, read: Manifest, phases: dict[str, float]) -> None:
         """Apply a manifest, make its epoch readable, write its commit."""
+        began = time.monotonic()
         self._lease.check()
         versions = self._sink.apply_epoch(read, self._lease.fence)
         self._fault(Fault.AFTER_APPLY)
@@ -176,13 +190,16 @@ class Loop:
         self._epochs.append(read, commit, self._lease.fence)
         self._fault(Fault.AFTER_EPOCH_ROW)
         self._store.put_commit(commit, self._lease.fence)
-        self._observe(
-            Report(
-                read, commit, time.monotonic() - began, dict(self._event_times), dict(self._planner.floor_lag)
-            )
-        )
+        phases["apply"] = time.monotonic() - began
+        self._observe(Report(read, commit, phases, dict(self._event_times), dict(self._planner.floor_lag)))
 
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy."""
         if all(p.done for p in read.progress):
             self._stop.wait(max(0.0, self._interval - (time.monotonic() - began)))
+
+
+def _brings_nothing(read: Manifest, standing: Manifest) -> bool:
+    """Whether no shard's log has moved and nothing was copied: then there is no epoch to commit."""
+    moved = any(position.at != standing.cut[shard].at for shard, position in read.cut.items())
+    return not (moved or read.deltas or read.progress != standing.progress)

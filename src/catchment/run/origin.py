@@ -19,7 +19,7 @@ from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError, Unsupported
-from catchment.model.position import GtidList, LogOffset, Position, Server
+from catchment.model.position import GtidList, LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.facts import Checkpoint
@@ -123,37 +123,38 @@ def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
 def _try_to_seal(
     connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, server: Server
 ) -> Position | None:
+    """Read the log to a snapshot for a checkpoint event that names the file; only a snapshot asked for after that proves
+    more (flow/epoch/seal.py)."""
     _await_no_xa(connection, endpoint)
-    snapshot = snapshot_offset(connection, endpoint)
+    first = snapshot_offset(connection, endpoint)
     try:
-        stretch = _scan(endpoint, server, snapshot)
+        whole = _scan(endpoint, server, LogOffset(first.file, _FILE_START), first)
+        checkpoints = [fact.file for fact in whole.facts if isinstance(fact, Checkpoint)]
+        begun = newest_sealed(None, None, first, None, checkpoints)
+        second = snapshot_offset(connection, endpoint)
+        if begun is None or begun.file != first.file or not reaches(second, first) or second.file != first.file:
+            return None
+        rest = whole if second == first else _scan(endpoint, server, first, second)
     except CutMissed:
         return None
-    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
-    sealed = newest_sealed(None, snapshot, stretch.last, checkpoints)
-    if (
-        sealed is None
-        or sealed.file != snapshot.file
-        or not stretch.reached_stop
-        or open_xa(connection, endpoint)
-    ):
+    sealed = newest_sealed(begun, None, second, rest.last, [])
+    if sealed is None or open_xa(connection, endpoint):
         return None
-    return _position(sealed, stretch, server)
-
-
-def _scan(endpoint: Endpoint, server: Server, snapshot: LogOffset) -> Stretch:
-    start = LogOffset(snapshot.file, _FILE_START)
-    return read_stretch(
-        endpoint, server, start, snapshot, keys={}, before="key", on_images=lambda table, batch: None
-    )
-
-
-def _position(sealed: LogOffset, stretch: Stretch, server: Server) -> Position:
-    file = stretch.files[0]
-    gtids = GtidList.parse(file.gtid_list or "")
+    gtids = GtidList.parse(whole.files[0].gtid_list or "")
     if sealed.offset != _FILE_START:
-        gtids = gtids_after(gtids, stretch.newest_before)
-    return Position(sealed, file.born, server, gtids)
+        gtids = gtids if rest is whole else gtids_after(gtids, whole.newest)
+        gtids = gtids_after(gtids, rest.newest_before)
+    return Position(sealed, whole.files[0].born, server, gtids)
+
+
+def _scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
+    """Read the log between two offsets of one file, for its facts; raises CutMissed when `stop` is no place in it."""
+    stretch = read_stretch(
+        endpoint, server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
+    )
+    if not stretch.reached_stop:
+        raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before the snapshot {stop}")
+    return stretch
 
 
 def _await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:

@@ -7,12 +7,15 @@ from catchment.model.epoch import Commit, Manifest
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One committed epoch. `seconds`: from its plan to its commit. `event_times`: per shard, seconds since 1970 of the newest
-    group read. `floor_lag`: per shard, bytes of log between the floor and the cut."""
+    """One committed epoch.
+
+    `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since 1970 of the newest
+    group read. `floor_lag`: per shard, bytes of log between the floor and the cut.
+    """
 
     manifest: Manifest
     commit: Commit
-    seconds: float
+    phases: dict[str, float]
     event_times: dict[str, int]
     floor_lag: dict[str, int]
 

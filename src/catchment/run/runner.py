@@ -5,37 +5,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from catchment.config import Feed, ShardConfig, selects
+from catchment.config import Feed, selects
 from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
+from catchment.flow.sink.due import FoldLimits
 from catchment.flow.sink.epochs import EpochsTable
+from catchment.flow.sink.restore import restore
 from catchment.model.epoch import Commit, Manifest
 from catchment.model.errors import SinkError
-from catchment.model.source import Endpoint, Tls
+from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
 from catchment.run.faults import Injector, no_fault
+from catchment.run.fold_process import FoldOrder
+from catchment.run.folding import Folding
 from catchment.run.lease import Lease, hold
 from catchment.run.loop import Loop
+from catchment.run.metrics import Metrics
 from catchment.run.origin import originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report
-from catchment.run.resume import Continue, Fresh, decide
+from catchment.run.resume import Fresh, decide
 from catchment.run.store import Store
 from catchment.spark import job
-
-
-def endpoint_of(shard: ShardConfig) -> Endpoint:
-    """A shard of the feed file as a value for tasks."""
-    tls = None
-    if shard.tls is not None:
-        t = shard.tls
-        tls = Tls(*(str(p) if p else None for p in (t.ca, t.cert, t.key)), verify=t.verify)
-    return Endpoint(shard.name, shard.host, shard.port, shard.user, shard.password.get_secret_value(), tls)
-
-
-def endpoints_of(feed: Feed) -> dict[str, Endpoint]:
-    """All shards by name."""
-    return {shard.name: endpoint_of(shard) for shard in feed.source.shards}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +45,23 @@ def run_feed(
     observe: Callable[[Report], None],
     stop: threading.Event,
     fault: Injector = no_fault,
+    settled: threading.Event | None = None,
 ) -> Outcome:
-    """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete.
+    """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete (and, if given,
+    `settled` was set).
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
-    endpoints = endpoints_of(feed)
+    endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     store = Store.open(feed.state.get_secret_value(), feed.name)
     sink = DeltaSink(feed.sink.path, feed.name)
     epochs = EpochsTable(feed.sink.path, feed.name)
     newest = epochs.newest()
     with hold(store, fence_above=newest.fence if newest else 0) as lease:
-        standing = _take_up(feed, endpoints, store, sink, epochs, lease)
-        clock = _started_clock(feed, endpoints, standing)
+        standing, last = _take_up(feed, endpoints, store, sink, epochs, lease)
+        folding = Folding(_fold_order(feed, lease))
+        metrics = Metrics(feed.name, _kept_seconds(endpoints))
+        clock = _started_clock(feed, endpoints, standing, last)
         spark = job.session(feed.name, feed.spark.master, feed.spark.conf)
         try:
             loop = Loop(
@@ -79,14 +75,15 @@ def run_feed(
                 spark=spark,
                 sink=sink,
                 epochs=epochs,
-                observe=observe,
+                observe=lambda report: _tell(report, (folding, metrics, feed), observe),
                 fault=fault,
                 stop=stop,
             )
-            with _cancelled_on(stop, spark):
-                last = loop.run(_caught_up() if until_caught_up else lambda manifest: False)
+            with _cancelled_on(stop, spark), _served(metrics, feed):
+                last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
+            folding.stop()
     return Outcome(last, stop.is_set())
 
 
@@ -102,23 +99,25 @@ def _take_up(
     sink: DeltaSink,
     epochs: EpochsTable,
     lease: Lease,
-) -> Manifest:
-    """The manifest from which the loop goes on, applied and committed."""
-    _, stored, committed = store.newest()
+) -> tuple[Manifest, int]:
+    """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so far."""
+    plan, stored, committed = store.newest()
     lake = epochs.newest()
-    epochs.take_over(lease.fence)
     decision = decide(feed.name, stored, committed, lake)
+    epochs.take_over(lease.fence)
+    last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
-        standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), 0)
+        standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
         store.put_manifest(standing, lease.fence)
         _commit(standing, store, sink, epochs, lease)
-        return standing
-    _check_servers(endpoints, decision.manifest)
+        return standing, max(last, standing.epoch)
+    standing = decision.manifest
+    _check_servers(endpoints, standing)
     if decision.undo is not None:
-        sink.restore(decision.undo, lease.fence)
+        last = max(last, restore(feed.sink.path, feed.name, decision.undo, lease.fence))
     elif decision.apply:
-        _commit(decision.manifest, store, sink, epochs, lease)
-    return decision.manifest
+        _commit(standing, store, sink, epochs, lease)
+    return standing, max(last, standing.epoch)
 
 
 def _commit(manifest: Manifest, store: Store, sink: DeltaSink, epochs: EpochsTable, lease: Lease) -> None:
@@ -142,18 +141,57 @@ def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
             connection.close()
 
 
-def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest) -> Clock:
+def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest, last: int) -> Clock:
     servers = {shard: position.server for shard, position in standing.cut.items()}
-    clock = Clock(endpoints, servers, feed.epoch.tick, standing.epoch)
-    return clock.start({shard: position.at for shard, position in standing.cut.items()})
+    clock = Clock(endpoints, servers, feed.epoch.tick, last)
+    return clock.start(standing.cut)
 
 
-def _caught_up() -> Callable[[Manifest], bool]:
+def _fold_order(feed: Feed, lease: Lease) -> FoldOrder:
+    limits = FoldLimits(feed.sink.fold.share, feed.sink.fold.files, feed.sink.fold.age)
+    return FoldOrder(str(feed.sink.path), feed.name, lease.fence, limits, feed.sink.keep)
+
+
+def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
+    kept = {}
+    for shard, endpoint in endpoints.items():
+        connection = connect(endpoint)
+        try:
+            kept[shard] = kept_seconds(connection, endpoint)
+        finally:
+            connection.close()
+    return kept
+
+
+def _tell(report: Report, own: tuple[Folding, Metrics, Feed], observe: Callable[[Report], None]) -> None:
+    """Let folding, metrics and whoever started the run know of a committed epoch."""
+    folding, metrics, feed = own
+    folding.observe(report)
+    metrics.observe(report.manifest, report.commit, report.phases)
+    for table, share in folding.unfolded().items():
+        metrics.observe_unfolded(str(table), share)
+    if feed.metrics.file is not None:
+        metrics.write(feed.metrics.file)
+    observe(report)
+
+
+@contextmanager
+def _served(metrics: Metrics, feed: Feed) -> Iterator[None]:
+    """Answer scrapes while the run lasts, if the feed names a port."""
+    stop = metrics.serve(feed.metrics.port) if feed.metrics.port is not None else None
+    try:
+        yield
+    finally:
+        if stop is not None:
+            stop()
+
+
+def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
     """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the lake."""
     complete_since: list[int] = []
 
     def done(manifest: Manifest) -> bool:
-        if not all(p.done for p in manifest.progress):
+        if not all(p.done for p in manifest.progress) or (settled is not None and not settled.is_set()):
             return False
         if not complete_since:
             complete_since.append(manifest.epoch)

@@ -16,6 +16,7 @@ from catchment.model.errors import ConfigError, Retry, SourceError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.run.planner import Limits, Planner
+from catchment.spark import job
 from catchment.spark.verify_task import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk, Failed, Target
 
@@ -102,7 +103,7 @@ def _wave(
     tasks = [_task(feed, endpoints, row, group) for group in groups]
     if not tasks:
         return []
-    return list(spark.sparkContext.parallelize(tasks, len(tasks)).map(verify_chunks).collect())
+    return job.each(spark, verify_chunks, tasks)
 
 
 def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:

@@ -2,12 +2,19 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from catchment.model.errors import EngineError
 from catchment.spark.run_task import run_task
 from catchment.spark.work import Receipt, Task
+
+_Task = TypeVar("_Task")
+_Receipt = TypeVar("_Receipt")
 
 
 def session(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
@@ -33,5 +40,15 @@ def session(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
 
 def run(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
     """Run the tasks at once and wait; one partition per task, since each holds connections of its own."""
-    context = spark.sparkContext
-    return list(context.parallelize(list(tasks), len(tasks)).map(run_task).collect())
+    return each(spark, run_task, tasks)
+
+
+def each(spark: SparkSession, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
+    """Run `work` for each task at once; raises EngineError when Spark gives the job up."""
+    try:
+        return list(spark.sparkContext.parallelize(list(tasks), len(tasks)).map(work).collect())
+    except (Py4JError, PySparkException) as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise EngineError(
+            f"Spark gave up a job of {len(tasks)} tasks: {lines[0] if lines else error}"
+        ) from error

@@ -169,7 +169,7 @@ def _receipt(
     return SegmentReceipt(
         shard=task.endpoint.shard,
         reached=reached,
-        sealed=newest_sealed(task.sealed, task.stop, stretch.last, checkpoints),
+        sealed=newest_sealed(task.sealed, task.start.at, task.stop, stretch.last, checkpoints),
         outputs=outputs,
         altered=altered,
         met=met,

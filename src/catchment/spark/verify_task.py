@@ -78,5 +78,5 @@ def _lake_rows(state: TableState, shard: str, key: ChunkKey, ranges: Sequence[Ra
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
         query = f"SELECT * FROM ({state.sql()}) WHERE {' AND '.join(conditions)}"
-        rows = connection.execute(query, [shard]).to_arrow_table()
+        rows = connection.sql(query, params=[shard]).to_arrow_table()
     return rows.cast(output_schema(state.shape, state.origin))

@@ -80,6 +80,8 @@ def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connect
             user=endpoint.user,
             password=endpoint.password,
             ssl=_context(endpoint.tls),
+            # Without this PyMySQL loads the system's certificates at every login: 47 ms instead of 1.
+            ssl_disabled=endpoint.tls is None,
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,

@@ -28,11 +28,11 @@ def dump(
     endpoint: Endpoint,
     start: LogOffset,
     decoder: LogDecoder,
-    drain: Callable[[LogDecoder], None],
+    drain: Callable[[LogDecoder], bool],
 ) -> int:
     """Feed the log from `start` to `decoder` until it has reached its stop or the log's end; bytes read.
 
-    `drain` is called whenever the decoder may hold a batch. The session is used up: the server closes it.
+    `drain` is called whenever the decoder may hold a batch; when it returns True, no more is read. The session is used up: the server closes it.
     Raises Purged, Diverged, ConnectionLost, CutMissed, CorruptLog.
     """
     with mapped(endpoint):
@@ -56,7 +56,8 @@ def dump(
                 decoder.feed(view[:size])
             except ServerSaid as error:
                 raise _refusal(error, endpoint, start) from error
-            drain(decoder)
+            if drain(decoder):
+                break
     return total
 
 

@@ -62,3 +62,12 @@ def resets(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint)
         row = cursor.fetchone()
     assert row is not None
     return int(row[0] or 0), int(row[1] or 0)
+
+
+def kept_seconds(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> float | None:
+    """How long the server keeps its log files, in seconds; None when age does not purge them."""
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days')")
+        values = {str(name): float(value) for name, value in cursor.fetchall()}
+    seconds = values.get("binlog_expire_logs_seconds") or values.get("expire_logs_days", 0.0) * 86_400
+    return seconds or None

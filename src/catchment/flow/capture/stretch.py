@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
-from catchment.model.position import Gtid, GroupKind, LastGroup, LogOffset, Server
+from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.facts import Fact, LogFile
@@ -17,6 +17,7 @@ from catchment.wire.log import LogDecoder
 TAKE_BYTES = 8 << 20
 
 OnImages = Callable[[Table, pa.RecordBatch], None]
+OnGroups = Callable[[pa.RecordBatch], None]
 _KINDS = tuple(GroupKind)
 _XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_END)], dtype=np.uint8)
 

@@ -12,7 +12,8 @@ from catchment.model.table import TableId
 
 
 def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
-    """Bring every table that carries a later epoch than `row` back to the row's version; the highest epoch number met.
+    """Bring every table that carries a later epoch than `row` back to the row's version; the highest epoch
+    number met.
 
     New epochs must be numbered above the result: a table takes no epoch at or below one that it has carried.
     """
@@ -21,7 +22,9 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
         directory = table_dir(root, shape.table)
         table = open_table(directory)
         if table is None:
-            raise SinkError(f"{shape.table}: the lake table at {directory} is gone; put it back, or start a new feed")
+            raise SinkError(
+                f"{shape.table}: the lake table at {directory} is gone; put it back, or start a new feed"
+            )
         carried = table.transaction_version(epoch_app(feed, shape.table)) or 0
         if carried > row.manifest.epoch:
             highest = max(highest, carried)

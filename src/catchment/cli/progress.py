@@ -1,0 +1,81 @@
+"""What a person sees of a run: a bar per table while it is copied, and a line of lag, epoch and changes."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from catchment.model.epoch import Manifest, gci_of
+from catchment.model.table import TableId
+from catchment.run.report import Report
+
+
+class RunView:
+    """Counts what the committed epochs bring; `observe` is called from the apply thread."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars = Progress(
+            TextColumn("{task.description:<24}"),
+            BarColumn(bar_width=28),
+            TextColumn("{task.completed:>12,.0f} / {task.total:,.0f} rows"),
+            TextColumn("{task.fields[rate]:>12}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._tasks: dict[TableId, TaskID] = {}
+        self._line = Text("waiting for the first epoch")
+        self._began = time.monotonic()
+        self.epochs = 0
+        self.changes = 0
+        self.copied = 0
+        self.copy_seconds = 0.0
+        self.lag_seconds = 0.0
+        self.newest: Report | None = None
+
+    def observe(self, report: Report) -> None:
+        """Take in one committed epoch."""
+        manifest = report.manifest
+        self.epochs += 1
+        self.changes += manifest.changes
+        copied = sum(delta.copied for delta in manifest.deltas)
+        self.copied += copied
+        if copied:
+            self.copy_seconds = time.monotonic() - self._began
+        self.lag_seconds = report.lag_seconds
+        self.newest = report
+        self._show(manifest)
+        if not self._console.is_terminal:
+            self._console.print(self._line.plain, highlight=False)
+
+    def _show(self, manifest: Manifest) -> None:
+        for shape in manifest.shapes:
+            mine = [p for p in manifest.progress if p.table == shape.table]
+            rows, done = sum(p.rows for p in mine), all(p.done for p in mine)
+            total = rows if done else max(sum(p.rows_expected for p in mine), rows)
+            if shape.table not in self._tasks:
+                self._tasks[shape.table] = self._bars.add_task(str(shape.table), total=total, rate="")
+            elapsed = max(time.monotonic() - self._began, 0.001)
+            rate = "copied" if done else f"{rows / elapsed:,.0f}/s"
+            self._bars.update(self._tasks[shape.table], completed=rows, total=max(total, 1), rate=rate)
+        number = manifest.epoch
+        self._line = Text(
+            f"epoch {gci_of(number)}.{number & 0xFFFFFFFF:<4} lag {self.lag_seconds:5.2f} s   "
+            f"cut window {manifest.window_us / 1000:5.1f} ms   copied {self.copied:,} rows   changes {self.changes:,}"
+        )
+
+    def __rich__(self) -> RenderableType:
+        return Group(self._bars, self._line)
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Show the view while the block runs, on a terminal; elsewhere each epoch prints a line."""
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(self, console=self._console, refresh_per_second=4):
+            yield

@@ -1,0 +1,60 @@
+"""`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from catchment.cli.output import feed_argument
+from catchment.cli.progress import RunView
+from catchment.config import load
+from catchment.run.faults import from_environment
+from catchment.run.runner import run_feed
+
+
+@click.command()
+@feed_argument
+@click.option(
+    "--until-caught-up",
+    is_flag=True,
+    help="End when all is copied and the log of that moment is in the lake.",
+)
+def run(file: Path, until_caught_up: bool) -> None:
+    """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one stopped."""
+    feed = load(file)
+    view = RunView(Console())
+    with stopped_by_signals() as stop, view.live():
+        outcome = run_feed(
+            feed,
+            until_caught_up=until_caught_up,
+            observe=view.observe,
+            stop=stop,
+            fault=from_environment(),
+        )
+    how = "stopped" if outcome.stopped else "caught up"
+    click.echo(
+        f"{how} at epoch {outcome.manifest.epoch}: {view.copied:,} rows copied, {view.changes:,} changes applied"
+    )
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C ends the process at once."""
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop.set()
+
+    before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

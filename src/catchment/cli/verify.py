@@ -1,0 +1,54 @@
+"""`catchment verify`: compare source and lake row by row while both move on."""
+
+from pathlib import Path
+
+import click
+
+from catchment.cli.output import feed_argument
+from catchment.config import load
+from catchment.model.errors import ConfigError, VerifyDifference
+from catchment.model.table import TableId
+from catchment.run.verify import Verdict, verify
+from catchment.spark import job
+
+
+@click.command(name="verify")
+@feed_argument
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="SCHEMA.NAME",
+    help="Only this table; may be given more than once.",
+)
+def verify_command(file: Path, tables: tuple[str, ...]) -> None:
+    """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs."""
+    feed = load(file)
+    try:
+        only = [TableId.parse(name) for name in tables]
+    except ValueError as error:
+        raise ConfigError(f"--table: {error}") from error
+    spark = job.session(f"{feed.name} verify", feed.spark.master, feed.spark.conf)
+    verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark, only)
+    for line in lines(verdict):
+        click.echo(line)
+    if verdict.differences:
+        raise VerifyDifference(f"feed {feed.name}: {verdict.differences} keys differ between source and lake")
+
+
+def lines(verdict: Verdict) -> list[str]:
+    """The verdict as text: a line per table, the differing keys, and what was not compared."""
+    text = []
+    for table, rows in sorted(verdict.rows.items()):
+        found = verdict.found.get(table)
+        if found is None or not found.total:
+            text.append(f"{table}: {rows:,} rows equal")
+            continue
+        text.append(
+            f"{table}: {rows:,} rows compared, {found.missing} missing at the lake, {found.extra} only at the lake, "
+            f"{found.changed} different"
+        )
+        text += [f"  {name}" for name in found.named]
+    text += [f"not copied completely yet, compared as far as it is: {where}" for where in verdict.partial]
+    text.append(f"compared as of epochs {verdict.epochs[0]} to {verdict.epochs[1]}")
+    return text

@@ -1,0 +1,96 @@
+"""The fold as a process of its own: folds the tables that are due, brings small files together, cleans up.
+
+Started by the runner and by `catchment fold`. It changes files and no row, so it needs no lease: the fence that it is
+given keeps it from writing once a later runner has come.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from catchment.flow.sink.clean import clean_feed
+from catchment.flow.sink.due import FoldLimits, should_fold, table_stats
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.flow.sink.fold import FoldOptions, commit, prepare
+from catchment.flow.sink.layout import table_dir
+from catchment.flow.sink.tables import open_table
+from catchment.model.epoch import TableShape
+from catchment.model.errors import CatchmentError
+from catchment.run.faults import Fault, from_environment
+from catchment.run.lease import LEASE_SECONDS
+
+NICENESS = 5
+# Files of attempts are kept for two lengths of the lease: a runner may be about to name them.
+ATTEMPT_SECONDS = 2 * LEASE_SECONDS
+
+
+class FoldOrder(msgspec.Struct, frozen=True):
+    """What to fold. `all_tables`: also those that are not due. `keep_seconds`: the readers' window."""
+
+    root: str
+    feed: str
+    fence: int
+    limits: FoldLimits
+    keep_seconds: float
+    all_tables: bool = False
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """What was folded: rows of changes by table, and files deleted."""
+
+    changes: dict[str, int]
+    deleted: int
+
+
+def carry_out(order: FoldOrder) -> Folded:
+    """Fold in this process; raises CatchmentError."""
+    epochs = EpochsTable(order.root, order.feed)
+    row = epochs.newest()
+    if row is None:
+        return Folded({}, 0)
+    changes = {}
+    for shape in row.manifest.shapes:
+        folded = _fold_table(order, shape)
+        if folded:
+            changes[str(shape.table)] = folded
+    epochs.compact(order.fence)
+    cleaned = clean_feed(order.root, order.feed, order.keep_seconds, ATTEMPT_SECONDS)
+    return Folded(changes, cleaned.attempts + cleaned.replaced)
+
+
+def _fold_table(order: FoldOrder, shape: TableShape) -> int:
+    table = open_table(table_dir(order.root, shape.table))
+    if table is None or not (order.all_tables or should_fold(table_stats(table), order.limits)):
+        return 0
+    prepared = prepare(order.root, shape, FoldOptions())
+    if prepared is None:
+        return 0
+    from_environment()(Fault.DURING_FOLD)
+    report = commit(order.root, prepared, order.feed, order.fence)
+    return report.changes if report is not None else 0
+
+
+def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
+    """Start the process; it prints nothing when all goes well."""
+    text = msgspec.json.encode(order).decode()
+    return subprocess.Popen(
+        [sys.executable, "-m", "catchment.run.fold_process", text], stdin=subprocess.DEVNULL, cwd=Path.cwd()
+    )
+
+
+def main() -> int:
+    """Entry of the process; its exit code is that of the error."""
+    os.nice(NICENESS)
+    try:
+        carry_out(msgspec.json.decode(sys.argv[1], type=FoldOrder))
+    except CatchmentError as error:
+        print(f"catchment: fold: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

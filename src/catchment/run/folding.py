@@ -1,0 +1,93 @@
+"""Deciding when to fold, from what the committed epochs bring; the work is done by a process of its own."""
+
+import subprocess
+import time
+from dataclasses import dataclass
+
+import msgspec
+
+from catchment.flow.sink.due import TableStats, should_fold, table_stats
+from catchment.flow.sink.layout import table_dir
+from catchment.flow.sink.tables import open_table
+from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.table import TableId
+from catchment.run.fold_process import FoldOrder, start
+from catchment.run.report import Report
+
+# A fold process takes half a second to start: tiny tables, always above their share, are folded no oftener.
+START_SECONDS_MIN = 10.0
+
+
+@dataclass
+class _Known:
+    stats: TableStats
+    since: float
+
+
+class Folding:
+    """Watches the tables of one run. `observe` is called after each commit, by one thread."""
+
+    def __init__(self, order: FoldOrder) -> None:
+        self._order = order
+        self._known: dict[TableId, _Known] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+
+    def observe(self, report: Report) -> None:
+        """Count what the epoch added; start a fold when a table is due."""
+        now = time.monotonic()
+        if self._process is not None and self._process.poll() is not None:
+            self._process = None
+            self._known.clear()
+        deltas = {delta.shape.table: delta for delta in report.manifest.deltas}
+        for shape in report.manifest.shapes:
+            if shape.table not in self._known:
+                self._known[shape.table] = self._look(shape, now)
+            elif shape.table in deltas:
+                self._add(shape.table, deltas[shape.table].files)
+        if self._process is None and now - self._started >= START_SECONDS_MIN and self._due(now):
+            self._started = now
+            self._process = start(self._order)
+
+    def unfolded(self) -> dict[TableId, float]:
+        """Share of changes not yet folded, by table."""
+        return {table: known.stats.unfolded_share for table, known in self._known.items()}
+
+    def stop(self, seconds: float = 60.0) -> None:
+        """Wait for a running fold, and end it when it takes too long: nothing is lost by that."""
+        if self._process is not None:
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _look(self, shape: TableShape, now: float) -> _Known:
+        table = open_table(table_dir(self._order.root, shape.table))
+        stats = table_stats(table) if table is not None else TableStats(0, 0, 0, 0, 0, 0.0)
+        return _Known(stats, now)
+
+    def _add(self, table: TableId, files: tuple[DataFile, ...]) -> None:
+        known = self._known[table]
+        for file in files:
+            stats = known.stats
+            if file.part is Part.CHANGES:
+                known.stats = msgspec.structs.replace(
+                    stats,
+                    changes_rows=stats.changes_rows + file.rows,
+                    changes_files=stats.changes_files + 1,
+                )
+            else:
+                known.stats = msgspec.structs.replace(
+                    stats,
+                    base_rows=stats.base_rows + file.rows,
+                    base_bytes=stats.base_bytes + file.size,
+                    base_files=stats.base_files + 1,
+                )
+
+    def _due(self, now: float) -> bool:
+        for known in self._known.values():
+            age = known.stats.oldest_s + (now - known.since if known.stats.changes_rows else 0.0)
+            if should_fold(msgspec.structs.replace(known.stats, oldest_s=age), self._order.limits):
+                return True
+        return False
