@@ -116,7 +116,6 @@ GLOBALS: list[tuple[dict[str, str], Severity, str, str]] = [
         "binlog_row_metadata=FULL",
     ),
     ({"binlog_checksum": "'NONE'"}, WARNING, "binlog_checksum is NONE", "binlog_checksum=CRC32"),
-    ({"log_bin_compress": "1"}, ERROR, "log_bin_compress is ON", "log_bin_compress=OFF"),
     ({"sync_binlog": "7"}, WARNING, "sync_binlog is 7", "sync_binlog=1"),
     ({"innodb_flush_log_at_trx_commit": "0"}, WARNING, "innodb_flush_log_at_trx_commit is 0", "=1"),
     ({"sql_select_limit": "5"}, WARNING, "sql_select_limit is 5", "sql_select_limit=DEFAULT"),

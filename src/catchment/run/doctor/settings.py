@@ -62,11 +62,6 @@ _SETTINGS = (
         "SET GLOBAL server_id to a number of its own",
     ),
     _Setting(
-        "log_bin_compress", _is("OFF", "0"), Severity.ERROR,
-        "compressed events in the log cannot be read yet",
-        "SET GLOBAL log_bin_compress=OFF, then FLUSH BINARY LOGS",
-    ),
-    _Setting(
         "binlog_storage_engine", _is(""), Severity.ERROR,
         "a log kept in InnoDB has no files and offsets, which the feed's cuts are made of",
         "start the server without binlog_storage_engine",
