@@ -9,7 +9,7 @@ import pyarrow as pa
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.chain import gtids_after, must_continue
 from catchment.flow.epoch.columns import shape_after
-from catchment.flow.epoch.ddl import Columns, Stop, effect
+from catchment.flow.epoch.ddl import Columns, Stop, effect, is_dml
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.rewind.ranges import follows_log
 from catchment.flow.rewind.spool import Spool
@@ -115,6 +115,12 @@ def _alterations(task: SegmentTask, stretch: Stretch) -> list[Alteration]:
         if not isinstance(fact, Ddl | Statement):
             continue
         did = effect(fact.sql, fact.schema, chosen)
+        if is_dml(fact.sql) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
+            raise Unsupported(
+                f"shard {task.endpoint.shard} at {fact.at}: rows were changed by a statement that the log holds as text "
+                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write otherwise, and copy the "
+                "tables again with a new feed"
+            )
         if isinstance(did, Stop):
             raise Unsupported(
                 f"shard {task.endpoint.shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}"
@@ -122,6 +128,12 @@ def _alterations(task: SegmentTask, stretch: Stretch) -> list[Alteration]:
         if isinstance(did, Columns):
             found.append(Alteration(did, fact.group))
     return found
+
+
+def _hides_tables(sql: str) -> bool:
+    """Whether a statement may change tables that it does not name, through a routine."""
+    first = sql.lstrip(" \t\r\n(").partition(" ")[0].upper()
+    return first in ("SELECT", "DO", "CALL", "WITH", "SET")
 
 
 def _write(

@@ -13,6 +13,9 @@ from catchment.wire.types import from_catalog
 
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 
+# Names that every lake table has of its own (DESIGN 10).
+RESERVED = ("_shard", "_epoch", "_deleted", "_part")
+
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES
 WHERE TABLE_SCHEMA NOT IN %s AND TABLE_TYPE <> 'VIEW' ORDER BY 1, 2
@@ -74,6 +77,8 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
     columns = []
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
+        if name.lower() in RESERVED:
+            raise Unsupported(f"{where}, column {name}: the lake's tables use this name themselves; exclude the table")
         try:
             columns.append(Column(name, from_catalog(data_type, column_type, charset)))
         except Unsupported as error:

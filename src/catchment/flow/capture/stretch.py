@@ -15,6 +15,7 @@ from catchment.wire.facts import Fact, LogFile
 from catchment.wire.log import LogDecoder
 
 TAKE_BYTES = 8 << 20
+HIDDEN = "DB_ROW_HASH_"
 
 OnImages = Callable[[Table, pa.RecordBatch], None]
 OnGroups = Callable[[pa.RecordBatch], None]
@@ -117,7 +118,7 @@ def read_stretch(
         if not all_of_it and decoder.pending_bytes < TAKE_BYTES:
             return
         for images in decoder.take_images():
-            on_images(images.table, images.batch)
+            on_images(*_without_hidden(images.table, images.batch))
         groups.add(decoder.take_groups(), [file.name for file in decoder.files])
 
     connection = connect(endpoint)
@@ -144,3 +145,13 @@ def read_stretch(
         event_time=groups.event_time,
         reached_stop=decoder.reached_stop,
     )
+
+
+def _without_hidden(table: Table, batch: pa.RecordBatch) -> tuple[Table, pa.RecordBatch]:
+    """Without the hash columns that MariaDB keeps for a UNIQUE key over a BLOB: no SELECT shows them."""
+    hidden = {column.name for column in table.columns if column.name.startswith(HIDDEN)}
+    if not hidden:
+        return table, batch
+    shown = tuple(column for column in table.columns if column.name not in hidden)
+    names = [name for name in batch.schema.names if name not in hidden]
+    return Table(table.id, shown, table.key), batch.select(names)
