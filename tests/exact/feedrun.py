@@ -1,4 +1,4 @@
-"""A feed that runs in a thread while a test writes to its shards, and what runs beside it: folds and readers."""
+"""A feed that runs in a thread while a test writes to its shards; folds and readers that run beside it."""
 
 import threading
 import time
@@ -96,6 +96,10 @@ class FeedRun:
                 assert time.monotonic() < deadline, f"{len(self.epochs)} epochs and still not: {what}"
                 self._news.wait(0.2)
             return self.epochs[-1]
+
+    def wait_for_epochs(self, count: int) -> None:
+        """Wait until so many epochs are committed."""
+        self.wait(f"{count} epochs", lambda epochs: len(epochs) >= count)
 
     def wait_for_log(self, servers: Mapping[str, PrivateServer]) -> Manifest:
         """Wait for an epoch that holds all that is in the log; nobody may write meanwhile."""

@@ -1,10 +1,8 @@
-"""Every committed epoch of a live feed equals its source at the cut: during the copy, after it, by two judges."""
+"""Every committed epoch of a live feed equals its source at the cut, during the copy and after it."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from tests.exact.conftest import Servers

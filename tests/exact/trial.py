@@ -1,14 +1,12 @@
 """One run of a feed under random transactions, from tables with rows in them to the verdict."""
 
-import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import load
-from catchment.demo.writers import Writers
 from tests.exact.feedrun import Beside, FeedRun, make_feed
 from tests.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.judge import source_rows
@@ -53,7 +51,7 @@ class Trial:
             run = stack.enter_context(FeedRun(self.feed))
             stack.enter_context(self.beside)
             for count in range(rest_every, epochs + 1, rest_every):
-                run.wait(f"{count} epochs", lambda done, count=count: len(done) >= count)
+                run.wait_for_epochs(count)
                 self._rest(run)
             run.wait("all is copied", lambda done: all(p.done for p in done[-1].progress))
             self._rest(run)

@@ -1,7 +1,7 @@
 """The verdict on every epoch of a run: lake and source compared, value by value, as far as the copy has come.
 
-The source at an epoch comes from the two judges: the replayed log up to the epoch's cut (tests/oracle.py) and, where the
-writers rested, rows that SELECT gave (tests/judge.py).
+The source at an epoch comes from the two judges: the replayed log up to the epoch's cut (tests/oracle.py)
+and, where the writers rested, rows that SELECT gave (tests/judge.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochRow, EpochsTable
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.table import Table, TableId
-from tests.canonical import Key, Row
+from tests.canonical import Key
 from tests.exact.feedrun import Reading
 from tests.judge import Rows, compare, lake_rows
 from tests.oracle import Oracle
@@ -75,7 +75,7 @@ class Court:
     order: ServerOrder
 
     def judge(self, rests: Iterable[Rest], readings: Sequence[Reading]) -> Verdict:
-        """Every committed epoch against the log; those of `rests` against SELECT; `readings` against the epoch's rows."""
+        """Judge every committed epoch by the log, those of `rests` by SELECT, `readings` by time travel."""
         self._verdict = Verdict()
         self._resting = {rest.epoch: rest for rest in rests}
         self._readings: dict[tuple[int, str], list[Reading]] = {}
@@ -117,7 +117,11 @@ class Court:
     def _compare(
         self, row: EpochRow, table: str, columns: list[str], lake: Rows, source: Rows, judge: str
     ) -> None:
-        """Rows of the copied ranges must be there, no others; where order is the server's alone, others may be."""
+        """Rows of the copied ranges must be there and no others.
+
+        Where keys are in the server's order alone, rows touched in the log must be there as well, and others
+        may be: once there they stay.
+        """
         progress = {p.shard: p for p in row.manifest.progress if str(p.table) == table}
         ordered = self._is_ordered(row, table)
         touched = {shard: self._touched(shard, table) for shard in progress} if judge == "log" else {}
