@@ -65,7 +65,8 @@ class RunView:
         number = manifest.epoch
         self._line = Text(
             f"epoch {gci_of(number)}.{number & 0xFFFFFFFF:<4} lag {self.lag_seconds:5.2f} s   "
-            f"cut window {manifest.window_us / 1000:5.1f} ms   copied {self.copied:,} rows   changes {self.changes:,}"
+            f"cut window {manifest.window_us / 1000:5.1f} ms   copied {self.copied:,} rows   changes "
+            f"{self.changes:,}"
         )
 
     def __rich__(self) -> RenderableType:

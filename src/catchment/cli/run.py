@@ -25,7 +25,9 @@ from catchment.run.runner import run_feed
     help="End when all is copied and the log of that moment is in the lake.",
 )
 def run(file: Path, until_caught_up: bool) -> None:
-    """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one stopped."""
+    """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
+    stopped.
+    """
     feed = load(file)
     view = RunView(Console())
     with stopped_by_signals() as stop, view.live():
@@ -38,7 +40,8 @@ def run(file: Path, until_caught_up: bool) -> None:
         )
     how = "stopped" if outcome.stopped else "caught up"
     click.echo(
-        f"{how} at epoch {outcome.manifest.epoch}: {view.copied:,} rows copied, {view.changes:,} changes applied"
+        f"{how} at epoch {outcome.manifest.epoch}: {view.copied:,} rows copied, {view.changes:,} changes "
+        "applied"
     )
 
 

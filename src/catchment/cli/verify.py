@@ -45,7 +45,8 @@ def lines(verdict: Verdict) -> list[str]:
             text.append(f"{table}: {rows:,} rows equal")
             continue
         text.append(
-            f"{table}: {rows:,} rows compared, {found.missing} missing at the lake, {found.extra} only at the lake, "
+            f"{table}: {rows:,} rows compared, {found.missing} missing at the lake, {found.extra} only at "
+            "the lake, "
             f"{found.changed} different"
         )
         text += [f"  {name}" for name in found.named]

@@ -26,7 +26,9 @@ SHARDS = ("-80", "80-")
 
 @dataclass(frozen=True)
 class Options:
-    """`rows`: per table and shard. `seconds`: of writes while the feed runs. `rate`: transactions per second and shard."""
+    """`rows`: per table and shard. `seconds`: of writes while the feed runs. `rate`: transactions per second
+    and shard.
+    """
 
     rows: int = 150_000
     seconds: float = 20.0

@@ -61,8 +61,8 @@ class DataFile(msgspec.Struct, frozen=True):
 
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
-    is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left values in
-    its rows while others still have it. `missing`: the shards whose table does not have it."""
+    is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
+    values in its rows while others still have it. `missing`: the shards whose table does not have it."""
 
     column: Column
     physical: str

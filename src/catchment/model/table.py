@@ -35,9 +35,9 @@ INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)
 class ColumnType(msgspec.Struct, frozen=True):
     """One column's type.
 
-    `length`: digits of a DECIMAL, bits of a BIT, bytes of a BINARY; else 0. `scale`: digits after the point of a
-    DECIMAL, fractional digits (0-6) of TIME, DATETIME, TIMESTAMP; else 0. `charset`: the character set of TEXT, ENUM and SET
-    (`utf8mb3`, `utf8mb4`, `latin1`, `ascii`, ...). `labels`: of ENUM and SET, in order.
+    `length`: digits of a DECIMAL, bits of a BIT, bytes of a BINARY; else 0. `scale`: digits after the point
+    of a DECIMAL, fractional digits (0-6) of TIME, DATETIME, TIMESTAMP; else 0. `charset`: the character set
+    of TEXT, ENUM and SET (`utf8mb3`, `utf8mb4`, `latin1`, `ascii`, ...). `labels`: of ENUM and SET, in order.
     """
 
     kind: Kind

@@ -1,4 +1,6 @@
-"""From the receipts of an epoch's tasks to its manifest: what counts, and nothing that does not (DESIGN 2, 3)."""
+"""From the receipts of an epoch's tasks to its manifest: what counts, and nothing that does not (DESIGN 2,
+3).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +38,8 @@ def gather(
 ) -> Gathered:
     """Check the receipts; `receipts` has one for each shard's segment, then one for each of `groups`.
 
-    `late_tables`: definitions of tables with added columns that no row event has shown yet. Raises the error of a failed
-    segment, and that of a failed group when repeating it cannot help.
+    `late_tables`: definitions of tables with added columns that no row event has shown yet. Raises the error
+    of a failed segment, and that of a failed group when repeating it cannot help.
     """
     shards = tuple(plan.tick.offsets)
     segments: dict[str, SegmentReceipt] = {}
@@ -97,7 +99,9 @@ class _Accepted:
 def _accept(
     groups: Sequence[tuple[Chunk, ...]], copies: Sequence[Receipt], altered: set[tuple[str, TableId]]
 ) -> _Accepted:
-    """Per table and shard the unbroken prefix of delivered chunks; a group counts for a table as far as it came."""
+    """Per table and shard the unbroken prefix of delivered chunks; a group counts for a table as far as it
+    came.
+    """
     accepted = _Accepted({}, [], {}, [])
     broken: dict[tuple[str, TableId], str] = {key: "the table was altered in this epoch" for key in altered}
     for group, receipt in zip(groups, copies, strict=True):

@@ -1,7 +1,7 @@
 """The fold as a process of its own: folds the tables that are due, brings small files together, cleans up.
 
-Started by the runner and by `catchment fold`. It changes files and no row, so it needs no lease: the fence that it is
-given keeps it from writing once a later runner has come.
+Started by the runner and by `catchment fold`. It changes files and no row, so it needs no lease: the fence
+that it is given keeps it from writing once a later runner has come.
 """
 
 import os

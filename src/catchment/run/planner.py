@@ -152,7 +152,8 @@ class _Walk:
         last = hi is None
         # Without `born_after` the last chunk has no upper bound: rows born meanwhile are in it.
         end = self._progress.born_after if last else hi
-        # The first chunk has no lower bound: a row below the smallest key of now may have stood there at the cut.
+        # The first chunk has no lower bound: a row below the smallest key of now may have stood there at the
+        # cut.
         chunk = Chunk(self._progress.shard, self._progress.table, self._lo, end, last)
         self._lo = self._at = hi
         self._ended = last

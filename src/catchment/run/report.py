@@ -9,8 +9,8 @@ from catchment.model.epoch import Commit, Manifest
 class Report:
     """One committed epoch.
 
-    `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since 1970 of the newest
-    group read. `floor_lag`: per shard, bytes of log between the floor and the cut.
+    `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since
+    1970 of the newest group read. `floor_lag`: per shard, bytes of log between the floor and the cut.
     """
 
     manifest: Manifest
@@ -21,5 +21,7 @@ class Report:
 
     @property
     def lag_seconds(self) -> float:
-        """From the clock's time of the cut to the commit: how old the lake was when the epoch became readable."""
+        """From the clock's time of the cut to the commit: how old the lake was when the epoch became
+        readable.
+        """
         return (self.commit.time_us - self.manifest.time_us) / 1e6

@@ -14,8 +14,8 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Continue:
-    """Go on after `manifest`. `apply`: it must be applied (again) first. `undo`: tables at the lake may hold parts of a
-    later epoch whose manifest is lost; put them back to `row`'s versions."""
+    """Go on after `manifest`. `apply`: it must be applied (again) first. `undo`: tables at the lake may hold
+    parts of a later epoch whose manifest is lost; put them back to `row`'s versions."""
 
     manifest: Manifest
     apply: bool
@@ -27,8 +27,8 @@ def decide(
 ) -> Fresh | Continue:
     """Compare the newest manifest and commit of the store with the newest epoch of the lake.
 
-    Raises SinkRestored when the lake is behind by more than the one epoch that a crash can leave, StateError when the two
-    tell different stories.
+    Raises SinkRestored when the lake is behind by more than the one epoch that a crash can leave, StateError
+    when the two tell different stories.
     """
     if stored is None:
         return Fresh() if lake is None else Continue(lake.manifest, apply=False, undo=lake)
@@ -36,14 +36,16 @@ def decide(
         if committed is None:
             return Continue(stored, apply=True)
         raise SinkRestored(
-            f"feed {feed}: the state store has committed epoch {committed.epoch}, but the lake holds no epoch: it was removed or "
+            f"feed {feed}: the state store has committed epoch {committed.epoch}, but the lake holds no "
+            "epoch: it was removed or "
             "restored; put it back, or remove the state store too to copy everything again"
         )
     at = lake.manifest.epoch
     if at == stored.epoch:
         if lake.commit.digest != stored.digest():
             raise StateError(
-                f"feed {feed}: state store and lake hold different epochs {at}; one of them belongs to another feed of that name"
+                f"feed {feed}: state store and lake hold different epochs {at}; one of them belongs to "
+                "another feed of that name"
             )
         return Continue(stored, apply=committed is None or committed.epoch < stored.epoch)
     if at > stored.epoch:
@@ -51,6 +53,7 @@ def decide(
     if at == stored.previous and (committed is None or committed.epoch <= at):
         return Continue(stored, apply=True)
     raise SinkRestored(
-        f"feed {feed}: the lake stands at epoch {at}, the state store at {stored.epoch}: the lake was restored from an older copy; "
+        f"feed {feed}: the lake stands at epoch {at}, the state store at {stored.epoch}: the lake was "
+        "restored from an older copy; "
         "restore the newer lake, or remove the state store to go on from the lake's epoch"
     )

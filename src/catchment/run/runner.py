@@ -47,8 +47,8 @@ def run_feed(
     fault: Injector = no_fault,
     settled: threading.Event | None = None,
 ) -> Outcome:
-    """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete (and, if given,
-    `settled` was set).
+    """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
+    (and, if given, `settled` was set).
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
@@ -100,7 +100,9 @@ def _take_up(
     epochs: EpochsTable,
     lease: Lease,
 ) -> tuple[Manifest, int]:
-    """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so far."""
+    """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so
+    far.
+    """
     plan, stored, committed = store.newest()
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
@@ -130,7 +132,8 @@ def _commit(manifest: Manifest, store: Store, sink: DeltaSink, epochs: EpochsTab
 def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
     if set(endpoints) != set(manifest.cut):
         raise SinkError(
-            f"the feed file names shards {sorted(endpoints)}, the lake holds {sorted(manifest.cut)}; shards cannot be added to or "
+            f"the feed file names shards {sorted(endpoints)}, the lake holds {sorted(manifest.cut)}; "
+            "shards cannot be added to or "
             "taken from a feed yet: start a new feed with another sink path"
         )
     for shard, endpoint in endpoints.items():
@@ -187,7 +190,9 @@ def _served(metrics: Metrics, feed: Feed) -> Iterator[None]:
 
 
 def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
-    """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the lake."""
+    """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the
+    lake.
+    """
     complete_since: list[int] = []
 
     def done(manifest: Manifest) -> bool:

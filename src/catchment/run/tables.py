@@ -13,7 +13,9 @@ from catchment.run.assemble import Gathered
 
 
 def write_inline(root: Path, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
-    """All data files of the epoch by table; writes the small outputs of all tasks together, a file per table and part."""
+    """All data files of the epoch by table; writes the small outputs of all tasks together, a file per table
+    and part.
+    """
     files: dict[TableId, list[DataFile]] = {}
     inline: dict[tuple[TableId, Part], list[pa.Table]] = {}
     for output in gathered.outputs:

@@ -45,7 +45,9 @@ def verify(
     only: Sequence[TableId] = (),
     observe: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Verdict:
-    """Compare the copied rows of the chosen tables; raises SourceError when the source cannot be read to the end."""
+    """Compare the copied rows of the chosen tables; raises SourceError when the source cannot be read to the
+    end.
+    """
     epochs = EpochsTable(feed.sink.path, feed.name)
     row = _newest(epochs, feed)
     unknown = set(only) - {shape.table for shape in row.manifest.shapes}

@@ -1,4 +1,6 @@
-"""A task that copies a group of chunks: SELECTs, then one read of the log, then rewinds the rows to the epoch."""
+"""A task that copies a group of chunks: SELECTs, then one read of the log, then rewinds the rows to the
+epoch.
+"""
 
 import time
 from collections.abc import Mapping
@@ -125,12 +127,15 @@ def _select_all(
 
 
 def _as_planned(table: Table, shape: TableShape) -> Table:
-    """The table as the catalog has it now; raises SourceError when the lake's shape does not know its columns yet."""
+    """The table as the catalog has it now; raises SourceError when the lake's shape does not know its columns
+    yet.
+    """
     known = {c.column.name: c.column for c in shape.columns if c.live}
     strange = [c.name for c in table.columns if known.get(c.name) != c]
     if strange or table.key != shape.key:
         raise SourceError(
-            f"{table.id}: the definition has just changed ({', '.join(strange) or 'key'}); copied in a later epoch"
+            f"{table.id}: the definition has just changed ({', '.join(strange) or 'key'}); copied in a "
+            "later epoch"
         )
     return table
 

@@ -78,37 +78,43 @@ def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: objec
     must_continue(shard, task.start, stretch.files[0].born if stretch.files else 0, stretch.first)
     if not stretch.reached_stop:
         raise CutMissed(
-            f"shard {shard}: the log ends at {stretch.at}, before the planned {task.stop}; the epoch is planned again"
+            f"shard {shard}: the log ends at {stretch.at}, before the planned {task.stop}; the epoch is "
+            "planned again"
         )
     for fact in stretch.facts:
         if isinstance(fact, IncompleteImage):
             raise IncompleteImageError(
-                f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set binlog_row_image=FULL globally "
+                f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
+                "binlog_row_image=FULL globally "
                 "and end the sessions that still write otherwise; then copy the table again with a new feed"
             )
         if isinstance(fact, Incident):
             raise Unsupported(
-                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy again"
+                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy "
+                "again"
             )
     _check_cut_off(task, stretch)
     return stretch
 
 
 def _check_cut_off(task: SegmentTask, stretch: Stretch) -> None:
-    """A group cut off at the end of a file is void only where the server crashed there: the next file says that a
-    server start made it. Any other early end is an error to retry."""
+    """A group cut off at the end of a file is void only where the server crashed there: the next file says
+    that a server start made it. Any other early end is an error to retry."""
     for fact in stretch.facts:
         if isinstance(fact, CutOff):
             names = [file.name for file in stretch.files]
             following = names.index(fact.at.file) + 1
             if following >= len(names) or stretch.files[following].created == 0:
                 raise CutMissed(
-                    f"shard {task.endpoint.shard}: the log breaks off inside a group at {fact.at}; it is read again"
+                    f"shard {task.endpoint.shard}: the log breaks off inside a group at {fact.at}; it is "
+                    "read again"
                 )
 
 
 def _alterations(task: SegmentTask, stretch: Stretch) -> list[Alteration]:
-    """What DDL in the stretch did to the chosen tables' columns; raises Unsupported where it cannot be followed."""
+    """What DDL in the stretch did to the chosen tables' columns; raises Unsupported where it cannot be
+    followed.
+    """
     chosen = {shape.table for shape in task.shapes}
     found = []
     for fact in stretch.facts:
@@ -117,8 +123,10 @@ def _alterations(task: SegmentTask, stretch: Stretch) -> list[Alteration]:
         did = effect(fact.sql, fact.schema, chosen)
         if is_dml(fact.sql) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
             raise Unsupported(
-                f"shard {task.endpoint.shard} at {fact.at}: rows were changed by a statement that the log holds as text "
-                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write otherwise, and copy the "
+                f"shard {task.endpoint.shard} at {fact.at}: rows were changed by a statement that the log "
+                "holds as text "
+                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write "
+                "otherwise, and copy the "
                 "tables again with a new feed"
             )
         if isinstance(did, Stop):
@@ -159,7 +167,8 @@ def _write(
 def _refuse_xa(task: SegmentTask, stretch: Stretch, images: pa.Table, shape: TableShape) -> None:
     if stretch.xa and np.isin(images.column(GROUP).to_numpy(), list(stretch.xa)).any():
         raise Unsupported(
-            f"shard {task.endpoint.shard}, {shape.table}: an XA transaction changed the table before {stretch.at}; "
+            f"shard {task.endpoint.shard}, {shape.table}: an XA transaction changed the table before "
+            f"{stretch.at}; "
             "XA is not followed yet: exclude the table, or write it without XA and start a new feed"
         )
 

@@ -1,4 +1,6 @@
-"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind; 10: reader's rule)."""
+"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind; 10: reader's
+rule).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +66,9 @@ def _compare(state: TableState, shard: str, rows: pa.Table, ranges: Sequence[Ran
 
 
 def _lake_rows(state: TableState, shard: str, key: ChunkKey, ranges: Sequence[Range]) -> pa.Table:
-    """The lake's rows of the shard, at least those of the ranges: an integer key leaves out the files of others."""
+    """The lake's rows of the shard, at least those of the ranges: an integer key leaves out the files of
+    others.
+    """
     conditions = [f"{SHARD} = ?"]
     first = key.columns[0]
     if key.ordered and first.type.kind in INTEGERS:

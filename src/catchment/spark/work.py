@@ -71,8 +71,8 @@ class Alteration:
 class SegmentReceipt:
     """The log of one shard was read to `reached`.
 
-    `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds since 1970 of
-    the last group, 0 if there is none.
+    `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
+    since 1970 of the last group, 0 if there is none.
     """
 
     shard: str
@@ -98,7 +98,9 @@ class CopiedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkReceipt:
-    """What a group delivered: for each table an unbroken run of its chunks from the first on, and why it stopped."""
+    """What a group delivered: for each table an unbroken run of its chunks from the first on, and why it
+    stopped.
+    """
 
     shard: str
     copied: tuple[CopiedChunk, ...]

@@ -32,7 +32,9 @@ def source_name(table: TableId) -> str:
 
 
 def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes]:
-    """SQL text and value of one bound: decimals and times are cast, since a comparison with text goes through DOUBLE."""
+    """SQL text and value of one bound: decimals and times are cast, since a comparison with text goes through
+    DOUBLE.
+    """
     kind = column.type.kind
     if kind is Kind.DECIMAL:
         return f"CAST({MARK} AS DECIMAL({column.type.length},{column.type.scale}))", value

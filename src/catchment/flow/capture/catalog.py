@@ -49,11 +49,13 @@ def list_tables(
             continue
         if kind != "BASE TABLE":
             raise Unsupported(
-                f"shard {endpoint.shard}, {table}: a {str(kind).lower()} is not carried; exclude it in the feed's tables"
+                f"shard {endpoint.shard}, {table}: a {str(kind).lower()} is not carried; exclude it in "
+                "the feed's tables"
             )
         if engine != "InnoDB":
             raise Unsupported(
-                f"shard {endpoint.shard}, {table}: engine {engine} is not transactional, its copy cannot be exact; "
+                f"shard {endpoint.shard}, {table}: engine {engine} is not transactional, its copy cannot "
+                "be exact; "
                 f"ALTER TABLE {table} ENGINE=InnoDB, or exclude it"
             )
         found[table] = int(estimate or 0)
@@ -63,8 +65,8 @@ def list_tables(
 def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId) -> Table:
     """A table's columns and key as they are now.
 
-    The key is the primary key, else a unique key of not-null columns; raises Unsupported when there is neither or a
-    column's type is not carried.
+    The key is the primary key, else a unique key of not-null columns; raises Unsupported when there is
+    neither or a column's type is not carried.
     """
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(_COLUMNS, (table.schema, table.name))
@@ -78,7 +80,9 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
         if name.lower() in RESERVED:
-            raise Unsupported(f"{where}, column {name}: the lake's tables use this name themselves; exclude the table")
+            raise Unsupported(
+                f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
+            )
         try:
             columns.append(Column(name, from_catalog(data_type, column_type, charset)))
         except Unsupported as error:
@@ -93,5 +97,6 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
         if index not in partial and not nullable.intersection(names):
             return Table(table, tuple(columns), tuple(names))
     raise Unsupported(
-        f"{where}: there is no primary key and no unique key of NOT NULL columns; add one or exclude the table"
+        f"{where}: there is no primary key and no unique key of NOT NULL columns; add one or exclude the "
+        "table"
     )

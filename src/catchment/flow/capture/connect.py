@@ -22,7 +22,8 @@ READ_SECONDS = 300
 _LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 1040, 1203}
 _ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
 
-# What every reading session sets, and then reads back: each one changed values or truncated results somewhere.
+# What every reading session sets, and then reads back: each one changed values or truncated results
+# somewhere.
 _PINNED = {
     "autocommit": "1",
     "time_zone": "+00:00",
@@ -126,6 +127,7 @@ def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
     """Raise Diverged unless the session is on the expected server."""
     if found != expected:
         raise Diverged(
-            f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was reading {expected}; "
+            f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was "
+            f"reading {expected}; "
             "point the feed at the old server, or start a new feed to copy again"
         )

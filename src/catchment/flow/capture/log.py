@@ -1,7 +1,7 @@
 """Reading a stretch of a shard's log: a dump on a session of its own, fed to the decoder.
 
-Server id 0 with the non-blocking flag: such a dump is never killed by another replica and kills none, and it ends
-with an end-of-log packet (MariaDB: COM_BINLOG_DUMP).
+Server id 0 with the non-blocking flag: such a dump is never killed by another replica and kills none, and it
+ends with an end-of-log packet (MariaDB: COM_BINLOG_DUMP).
 """
 
 import struct
@@ -32,8 +32,8 @@ def dump(
 ) -> int:
     """Feed the log from `start` to `decoder` until it has reached its stop or the log's end; bytes read.
 
-    `drain` is called whenever the decoder may hold a batch; when it returns True, no more is read. The session is used up: the server closes it.
-    Raises Purged, Diverged, ConnectionLost, CutMissed, CorruptLog.
+    `drain` is called whenever the decoder may hold a batch; when it returns True, no more is read. The
+    session is used up: the server closes it. Raises Purged, Diverged, ConnectionLost, CutMissed, CorruptLog.
     """
     with mapped(endpoint):
         with connection.cursor() as cursor:

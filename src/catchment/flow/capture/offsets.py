@@ -20,8 +20,8 @@ def snapshot_session(endpoint: Endpoint) -> "Connection[pymysql.cursors.Cursor]"
 def snapshot_offset(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> LogOffset:
     """The log offset that belongs to a consistent snapshot taken now (MariaDB manual: START TRANSACTION).
 
-    It is taken on credit: right within a file, it runs ahead of what SELECT shows at a rotation or a checkpoint
-    event (DESIGN 3). SHOW MASTER STATUS is not used: it waits behind a large commit.
+    It is taken on credit: right within a file, it runs ahead of what SELECT shows at a rotation or a
+    checkpoint event (DESIGN 3). SHOW MASTER STATUS is not used: it waits behind a large commit.
     """
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
@@ -55,7 +55,8 @@ def resets(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint)
     """
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(
-            "SELECT (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'COM_RESET'),"
+            "SELECT (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = "
+            "'COM_RESET'),"
             " UNIX_TIMESTAMP() - (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
             " WHERE VARIABLE_NAME = 'UPTIME')"
         )
@@ -67,7 +68,9 @@ def resets(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint)
 def kept_seconds(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> float | None:
     """How long the server keeps its log files, in seconds; None when age does not purge them."""
     with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days')")
+        cursor.execute(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days')"
+        )
         values = {str(name): float(value) for name, value in cursor.fetchall()}
     seconds = values.get("binlog_expire_logs_seconds") or values.get("expire_logs_days", 0.0) * 86_400
     return seconds or None

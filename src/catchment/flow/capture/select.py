@@ -34,7 +34,8 @@ OnRows = Callable[[pa.RecordBatch], None]
 def select_chunk(
     connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table, chunk: Chunk
 ) -> pa.Table:
-    """The chunk's rows as a new SELECT sees them, in key order. Raises ServerSaid, ConnectionLost, SourceError.
+    """The chunk's rows as a new SELECT sees them, in key order. Raises ServerSaid, ConnectionLost,
+    SourceError.
 
     Only the server's own end of the result is one: whatever ends earlier is an error, never "no more rows".
     """

@@ -11,7 +11,8 @@ def must_continue(shard: str, start: Position, born: int, first: Gtid | None) ->
     """
     if start.born and born and start.born != born:
         raise Diverged(
-            f"shard {shard}: log file {start.at.file} began at {born}, the one read before at {start.born} (seconds since "
+            f"shard {shard}: log file {start.at.file} began at {born}, the one read before at "
+            f"{start.born} (seconds since "
             "1970): the server's log was reset; start a new feed to copy again"
         )
     if first is None:

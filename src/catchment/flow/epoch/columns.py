@@ -1,4 +1,6 @@
-"""A lake table's shape as one shard's log moves on, when not every ALTER is followed by a row that shows the result."""
+"""A lake table's shape as one shard's log moves on, when not every ALTER is followed by a row that shows the
+result.
+"""
 
 from collections.abc import Sequence
 
@@ -24,10 +26,10 @@ def shape_after(
 ) -> TableShape:
     """The shape once `shard` has gone through `effects` in `epoch`.
 
-    `seen`: definitions of the table in the order of trust: as the last row event described it, as the catalog has it. The
-    first one that the effects can have led to is taken. Without one, columns are dropped but none is added yet: no row
-    has a value there. Columns that are new without an effect were added in an earlier epoch that changed no rows.
-    Raises as `shape.evolve`.
+    `seen`: definitions of the table in the order of trust: as the last row event described it, as the catalog
+    has it. The first one that the effects can have led to is taken. Without one, columns are dropped but none
+    is added yet: no row has a value there. Columns that are new without an effect were added in an earlier
+    epoch that changed no rows. Raises as `shape.evolve`.
     """
     before = table_on(shape, shard)
     table = next((t for t in seen if _results_from(t, effects)), None)

@@ -13,7 +13,9 @@ NAMED_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How many keys differ, and the first of them as text: `missing` and `extra` at the lake, `changed` in value."""
+    """How many keys differ, and the first of them as text: `missing` and `extra` at the lake, `changed` in
+    value.
+    """
 
     missing: int = 0
     extra: int = 0

@@ -1,7 +1,7 @@
 """Images of one table in the order of the log, kept in memory up to a budget and on disk beyond it.
 
-On disk the images are dealt to buckets by a hash of their key, so that all images of a key lie in one bucket and a
-bucket fits in memory: a transaction of any size needs memory for one bucket only.
+On disk the images are dealt to buckets by a hash of their key, so that all images of a key lie in one bucket
+and a bucket fits in memory: a transaction of any size needs memory for one bucket only.
 """
 
 import tempfile

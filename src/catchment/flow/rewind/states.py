@@ -1,9 +1,9 @@
 """From images to states: the net changes of a stretch of log, and a chunk brought to an epoch.
 
-An image row is one side of a row event: `_side` 0 is the row before, 1 the row after; an absent row has no image. A key
-update stands in the log as the old key's before image and the new key's after image, so it falls apart into a delete and
-an insert by itself. With that, "the last image of a key is a before image" means that the key is gone, and "the first
-image of a key is an after image" means that it was not there (DESIGN 4).
+An image row is one side of a row event: `_side` 0 is the row before, 1 the row after; an absent row has no
+image. A key update stands in the log as the old key's before image and the new key's after image, so it falls
+apart into a delete and an insert by itself. With that, "the last image of a key is a before image" means that
+the key is gone, and "the first image of a key is an after image" means that it was not there (DESIGN 4).
 """
 
 import numpy as np
@@ -33,7 +33,9 @@ def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
 
 
 def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa.Table:
-    """Images whose values of `columns` are null before a group: it dropped them, and added some of them again."""
+    """Images whose values of `columns` are null before a group: it dropped them, and added some of them
+    again.
+    """
     earlier = pc.less(images.column(GROUP), group)
     for name in columns:
         if name in images.schema.names:
@@ -44,7 +46,9 @@ def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa
 
 
 def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """The last state of every key: the row's columns and `_deleted`; a deleted row has its key and nulls or old values."""
+    """The last state of every key: the row's columns and `_deleted`; a deleted row has its key and nulls or
+    old values.
+    """
     last = images.take(pa.array(keys.last_of_each(keys.encode(images, key))))
     deleted = pc.equal(last.column(SIDE), BEFORE)
     return last.drop_columns(list(INTERNAL)).append_column(DELETED, deleted)
@@ -53,8 +57,8 @@ def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
 def states_at(images: pa.Table, key: tuple[str, ...], boundary: int) -> pa.Table:
     """States at an epoch of the keys touched around it, `_deleted` meaning absent.
 
-    `boundary` is the ordinal of the first group beyond the epoch: the last image before it counts, else the first one
-    from it on, whose before image shows the row as it was.
+    `boundary` is the ordinal of the first group beyond the epoch: the last image before it counts, else the
+    first one from it on, whose before image shows the row as it was.
     """
     groups = images.column(GROUP).to_numpy()
     split = int(np.searchsorted(groups, boundary, side="left"))
@@ -78,8 +82,8 @@ def states_at(images: pa.Table, key: tuple[str, ...], boundary: int) -> pa.Table
 def rewound(rows: pa.Table, states: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """Rows that SELECTs returned, brought to the epoch whose `states` of touched keys are given.
 
-    `states` must already be limited to the ranges that the SELECTs covered. The result is not sorted where rows were
-    replaced.
+    `states` must already be limited to the ranges that the SELECTs covered. The result is not sorted where
+    rows were replaced.
     """
     if states.num_rows == 0:
         return rows
