@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
-from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server
+from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.facts import Fact, LogFile
@@ -19,6 +19,7 @@ HIDDEN = "DB_ROW_HASH_"
 
 OnImages = Callable[[Table, pa.RecordBatch], None]
 OnGroups = Callable[[pa.RecordBatch], None]
+_Columns = dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]
 _KINDS = tuple(GroupKind)
 _XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_END)], dtype=np.uint8)
 
@@ -29,8 +30,8 @@ class Stretch:
 
     `files`: the log files met, in order. `newest`: per domain the last GTID met; `newest_before`: the same
     without the last group. `boundary`: ordinal of the first group beyond the epoch that was asked
-    for. `xa`: ordinals of the groups that prepare or end XA transactions. `event_time`: seconds since 1970 of the last
-    group. `voids`: ranges of image sequence numbers that were undone.
+    for. `xa`: ordinals of the groups that prepare or end XA transactions. `event_time`: seconds since 1970 of
+    the last group. `voids`: ranges of image sequence numbers that were undone.
     """
 
     at: LogOffset
@@ -51,10 +52,15 @@ class Stretch:
 
 @dataclass
 class _Groups:
-    """Sums up the batches of groups as they come."""
+    """Sums up the batches of groups as they come, up to the first that ends `budget` bytes of log or more
+    behind the start."""
 
     epoch: LogOffset | None
+    budget: int | None = None
     count: int = 0
+    bytes: int = 0
+    last: LastGroup | None = None
+    last_file: int = 0
     boundary: int | None = None
     first: Gtid | None = None
     newest: dict[int, Gtid] = field(default_factory=dict)
@@ -62,9 +68,15 @@ class _Groups:
     xa: set[int] = field(default_factory=set)
     event_time: int = 0
 
-    def add(self, batch: pa.RecordBatch, files: list[str]) -> None:
+    @property
+    def full(self) -> bool:
+        return self.budget is not None and self.bytes >= self.budget
+
+    def add(self, batch: pa.RecordBatch, files: list[str]) -> pa.RecordBatch:
+        """Take the batch, or as much of it as the budget allows; what was taken."""
+        batch = self._within_budget(batch)
         if batch.num_rows == 0:
-            return
+            return batch
         column = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
         self._gtids(column)
         if self.epoch is not None and self.boundary is None:
@@ -75,23 +87,36 @@ class _Groups:
             if beyond.any():
                 self.boundary = int(column["ordinal"][int(np.argmax(beyond))])
         self.xa.update(int(n) for n in column["ordinal"][np.isin(column["kind"], _XA)])
-        self.count += batch.num_rows
+        # Not the number of rows: a group that was cut off has an ordinal and no row.
+        self.count = int(column["ordinal"][-1]) + 1
         self.event_time = int(column["timestamp"][-1])
+        self.last_file = int(column["file"][-1])
+        file = files[self.last_file]
+        start, end = LogOffset(file, int(column["start"][-1])), LogOffset(file, int(column["end"][-1]))
+        kind = _KINDS[int(column["kind"][-1])]
+        self.last = LastGroup(start, end, kind, _gtid(column, -1))
+        return batch
 
-    def _gtids(self, column: dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]) -> None:
-        def gtid(row: int) -> Gtid:
-            return Gtid(
-                int(column["domain"][row]), int(column["server_id"][row]), int(column["sequence"][row])
-            )
+    def _within_budget(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        sizes = np.cumsum(batch.column("end").to_numpy() - batch.column("start").to_numpy()) + self.bytes
+        if self.budget is not None:
+            sizes = sizes[: 0 if self.full else int(np.searchsorted(sizes, self.budget)) + 1]
+        self.bytes = int(sizes[-1]) if len(sizes) else self.bytes
+        return batch.slice(0, len(sizes))
 
+    def _gtids(self, column: _Columns) -> None:
         if self.first is None:
-            self.first = gtid(0)
+            self.first = _gtid(column, 0)
         last = len(column["domain"]) - 1
         domains, newest = np.unique(column["domain"][:last][::-1], return_index=True)
         for domain, row in zip(domains, newest, strict=True):
-            self.newest[int(domain)] = gtid(last - 1 - int(row))
+            self.newest[int(domain)] = _gtid(column, last - 1 - int(row))
         self.newest_before = dict(self.newest)
-        self.newest[int(column["domain"][last])] = gtid(last)
+        self.newest[int(column["domain"][last])] = _gtid(column, last)
+
+
+def _gtid(column: _Columns, row: int) -> Gtid:
+    return Gtid(int(column["domain"][row]), int(column["server_id"][row]), int(column["sequence"][row]))
 
 
 def read_stretch(
@@ -104,22 +129,30 @@ def read_stretch(
     before: str,
     on_images: OnImages,
     epoch: LogOffset | None = None,
+    budget: int | None = None,
+    on_groups: OnGroups = lambda batch: None,
 ) -> Stretch:
     """Read the log from `start` to `stop`, or to its end when there is none.
 
     `keys`: the chosen tables and their key columns; images of others are skipped. `before`: "full" images, or the "key"
-    where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart. Opens and closes a
-    session of its own.
+    where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart. Opens and
+    closes a session of its own.
+
+    `budget`: end with the first group by which so many bytes of log are read; the stretch is what lies
+    before, images may come of later groups too. `on_groups` is handed the groups (wire.groups.SCHEMA).
     """
     decoder = LogDecoder(start, set(keys), stop, keys=dict(keys), before=before)
-    groups = _Groups(epoch)
+    groups = _Groups(epoch, budget)
 
-    def drain(decoder: LogDecoder, *, all_of_it: bool = False) -> None:
-        if not all_of_it and decoder.pending_bytes < TAKE_BYTES:
-            return
+    def drain(decoder: LogDecoder, *, all_of_it: bool = False) -> bool:
+        if not all_of_it and budget is None and decoder.pending_bytes < TAKE_BYTES:
+            return False
         for images in decoder.take_images():
             on_images(*_without_hidden(images.table, images.batch))
-        groups.add(decoder.take_groups(), [file.name for file in decoder.files])
+        taken = groups.add(decoder.take_groups(), [file.name for file in decoder.files])
+        if taken.num_rows:
+            on_groups(taken)
+        return groups.full
 
     connection = connect(endpoint)
     try:
@@ -129,21 +162,30 @@ def read_stretch(
         drain(decoder, all_of_it=True)
     finally:
         connection._force_close()  # type: ignore[attr-defined]
+    return _stretch(decoder, groups, size)
+
+
+def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:
+    at, files, last = decoder.at, tuple(decoder.files), decoder.last_group
+    facts, reached_stop = tuple(decoder.facts), decoder.reached_stop
+    if groups.full and groups.last is not None and groups.last != last:
+        at, files, last = groups.last.end, files[: groups.last_file + 1], groups.last
+        facts, reached_stop = tuple(fact for fact in facts if reaches(at, fact.at)), False
     return Stretch(
-        at=decoder.at,
-        files=tuple(decoder.files),
+        at=at,
+        files=files,
         first=groups.first,
         newest=groups.newest,
         newest_before=groups.newest_before,
-        last=decoder.last_group,
+        last=last,
         boundary=groups.count if groups.boundary is None else groups.boundary,
         groups=groups.count,
         xa=frozenset(groups.xa),
-        facts=tuple(decoder.facts),
+        facts=facts,
         voids=list(decoder.voids),
         read_bytes=size,
         event_time=groups.event_time,
-        reached_stop=decoder.reached_stop,
+        reached_stop=reached_stop,
     )
 
 
