@@ -1,7 +1,8 @@
 """The clock: reads the log offsets of all shards at once, and names cuts.
 
-One thread, ten ticks a second by default. A tick that goes backwards on a shard is dropped. At the second in a row the
-log is read at the shard's verified position: either it is another log, or the tick before was torn (DESIGN 3).
+One thread, ten ticks a second by default. A tick that goes backwards on a shard is dropped. At the second in
+a row the log is read at the shard's verified position: either it is another log, or the tick before was torn
+(DESIGN 3).
 """
 
 import threading
@@ -63,9 +64,9 @@ class _Reader:
     def accept(self, offset: LogOffset) -> LogOffset | None:
         """The offset that may enter a tick, None when the tick is to be dropped.
 
-        A second step backwards in a row: Diverged when the log is not the one read before. Else the tick before was
-        torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this offset; the cut stays
-        where it is while the offset lies before it.
+        A second step backwards in a row: Diverged when the log is not the one read before. Else the tick
+        before was torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this
+        offset; the cut stays where it is while the offset lies before it.
         """
         if self.newest is None or not went_backwards(self.newest, offset):
             self.backward = 0
@@ -135,7 +136,9 @@ class Clock:
         self._thread.join(timeout=15)
 
     def after(self, number: int, timeout: float) -> Tick | None:
-        """The newest tick if it is beyond tick `number`, else wait for one; None at the timeout. Raises what ended the clock."""
+        """The newest tick if it is beyond tick `number`, else wait for one; None at the timeout. Raises what
+        ended the clock.
+        """
         with self._condition:
             self._condition.wait_for(
                 lambda: self._failed or (self._ticks and self._ticks[-1].number > number), timeout

@@ -13,19 +13,20 @@ from catchment.flow.capture.catalog import list_tables, read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import Stretch, read_stretch
-from catchment.flow.epoch.chain import gtids_after
+from catchment.flow.epoch.chain import gtids_after, went_backwards
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError, Unsupported
-from catchment.model.position import GtidList, LogOffset, Position, Server, reaches
+from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.facts import Checkpoint
 
 XA_WAIT_SECONDS = 10.0
 SEAL_ATTEMPTS = 200
+NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
 
 
@@ -101,54 +102,69 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
 
 
 def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
-    """The newest position that is proven sealed, reached from the start of its file.
+    """A position that is proven sealed, reached from the start of its file.
 
     XA RECOVER is empty before and after: rows prepared earlier would not be in the log that the feed reads.
     """
     connection = snapshot_session(endpoint)
     try:
         must_be(identify(connection, endpoint), server, endpoint)
-        for _ in range(SEAL_ATTEMPTS):
-            position = _try_to_seal(connection, endpoint, server)
+        for attempt in range(SEAL_ATTEMPTS):
+            older = attempt >= NEWEST_FILE_ATTEMPTS
+            position = _try_to_seal(connection, endpoint, server, in_older_file=older)
             if position is not None:
                 return position
             time.sleep(0.05)
     finally:
         connection.close()
     raise SourceError(
-        f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang (SHOW PROCESSLIST)?"
+        f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
+        "(SHOW PROCESSLIST)?"
     )
 
 
 def _try_to_seal(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, server: Server
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    server: Server,
+    *,
+    in_older_file: bool,
 ) -> Position | None:
-    """Read the log to a snapshot for a checkpoint event that names the file; only a snapshot asked for after that proves
-    more (flow/epoch/seal.py)."""
+    """The last transaction's start, or the start of the file that the newest checkpoint event names.
+
+    That file is the newest one, up to a second after a rotation; `in_older_file` takes an older one, too.
+    Only a snapshot asked for after that event was read proves more than it (flow/epoch/seal.py).
+    """
     _await_no_xa(connection, endpoint)
     first = snapshot_offset(connection, endpoint)
     try:
         whole = _scan(endpoint, server, LogOffset(first.file, _FILE_START), first)
         checkpoints = [fact.file for fact in whole.facts if isinstance(fact, Checkpoint)]
         begun = newest_sealed(None, None, first, None, checkpoints)
-        second = snapshot_offset(connection, endpoint)
-        if begun is None or begun.file != first.file or not reaches(second, first) or second.file != first.file:
+        if begun is None or (begun.file != first.file and not in_older_file):
             return None
-        rest = whole if second == first else _scan(endpoint, server, first, second)
+        if begun.file != first.file:
+            sealed, whole = begun, _scan(endpoint, server, begun, first)
+        else:
+            second = snapshot_offset(connection, endpoint)
+            if second.file != first.file or went_backwards(first, second):
+                return None
+            rest = whole if second == first else _scan(endpoint, server, first, second)
+            sealed = newest_sealed(begun, None, second, rest.last, []) or begun
     except CutMissed:
         return None
-    sealed = newest_sealed(begun, None, second, rest.last, [])
-    if sealed is None or open_xa(connection, endpoint):
+    if open_xa(connection, endpoint):
         return None
     gtids = GtidList.parse(whole.files[0].gtid_list or "")
     if sealed.offset != _FILE_START:
-        gtids = gtids if rest is whole else gtids_after(gtids, whole.newest)
-        gtids = gtids_after(gtids, rest.newest_before)
+        gtids = gtids_after(gtids if rest is whole else gtids_after(gtids, whole.newest), rest.newest_before)
     return Position(sealed, whole.files[0].born, server, gtids)
 
 
 def _scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
-    """Read the log between two offsets of one file, for its facts; raises CutMissed when `stop` is no place in it."""
+    """Read the log between two offsets of one file, for its facts; raises CutMissed when `stop` is no place
+    in it.
+    """
     stretch = read_stretch(
         endpoint, server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
     )
@@ -162,7 +178,8 @@ def _await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: End
     while xids := open_xa(connection, endpoint):
         if time.monotonic() > deadline:
             raise Unsupported(
-                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(xids[:5])}); their rows are in no log "
+                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(xids[:5])}); "
+                "their rows are in no log "
                 "that a new feed reads: commit or roll them back, then start the feed again"
             )
         time.sleep(0.1)

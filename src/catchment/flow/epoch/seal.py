@@ -1,8 +1,13 @@
 """Which positions are sealed: every group up to them is visible to a new SELECT (DESIGN 3).
 
-The server commits to its engine in the order of the log. So when a snapshot stands at the end of a transaction, all that
-was logged before that transaction is visible; and a checkpoint event that names a file says that everything in
-earlier files is.
+The server commits to its engine in the order of the log. So when a snapshot stands at the end of a
+transaction, all that was logged before that transaction is visible; and a checkpoint event that names a file
+says that everything in earlier files is.
+
+A snapshot can be torn, though: a commit that was logged before FLUSH BINARY LOGS and becomes visible after it
+sets its old offset beside the new file's name (seen; until the next commit or checkpoint event). Groups
+written into the new file later may end at just that offset while they are not visible. This happens once per
+file, before anything in the new file is visible.
 """
 
 from collections.abc import Sequence
@@ -10,18 +15,29 @@ from collections.abc import Sequence
 from catchment.model.position import GroupKind, LastGroup, LogOffset, reaches
 
 _FILE_START = 4
+_IN_ORDER = (GroupKind.TRANSACTION, GroupKind.DDL)
 
 
 def newest_sealed(
-    known: LogOffset | None, snapshot: LogOffset, last: LastGroup | None, checkpoints: Sequence[str]
+    known: LogOffset | None,
+    start: LogOffset | None,
+    snapshot: LogOffset,
+    last: LastGroup | None,
+    checkpoints: Sequence[str],
 ) -> LogOffset | None:
     """The newest position proven sealed, never older than `known`.
 
-    `snapshot`: an offset that a consistent snapshot showed. `last`: the last group that a reader met on its way to
-    exactly there. `checkpoints`: files that Binlog_checkpoint events up to there have named.
+    `start`: an offset that an earlier snapshot showed, and up to which `known` was proven; None when it was
+    proven before this snapshot was asked for. `snapshot`: an offset that a consistent snapshot showed.
+    `last`: the last group that a reader met on its way to exactly there. `checkpoints`: files that
+    Binlog_checkpoint events up to there have named.
+
+    The snapshot is proof only in the file of `known`, and only when it moved since `start`: then it is not
+    torn.
     """
     found = [known] if known is not None else []
-    if last is not None and last.end == snapshot and last.kind is GroupKind.TRANSACTION:
+    whole = known is not None and known.file == snapshot.file and start != snapshot
+    if whole and last is not None and last.end == snapshot and last.kind in _IN_ORDER:
         found.append(last.start)
     found.extend(LogOffset(file, _FILE_START) for file in checkpoints)
     if not found:

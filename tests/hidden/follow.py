@@ -1,0 +1,161 @@
+"""The feed's own steps, one after another in this process: tick, chunks, segment, what is sealed now.
+
+It calls the functions that the loop has Spark call, so that thousands of epochs take minutes. What it saw is kept in
+`Seen`, for `judge` to compare with the log afterwards.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from catchment.demo.server import PrivateServer
+from catchment.model.chunk import Chunk
+from catchment.model.epoch import TableShape, Tick
+from catchment.model.errors import CutMissed
+from catchment.model.position import LogOffset, Position
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.run.clock import Clock
+from catchment.run.origin import originate
+from catchment.spark.chunk_task import read_group
+from catchment.spark.segment_task import read_segment
+from catchment.spark.work import ChunkTask, SegmentReceipt, SegmentTask, Target
+from tests.hidden.source import KEYS, endpoint
+from tests.oracle import Place
+
+TABLE = TableId("d", "t")
+_CHUNKS = 4
+
+Floor = Callable[["Follower", Tick], LogOffset]
+
+
+def place(offset: LogOffset) -> Place:
+    """An offset as the judges know it."""
+    return Place(offset.file, offset.offset)
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """Keys in (lo, hi] as of `cut`."""
+
+    cut: Place
+    lo: int
+    hi: int
+    rows: dict[int, str]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A position declared sealed, and what a new SELECT showed right after: transactions told by each writer."""
+
+    sealed: Place
+    told: dict[int, int]
+
+
+@dataclass
+class Seen:
+    """What a run saw. `segments`: first start, then the place and the GTID sequence reached, and groups read."""
+
+    segments: list[tuple[Place, int, int]] = field(default_factory=list)
+    chunks: list[CopiedRows] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    missed: int = 0
+
+
+def sealed_floor(follower: "Follower", tick: Tick) -> LogOffset:
+    """The floor that the loop plans: proven sealed before this epoch."""
+    return follower.sealed
+
+
+class Follower:
+    """Stands at a verified position of one shard and moves on, tick by tick."""
+
+    def __init__(
+        self, server: PrivateServer, floor: Floor = sealed_floor, tick_seconds: float = 0.004
+    ) -> None:
+        self.seen = Seen()
+        self.endpoint: Endpoint = endpoint(server)
+        origin = originate("f", {"a": self.endpoint}, lambda table: table.schema == "d", 0)
+        self.at: Position = origin.cut["a"]
+        self.sealed: LogOffset = origin.sealed["a"]
+        self.shapes: tuple[TableShape, ...] = origin.shapes
+        self._server = server
+        self._floor = floor
+        self._look = server.connect()
+        self._number = origin.epoch
+        self._lo = 0
+        self._root = Path(tempfile.mkdtemp(prefix="hidden-"))
+        self.clock = Clock({"a": self.endpoint}, {"a": self.at.server}, tick_seconds, origin.epoch)
+        self.clock.start(origin.cut)
+        self.seen.segments.append((place(self.at.at), _sequence(self.at), 0))
+        self._claim()
+
+    def close(self) -> None:
+        """End the clock and the sessions."""
+        self.clock.stop()
+        self._look.close()
+
+    def step(self, *, with_chunks: bool) -> bool:
+        """One epoch: False when its cut turned out to be none, and nothing of it counts."""
+        tick = self.clock.after(self._number, 20)
+        assert tick is not None, "the clock does not tick any more"
+        self._number = tick.number
+        copied = self._copy(tick) if with_chunks else []
+        try:
+            receipt = read_segment(self.segment(tick.offsets["a"]))
+        except CutMissed:
+            self.seen.missed += 1
+            return False
+        self.seen.chunks += copied
+        self._accept(receipt)
+        return True
+
+    def segment(self, stop: LogOffset) -> SegmentTask:
+        """The task that reads from where we stand to `stop`."""
+        target = Target(str(self._root), ("a",), self._number, "1")
+        return SegmentTask(self.endpoint, self.at, self.sealed, stop, self.shapes, {}, target)
+
+    def _accept(self, receipt: SegmentReceipt) -> None:
+        moved = receipt.sealed is not None and receipt.sealed != self.sealed
+        assert receipt.sealed is not None, "what was sealed stays so"
+        self.at, self.sealed = receipt.reached, receipt.sealed
+        self.clock.verified({"a": self.at})
+        self.seen.segments.append((place(self.at.at), _sequence(self.at), receipt.groups))
+        if moved:
+            self._claim()
+
+    def _claim(self) -> None:
+        with self._look.cursor() as cursor:
+            cursor.execute("SELECT writer, n FROM d.told")
+            self.seen.claims.append(Claim(place(self.sealed), dict(cursor.fetchall())))
+
+    def _copy(self, tick: Tick) -> list[CopiedRows]:
+        lo, hi = self._lo, min(self._lo + KEYS // 5, KEYS)
+        self._lo = hi if hi < KEYS else 0
+        bounds = [lo + (hi - lo) * n // _CHUNKS for n in range(_CHUNKS + 1)]
+        ranges = list(zip(bounds, bounds[1:], strict=False))
+        floor = self._floor(self, tick)
+        chunks = tuple(Chunk("a", TABLE, (lo,), (hi,)) for lo, hi in ranges)
+        shapes = tuple(shape for shape in self.shapes if shape.table == TABLE)
+        target = Target(str(self._root), ("a",), tick.number, "1")
+        cut = tick.offsets["a"]
+        group = read_group(ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target))
+        assert group.failed == ()
+        rows = _by_id(group.rows[TABLE])
+        return [
+            CopiedRows(place(cut), lo, hi, {key: value for key, value in rows if lo < key <= hi})
+            for lo, hi in ranges
+        ]
+
+
+def _by_id(rows: pa.Table) -> list[tuple[int, str]]:
+    pairs = list(zip(rows.column("id").to_pylist(), rows.column("v").to_pylist(), strict=True))
+    assert len(dict(pairs)) == len(pairs), "a key came twice"
+    return pairs
+
+
+def _sequence(position: Position) -> int:
+    return max(gtid.sequence for gtid in position.gtids.gtids)

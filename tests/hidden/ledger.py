@@ -1,0 +1,82 @@
+"""Every group of a stretch of log with its end, read once with mysql-replication; shares no code with catchment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+from tests.oracle import Place
+
+
+class Change(NamedTuple):
+    """A row before and after, None where there is none."""
+
+    table: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class LoggedGroup:
+    """A group of the log: where it ends, its GTID's sequence number, its changes."""
+
+    end: Place
+    sequence: int
+    changes: tuple[Change, ...]
+
+
+def read_groups(login: Mapping[str, Any], start: Place) -> list[LoggedGroup]:
+    """All groups from `start`, which lies between two groups, to the end of the log."""
+    reader = BinLogStreamReader(
+        connection_settings=dict(login),
+        server_id=0,
+        log_file=start.file,
+        log_pos=start.offset,
+        resume_stream=True,
+        blocking=False,
+        only_events=[
+            RotateEvent,
+            MariadbGtidEvent,
+            QueryEvent,
+            XidEvent,
+            WriteRowsEvent,
+            UpdateRowsEvent,
+            DeleteRowsEvent,
+        ],
+        enable_logging=False,
+    )
+    groups: list[LoggedGroup] = []
+    file, sequence, alone, changes = start.file, 0, False, list[Change]()
+    try:
+        for event in reader:
+            if isinstance(event, RotateEvent):
+                file = event.next_binlog
+            elif isinstance(event, MariadbGtidEvent):
+                sequence, alone, changes = int(event.gtid.rpartition("-")[2]), bool(event.flags & 1), []
+            elif isinstance(event, XidEvent) or (
+                isinstance(event, QueryEvent) and (alone or _commits(event))
+            ):
+                groups.append(LoggedGroup(Place(file, event.packet.log_pos), sequence, tuple(changes)))
+            elif not isinstance(event, QueryEvent):
+                changes += _changes(event)
+    finally:
+        reader.close()
+    return groups
+
+
+def _commits(event: Any) -> bool:
+    query = event.query.decode() if isinstance(event.query, bytes) else event.query
+    assert query.upper() in ("BEGIN", "COMMIT"), query
+    return bool(query.upper() == "COMMIT")
+
+
+def _changes(event: Any) -> list[Change]:
+    table = f"{event.schema}.{event.table}"
+    if isinstance(event, UpdateRowsEvent):
+        return [Change(table, row["before_values"], row["after_values"]) for row in event.rows]
+    if isinstance(event, DeleteRowsEvent):
+        return [Change(table, row["values"], None) for row in event.rows]
+    return [Change(table, None, row["values"]) for row in event.rows]

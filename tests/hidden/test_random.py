@@ -1,0 +1,77 @@
+"""Thousands of cuts, seals and chunks of a server whose commits are held, judged against its log."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from tests.hidden.follow import Floor, Follower, sealed_floor
+from tests.hidden.judge import Verdict, judge, take_base
+from tests.hidden.source import Holder, create, under_holds
+
+_SIZES = {4096: 5000, 1 << 20: 150_000}  # max_binlog_size, and the size of a row that helps to fill the file
+
+
+@pytest.fixture(params=_SIZES, ids=["4KiB", "1MiB"])
+def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    # With the redo log flushed at every commit, checkpoint events follow a rotation at once, not once a second.
+    settings = {"max_binlog_size": request.param, "innodb_flush_log_at_trx_commit": 1}
+    with PrivateServer(settings=settings) as server:
+        create(server)
+        yield server
+
+
+def _run(
+    server: PrivateServer,
+    cuts: int,
+    chunks: int,
+    *,
+    floor: Floor = sealed_floor,
+    seed: int = 1,
+    flush_share: float = 0.15,
+) -> tuple[Verdict, Holder]:
+    base = take_base(server)
+    filling = _SIZES[int(server.settings["max_binlog_size"])]
+    with under_holds(server, seed, filling=filling, flush_share=flush_share) as holder:
+        follower = Follower(server, floor)
+        try:
+            every = max(1, cuts * 4 // chunks)
+            done = 0
+            while done < cuts or len(follower.seen.chunks) < chunks:
+                done += follower.step(with_chunks=done % every == 0)
+        finally:
+            follower.close()
+    return judge(server, base, follower.seen), holder
+
+
+def _assert_all_right(verdict: Verdict, cuts: int, chunks: int) -> None:
+    assert verdict.cuts >= cuts
+    assert verdict.chunks >= chunks
+    assert verdict.wrong_chunks == []
+    assert verdict.wrong_claims == []
+    assert verdict.wrong_segments == []
+
+
+def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
+    verdict, holder = _run(server, 1000, 200)
+    _assert_all_right(verdict, 1000, 200)
+    print(verdict.cuts, verdict.chunks, verdict.claims, holder.held, holder.flushed)
+    assert verdict.claims > 20
+    assert holder.held > 100
+    assert holder.flushed > 5
+
+
+def test_with_the_floor_at_the_cut_itself_chunks_are_wrong(server: PrivateServer) -> None:
+    """The proof that the test above can fail: what is not sealed is no floor."""
+    verdict, _ = _run(server, 100, 200, floor=lambda follower, tick: tick.offsets["a"], flush_share=0.7)
+    assert verdict.wrong_chunks
+    assert verdict.wrong_claims == []
+    assert verdict.wrong_segments == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_every_cut_seal_and_chunk_is_right_in_a_long_run(server: PrivateServer) -> None:
+    verdict, holder = _run(server, 20_000, 2_000, seed=7)
+    _assert_all_right(verdict, 20_000, 2_000)
+    assert holder.held > 2_000
