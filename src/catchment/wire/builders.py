@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN202, ANN204, F821  (names and signatures of builders.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of builders.pxd)
 """Arrow columns built on raw memory: cells are written by the inline functions of builders.pxd.
 
 A batch takes the memory over as it is; nothing is copied and no Python object is made per cell.
