@@ -22,6 +22,7 @@ from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import ConnectionLost, Diverged, SourceError
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
+from catchment.spark.floor import proven_floor
 from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.wire.facts import Ddl, IncompleteImage, Statement
 
@@ -51,9 +52,13 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.failed, group.log_bytes)
 
 
-def read_group(task: ChunkTask) -> Group:
-    """SELECT the chunks, read the log behind them, and bring the rows to the epoch."""
+def read_group(task: ChunkTask, log_bytes: int | None = None) -> Group:
+    """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
+
+    Raises SourceError when that takes more than `log_bytes` of log.
+    """
     shapes = {shape.table: shape for shape in task.shapes}
+    floor = proven_floor(task)
     reads, failed = _select_all(task, shapes)
     images: dict[TableId, list[pa.Table]] = {}
 
@@ -64,13 +69,19 @@ def read_group(task: ChunkTask) -> Group:
     stretch = read_stretch(
         task.endpoint,
         task.server,
-        task.floor,
+        floor,
         None,
         keys={table: shapes[table].key for table in reads},
         before="full",
         on_images=on_images,
         epoch=task.epoch_at,
+        budget=log_bytes,
     )
+    if not stretch.whole:
+        raise SourceError(
+            f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since {task.floor}, while "
+            "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
+        )
     spoiled = _spoiled(stretch, reads)
     spoiled |= {
         table: "an XA transaction changed it" for table, parts in images.items() if _has_xa(stretch, parts)

@@ -1,0 +1,64 @@
+"""Proving a better floor for a group of chunks, before its first SELECT (DESIGN 3 and 4).
+
+The plan's floor was proven by the epoch before, so a group would read that epoch's log once more. A moment
+after the cut a new snapshot usually proves the cut itself.
+"""
+
+import time
+
+from catchment.flow.capture.connect import identify, must_be
+from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
+from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.epoch.chain import went_backwards
+from catchment.flow.epoch.seal import newest_sealed
+from catchment.model.errors import CutMissed
+from catchment.model.position import LogOffset, reaches
+from catchment.spark.work import ChunkTask
+from catchment.wire.facts import Checkpoint
+
+# Less log than this is read twice more cheaply than proven unnecessary.
+WORTH_BYTES = 256 << 10
+SECONDS_MAX = 0.3
+PAUSE_SECONDS = 0.02
+
+
+def proven_floor(task: ChunkTask) -> LogOffset:
+    """The newest position up to the cut that is proven sealed now; the plan's floor when nothing more is."""
+    floor, cut = task.floor, task.epoch_at
+    if floor.file == cut.file and cut.offset - floor.offset < WORTH_BYTES:
+        return floor
+    deadline = time.monotonic() + SECONDS_MAX
+    connection = snapshot_session(task.endpoint)
+    try:
+        must_be(identify(connection, task.endpoint), task.server, task.endpoint)
+        while time.monotonic() < deadline:
+            snapshot = snapshot_offset(connection, task.endpoint)
+            if snapshot.file != cut.file or went_backwards(cut, snapshot):
+                return floor
+            sealed = _sealed(task, snapshot) if snapshot != cut else None
+            if sealed is not None and reaches(sealed, cut):
+                return cut
+            time.sleep(PAUSE_SECONDS)
+    finally:
+        connection.close()
+    return floor
+
+
+def _sealed(task: ChunkTask, snapshot: LogOffset) -> LogOffset | None:
+    """What a snapshot beyond the cut proves, by the log between the two."""
+    try:
+        stretch = read_stretch(
+            task.endpoint,
+            task.server,
+            task.epoch_at,
+            snapshot,
+            keys={},
+            before="key",
+            on_images=lambda table, batch: None,
+        )
+    except CutMissed:
+        return None
+    if not stretch.reached_stop:
+        return None
+    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
+    return newest_sealed(task.floor, task.epoch_at, snapshot, stretch.last, checkpoints)
