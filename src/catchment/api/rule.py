@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from catchment.flow.sink.layout import DELETED, EPOCH, SHARD, arrow_schema, identity_columns
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import LakeColumn, TableShape
 
 Quote = Callable[[str], str]
 
@@ -78,8 +78,16 @@ def backquoted(name: str) -> str:
 
 
 def _output(shape: TableShape, quote: Quote, origin: bool) -> str:
-    live = [f"{quote(c.physical)} AS {quote(c.column.name)}" for c in shape.columns if c.live]
+    live = [f"{_value(c, quote)} AS {quote(c.column.name)}" for c in shape.columns if c.live]
     return ", ".join([*([SHARD, EPOCH] if origin else []), *live])
+
+
+def _value(column: LakeColumn, quote: Quote) -> str:
+    """A column's value; null for shards that dropped it while others still have it: old rows keep theirs."""
+    if not column.torn:
+        return quote(column.physical)
+    shards = ", ".join("'" + shard.replace("'", "''") + "'" for shard in column.missing)
+    return f"CASE WHEN {SHARD} IN ({shards}) THEN NULL ELSE {quote(column.physical)} END"
 
 
 def _duckdb_type(kind: pa.DataType) -> str:
