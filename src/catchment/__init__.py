@@ -1,3 +1,18 @@
 """Catchment: copy a sharded MySQL or MariaDB into a lakehouse, exact at every epoch."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from catchment.api.read import read
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "read"]
+
+
+def __getattr__(name: str) -> Any:
+    """`catchment.read`, imported when it is asked for: tasks on executors need none of the query engines."""
+    if name == "read":
+        from catchment.api.read import read
+
+        return read
+    raise AttributeError(f"module catchment has no attribute {name}")

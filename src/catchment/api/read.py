@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from catchment.api.rule import backquoted, double_quoted, duckdb_source, output_schema, rule_sql
 from catchment.config.feed import Feed
+from catchment.config.file import load
 from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
 from catchment.flow.sink.layout import arrow_schema, table_dir
 from catchment.flow.sink.tables import file_lists, open_table
@@ -90,7 +91,7 @@ def read(
 ) -> TableState:
     """State of `table` (`schema.name`) as of a committed epoch, the newest by default.
 
-    `lake` is the lake's directory or a feed; `feed` names one where several feeds share the directory. Raises
+    `lake` is the lake's directory, a feed or the path of a feed file; `feed` names one where several feeds share the directory. Raises
     ConfigError for an unknown table, epoch or feed, SinkError when the files are no longer there.
     """
     root, row = committed(lake, epoch, feed)
@@ -104,6 +105,8 @@ def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) 
 
 def committed(lake: Lake, epoch: int | None, feed: str | None) -> tuple[Path, EpochRow]:
     """The lake's directory and a committed epoch's row; raises ConfigError."""
+    if not isinstance(lake, Feed) and Path(lake).suffix in (".yaml", ".yml"):
+        lake = load(lake)
     if isinstance(lake, Feed):
         root, feed = lake.sink.path, feed or lake.name
     else:
