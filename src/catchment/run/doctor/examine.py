@@ -12,7 +12,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.config import Feed
-from catchment.flow.capture.connect import connect, identify, mapped
+from catchment.flow.capture.connect import connect, identify, mapped, pin
 from catchment.model.errors import CatchmentError
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
@@ -61,6 +61,8 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
     findings: list[Finding] = []
     try:
         with closing(connect(endpoint)) as session:
+            # Without it a global sql_select_limit would cut off the answers to SHOW as well (seen on 10.11).
+            pin(session, endpoint)
             server = identify(session, endpoint)
             account, variables = _asked(session, endpoint)
             findings += check_settings(endpoint.shard, variables)
@@ -84,8 +86,6 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
 def _asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> tuple[str, dict[str, str]]:
     """The account that the server took us for, and its global variables."""
     with mapped(endpoint), session.cursor() as cursor:
-        # A global sql_select_limit cuts off the answers to SHOW as well (seen on 10.11).
-        cursor.execute(f"SET SESSION sql_select_limit = {2**64 - 1}")
         cursor.execute("SHOW GLOBAL VARIABLES")
         variables = {str(name): str(value) for name, value in cursor.fetchall()}
         cursor.execute("SELECT CURRENT_USER()")
