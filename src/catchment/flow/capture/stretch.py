@@ -48,6 +48,7 @@ class Stretch:
     read_bytes: int
     event_time: int
     reached_stop: bool
+    whole: bool
 
 
 @dataclass
@@ -167,10 +168,11 @@ def read_stretch(
 
 def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:
     at, files, last = decoder.at, tuple(decoder.files), decoder.last_group
-    facts, reached_stop = tuple(decoder.facts), decoder.reached_stop
+    facts, reached_stop, ended = tuple(decoder.facts), decoder.reached_stop, decoder.ended
     if groups.full and groups.last is not None and groups.last != last:
         at, files, last = groups.last.end, files[: groups.last_file + 1], groups.last
-        facts, reached_stop = tuple(fact for fact in facts if reaches(at, fact.at)), False
+        facts = tuple(fact for fact in facts if reaches(at, fact.at))
+        reached_stop = ended = False
     return Stretch(
         at=at,
         files=files,
@@ -186,6 +188,7 @@ def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:
         read_bytes=size,
         event_time=groups.event_time,
         reached_stop=reached_stop,
+        whole=reached_stop or ended,
     )
 
 

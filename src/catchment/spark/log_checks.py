@@ -1,0 +1,101 @@
+"""What must hold of a stretch of log before its rows count, whoever reads it."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+
+from catchment.flow.capture.stretch import Stretch
+from catchment.flow.epoch.chain import gtids_after, must_continue
+from catchment.flow.epoch.ddl import Columns, Stop, effect, is_dml
+from catchment.flow.rewind.states import GROUP
+from catchment.model.errors import CutMissed, Unsupported
+from catchment.model.errors import IncompleteImage as IncompleteImageError
+from catchment.model.position import LogOffset, Position
+from catchment.model.table import TableId
+from catchment.spark.work import Alteration
+from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Statement
+
+
+def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
+    """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks nothing.
+
+    Raises Diverged, CutMissed, IncompleteImage, Unsupported.
+    """
+    must_continue(shard, start, stretch.files[0].born if stretch.files else 0, stretch.first)
+    if stop is not None and not stretch.reached_stop:
+        raise CutMissed(
+            f"shard {shard}: the log ends at {stretch.at}, before the planned {stop}; the epoch is planned again"
+        )
+    for fact in stretch.facts:
+        if isinstance(fact, IncompleteImage):
+            raise IncompleteImageError(
+                f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
+                "binlog_row_image=FULL globally and end the sessions that still write otherwise; then copy "
+                "the table again with a new feed"
+            )
+        if isinstance(fact, Incident):
+            raise Unsupported(
+                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy again"
+            )
+    _check_cut_off(shard, stretch)
+
+
+def _check_cut_off(shard: str, stretch: Stretch) -> None:
+    """A group cut off at the end of a file is void only where the server crashed there: the next file says
+    that a server start made it. Any other early end is an error to retry."""
+    for fact in stretch.facts:
+        if isinstance(fact, CutOff):
+            names = [file.name for file in stretch.files]
+            following = names.index(fact.at.file) + 1
+            if following >= len(names) or stretch.files[following].created == 0:
+                raise CutMissed(
+                    f"shard {shard}: the log breaks off inside a group at {fact.at}; it is read again"
+                )
+
+
+def alterations(shard: str, chosen: Collection[TableId], stretch: Stretch) -> list[Alteration]:
+    """What DDL in the stretch did to the chosen tables' columns; raises Unsupported where it cannot be
+    followed.
+    """
+    found = []
+    for fact in stretch.facts:
+        if not isinstance(fact, Ddl | Statement):
+            continue
+        did = effect(fact.sql, fact.schema, chosen)
+        if is_dml(fact.sql) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
+            raise Unsupported(
+                f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "
+                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write otherwise, and "
+                "copy the tables again with a new feed"
+            )
+        if isinstance(did, Stop):
+            raise Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
+        if isinstance(did, Columns):
+            found.append(Alteration(did, fact.group))
+    return found
+
+
+def _hides_tables(sql: str) -> bool:
+    """Whether a statement may change tables that it does not name, through a routine."""
+    first = sql.lstrip(" \t\r\n(").partition(" ")[0].upper()
+    return first in ("SELECT", "DO", "CALL", "WITH", "SET")
+
+
+def refuse_xa(shard: str, table: TableId, stretch: Stretch, images: pa.Table) -> None:
+    """Raise Unsupported when an XA transaction wrote any of the images."""
+    if stretch.xa and np.isin(images.column(GROUP).to_numpy(), list(stretch.xa)).any():
+        raise Unsupported(
+            f"shard {shard}, {table}: an XA transaction changed the table before {stretch.at}; XA is not "
+            "followed yet: exclude the table, or write it without XA and start a new feed"
+        )
+
+
+def reached(start: Position, stretch: Stretch, at: LogOffset) -> Position:
+    """The verified position at which a stretch from `start` has arrived."""
+    return Position(
+        at=at,
+        born=stretch.files[-1].born if stretch.files else start.born,
+        server=start.server,
+        gtids=gtids_after(start.gtids, stretch.newest),
+    )
