@@ -16,7 +16,7 @@ from catchment.demo import workload
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import VerifyDifference
 from catchment.run.report import Report
-from catchment.run.runner import Outcome, run_feed
+from catchment.run.runner import Outcome, run_feed, spark_log
 from catchment.run.verify import Verdict, verify
 from catchment.spark import job
 
@@ -52,7 +52,7 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
             console.print("stopped")
             return
         console.print(f"caught up at epoch {outcome.manifest.epoch}; comparing every row with the source ...")
-        spark = job.session(feed.name, feed.spark.master, feed.spark.conf)
+        spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
         _summary(console, feed, view, verdict)
     if verdict.differences:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from catchment.config import Feed, selects
 from catchment.flow.capture.connect import connect, identify, must_be
@@ -16,7 +17,7 @@ from catchment.model.epoch import Commit, Manifest
 from catchment.model.errors import SinkError
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
-from catchment.run.faults import Injector, no_fault
+from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.fold_process import FoldOrder
 from catchment.run.folding import Folding
 from catchment.run.lease import Lease, hold
@@ -25,7 +26,7 @@ from catchment.run.metrics import Metrics
 from catchment.run.origin import originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report
-from catchment.run.resume import Fresh, decide
+from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.store import Store
 from catchment.spark import job
 
@@ -54,7 +55,7 @@ def run_feed(
     """
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     store = Store.open(feed.state.get_secret_value(), feed.name)
-    sink = DeltaSink(feed.sink.path, feed.name)
+    sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
     epochs = EpochsTable(feed.sink.path, feed.name)
     newest = epochs.newest()
     with hold(store, fence_above=newest.fence if newest else 0) as lease:
@@ -62,7 +63,7 @@ def run_feed(
         folding = Folding(_fold_order(feed, lease))
         metrics = Metrics(feed.name, _kept_seconds(endpoints))
         clock = _started_clock(feed, endpoints, standing, last)
-        spark = job.session(feed.name, feed.spark.master, feed.spark.conf)
+        spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         try:
             loop = Loop(
                 endpoints=endpoints,
@@ -107,6 +108,8 @@ def _take_up(
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
     epochs.take_over(lease.fence)
+    if isinstance(decision, Continue):
+        sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)
     last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
         standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
@@ -204,6 +207,11 @@ def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
         return manifest.epoch > complete_since[0]
 
     return done
+
+
+def spark_log(feed: Feed) -> Path:
+    """Where Spark's own messages go."""
+    return Path(feed.sink.path) / "_catchment" / "spark.log"
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from py4j.protocol import Py4JError
@@ -13,29 +15,57 @@ from catchment.model.errors import EngineError
 from catchment.spark.run_task import run_task
 from catchment.spark.work import Receipt, Task
 
+_LOOPBACK = "127.0.0.1"
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.python.worker.reuse": "true",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "ERROR",
+    # Tasks hold passwords: encrypted, they go to the JVM through a socket instead of a file in the clear.
+    "spark.io.encryption.enabled": "true",
+}
+
 _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
 
 
-def session(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
-    """The feed's Spark session; `conf` wins over the defaults."""
+def session(name: str, master: str, conf: Mapping[str, str], log: Path | None = None) -> SparkSession:
+    """The feed's Spark session; `conf` wins over the defaults. What Spark itself says goes to the file `log`.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    defaults = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.python.worker.reuse": "true",
-        "spark.driver.host": "127.0.0.1" if master.startswith("local") else None,
-        "spark.driver.memory": "1g",
-        "spark.log.level": "ERROR",
-    }
+    settings = dict(_DEFAULTS)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+        settings["spark.driver.host"] = _LOOPBACK
     builder = SparkSession.builder.appName(f"catchment {name}").master(master)
-    for key, value in {**{k: v for k, v in defaults.items() if v is not None}, **conf}.items():
+    for key, value in {**settings, **conf}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    with _errors_to(log):
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextmanager
+def _errors_to(log: Path | None) -> Iterator[None]:
+    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there.
+    """
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 def run(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
