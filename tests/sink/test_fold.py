@@ -155,3 +155,19 @@ def test_fold_feed_folds_what_is_due(tmp_path: Path, sink: DeltaSink) -> None:
     stats = table_stats(DeltaTable(table_dir(tmp_path, ORDERS.table)))
     assert (stats.base_rows, stats.changes_rows, stats.unfolded_share) == (12, 0, 0.0)
     assert fold_feed(tmp_path, FEED, 1, FoldLimits()) == {}
+
+
+@pytest.mark.parametrize("others", [(5, 25, 45), (50, 60, 70)])
+def test_rows_of_a_folded_file_stand_in_order(tmp_path: Path, others: tuple[int, ...]) -> None:
+    """Two small files become one, whether their ranges overlap or not; new keys fall between old ones."""
+    sink = DeltaSink(tmp_path, FEED)
+    for epoch, ids in ((1, (0, 20, 40)), (2, others)):
+        rows: list[tuple[str, int, bool, Row]] = [("s/0", epoch, False, (i, "base")) for i in ids]
+        sink.apply(delta(ORDERS, write(tmp_path, ORDERS, Part.BASE, f"{epoch}-a", rows)), epoch, 1)
+    sink.apply(delta(ORDERS, change(tmp_path, 3, 10, 20, 30, others[1], others[1] + 1)), 3, 1)
+    assert fold(tmp_path, ORDERS, FEED, 1) is not None
+    (uri,) = DeltaTable(table_dir(tmp_path, ORDERS.table)).file_uris()
+    ids = pq.read_table(uri, partitioning=None)["id"].to_pylist()
+    assert ids == sorted({0, 10, 20, 30, 40, *others, others[1] + 1})
+    notes = pq.read_metadata(uri).metadata
+    assert notes[b"catchment.first"] < notes[b"catchment.last"]
