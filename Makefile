@@ -45,11 +45,12 @@ clean: ## Remove what was built, and the virtual environment
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -f src/catchment/wire/*.so src/catchment/wire/*.c
 
-# A venv that broke off half-way has no stamp and is made anew.
+# A venv that broke off half-way has no stamp and is gone through again. PySpark comes as source, which pip 23 of
+# Debian 12 would build in an outdated way; later versions of pip do not need the variable.
 $(VENV)/packages.stamp: requirements.lock
-	@echo "Installing the locked packages into $(VENV) ..."
+	@echo "Installing the locked packages into $(VENV) (a few minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/installed.stamp: $(VENV)/packages.stamp pyproject.toml
