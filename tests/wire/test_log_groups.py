@@ -7,7 +7,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported
-from catchment.model.position import Gtid, GroupKind, LogOffset
+from catchment.model.position import GroupKind, Gtid, LogOffset
 from catchment.model.table import TableId
 from catchment.wire import facts
 from catchment.wire.log import LogDecoder
@@ -359,7 +359,9 @@ def test_a_log_without_checksums() -> None:
         first = LogOffset(server.sql("SHOW BINARY LOGS")[0][0], 4)
         server.sql("CREATE DATABASE m", "CREATE TABLE m.t (id int PRIMARY KEY)", "INSERT INTO m.t VALUES (1)")
         middle = end_of_log(server)
-        server.sql("INSERT INTO m.t VALUES (2)", "SET GLOBAL binlog_checksum = CRC32", "INSERT INTO m.t VALUES (3)")
+        server.sql(
+            "INSERT INTO m.t VALUES (2)", "SET GLOBAL binlog_checksum = CRC32", "INSERT INTO m.t VALUES (3)"
+        )
         wanted = [TableId("m", "t")]
         end = end_of_log(server)
         for start, rows in ((first, [1, 2, 3]), (middle, [2, 3])):

@@ -4,7 +4,7 @@
 
 import cython
 from cython.cimports.catchment.wire.checksum import crc32
-from cython.cimports.catchment.wire.cursor import cursor_over, left, little, read_little
+from cython.cimports.catchment.wire.cursor import left, little, read_little
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 
 from catchment.model.errors import CorruptLog, Unsupported

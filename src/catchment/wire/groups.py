@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of groups.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of groups.pxd)
 """Groups of the log: one row each, and which image rows were undone inside them."""
 
 import cython

@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of packets.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of packets.pxd)
 """Packets of the MySQL protocol out of the bytes of a connection, in pieces of any size.
 
 A packet that lies whole in what was fed is given without a copy. One that does not, or that consists of
@@ -7,7 +7,7 @@ several parts of 16 MB, is put together in a buffer that never grows beyond the 
 """
 
 import cython
-from cython.cimports.catchment.wire.cursor import Cursor, cursor_over, little
+from cython.cimports.catchment.wire.cursor import cursor_over, little
 from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy

@@ -63,7 +63,7 @@ def commits_xa(sql: str) -> bool:
 
 
 def _unquoted(name: str) -> str:
-    if name[0] in "`\"":
+    if name[0] in '`"':
         return name[1:-1].replace(name[0] * 2, name[0])
     return name
 

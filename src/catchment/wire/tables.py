@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of tables.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of tables.pxd)
 """Tables met in the log: their numbers, their definitions, and the builders that hold their rows."""
 
 import cython

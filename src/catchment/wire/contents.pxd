@@ -1,0 +1,32 @@
+from catchment.wire.cursor cimport Cursor
+from catchment.wire.events cimport Event, EventReader
+from catchment.wire.groups cimport Groups
+from catchment.wire.rows cimport Order
+from catchment.wire.tables cimport Tables
+
+
+cdef bytes as_bytes(Cursor* c)
+cdef str read_text(Cursor* c)
+
+
+cdef class Contents:
+    cdef EventReader reader
+    cdef Tables tables
+    cdef Groups groups
+    cdef Order order
+    cdef list met                 # facts.LogFile in order
+    cdef readonly list facts
+    cdef object xid               # of the open group
+    cdef int flags                # of the open group's GTID event
+    cdef int kind                 # of the open group so far
+    cdef object here(self, Event* e)
+    cdef int on_gtid(self, Event* e) except -1
+    cdef int on_table_map(self, Event* e) except -1
+    cdef int on_rows(self, Event* e) except -1
+    cdef bytes unpacked(self, bytes body, bint update)
+    cdef int incomplete(self, Event* e, object table) except -1
+    cdef int on_query(self, Event* e) except -1
+    cdef int on_statement(self, Event* e, object query) except -1
+    cdef int on_savepoint(self, object verb, object name) except -1
+    cdef int on_xa_prepare(self, Event* e) except -1
+    cdef int end_group(self, Event* e, int kind) except -1

@@ -1,0 +1,240 @@
+# cython: compiled
+# ruff: noqa: ANN001, ANN201, ANN204, PLR1714  (names and signatures of contents.pxd)
+"""What stands inside a group of the log: its GTID, table maps, rows, statements, and its end."""
+
+import cython
+from cython.cimports.catchment.wire.cursor import Cursor, claim, cursor_over, left, read_little
+from cython.cimports.catchment.wire.events import (
+    EVENT_DELETE_ROWS_2,
+    EVENT_EXECUTE_LOAD_QUERY,
+    EVENT_QUERY_PACKED,
+    EVENT_WRITE_ROWS_2,
+    EVENT_WRITE_ROWS_2_PACKED,
+    EVENT_WRITE_ROWS_PACKED,
+    EventReader,
+)
+from cython.cimports.catchment.wire.groups import (
+    KIND_DDL,
+    KIND_ROLLED_BACK,
+    KIND_TRANSACTION,
+    KIND_XA_END,
+    KIND_XA_PREPARE,
+    Groups,
+)
+from cython.cimports.catchment.wire.rows import (
+    OP_UPDATE,
+    ROWS_INCOMPLETE,
+    ROWS_MALFORMED,
+    read_rows,
+    row_operation,
+)
+from cython.cimports.catchment.wire.tablemap import TableMap
+from cython.cimports.catchment.wire.tables import Tables
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cython.cimports.libc.stdint import uint8_t, uint64_t
+
+from catchment.model.errors import CorruptLog
+from catchment.model.position import LogOffset
+from catchment.wire import facts, queries
+from catchment.wire.queries import Verb
+
+# Flags of a GTID event (MariaDB manual: GTID_EVENT).
+STANDALONE = cython.declare(cython.int, 0x01)
+GROUP_COMMIT = cython.declare(cython.int, 0x02)
+DDL = cython.declare(cython.int, 0x20)
+PREPARED_XA = cython.declare(cython.int, 0x40)
+COMPLETED_XA = cython.declare(cython.int, 0x80)
+
+STATEMENT_END = cython.declare(cython.int, 0x01)  # flag of a row event: the last of its statement
+NO_TABLE = cython.declare(uint64_t, 0xFFFFFF)  # a row event of this table number carries nothing
+NO_TABLE_48 = cython.declare(uint64_t, 0xFFFFFFFFFFFF)
+
+
+def as_bytes(c):
+    """What is left of an event."""
+    return PyBytes_FromStringAndSize(cython.cast(cython.p_char, c.at), left(c))
+
+
+def read_text(c):
+    """What is left of an event, a name."""
+    return as_bytes(c).decode(errors="replace")
+
+
+class Contents:
+    """Decodes the events inside groups; LogDecoder adds what lies between them (see contents.pxd)."""
+
+    def __init__(self, start, wanted, keys, key_only, verify_checksum):
+        self.reader = EventReader(start, verify_checksum)
+        self.tables = Tables(wanted, keys)
+        self.groups = Groups()
+        self.order.key_only = key_only
+        self.met = []
+        self.facts = []
+
+    def here(self, e):
+        """Where the event begins."""
+        return LogOffset(self.reader.file, e.start)
+
+    def on_gtid(self, e):
+        """A group begins."""
+        b: cython.pointer(Cursor) = cython.address(e.body)
+        if self.groups.open:
+            self.reader.corrupt("a group begins inside a group")
+        if not self.met:
+            self.reader.corrupt("a group comes before the format event")
+        self.groups.open_group.sequence = read_little(b, 8)
+        self.groups.open_group.domain = read_little(b, 4)
+        self.flags = read_little(b, 1)
+        self.groups.open_group.server_id = e.server_id
+        self.groups.open_group.file = len(self.met) - 1
+        self.groups.open_group.start = e.start
+        self.groups.begin(self.order.sequence)
+        self.order.group = self.groups.ordinal
+        self.kind = KIND_TRANSACTION
+        if self.flags & (PREPARED_XA | COMPLETED_XA):
+            if self.flags & GROUP_COMMIT:
+                claim(b, 8)
+            code = read_little(b, 4)
+            gtrid = read_little(b, 1)
+            name = as_bytes(b)
+            self.xid = facts.Xid(
+                code, name[1 : 1 + gtrid], name[1 + gtrid : 1 + gtrid + (name[0] if name else 0)]
+            )
+        if b.missing:
+            self.reader.corrupt("the GTID event ends too early")
+        return 0
+
+    def end_group(self, e, kind):
+        """The open group ends with this event."""
+        if not self.groups.open:
+            self.reader.corrupt("a group ends where none has begun")
+        return self.groups.end(kind, self.reader.offset, e.timestamp)
+
+    def on_table_map(self, e):
+        """A number stands for a table from here on."""
+        b: cython.pointer(Cursor) = cython.address(e.body)
+        number: uint64_t = read_little(b, 6)
+        claim(b, 2)
+        if b.missing or not self.groups.open:
+            self.reader.corrupt("the table map event is too short or outside of a group")
+        try:
+            self.tables.declare(number, b)
+        except CorruptLog as error:
+            self.reader.corrupt(str(error))
+        return 0
+
+    def on_rows(self, e):
+        """A row event: post header (its second version has a length and as many bytes more), then rows."""
+        b: cython.pointer(Cursor) = cython.address(e.body)
+        number: uint64_t = read_little(b, 6)
+        flags: cython.int = read_little(b, 2)
+        op: cython.int = row_operation(e.type)
+        state: cython.int = 0
+        table: TableMap
+        plain: Cursor
+        extra: uint64_t
+        if EVENT_WRITE_ROWS_2 <= e.type <= EVENT_DELETE_ROWS_2 or e.type >= EVENT_WRITE_ROWS_2_PACKED:
+            extra = read_little(b, 2)
+            claim(b, extra - 2)
+        if b.missing or not self.groups.open:
+            self.reader.corrupt("the row event is too short or outside of a group")
+        table = self.tables.find(number)
+        if table is None and number != NO_TABLE and number != NO_TABLE_48:
+            self.reader.corrupt(f"no table map has declared table number {number}")
+        if table is not None and table.wanted:
+            self.tables.bound(table)
+            if e.type >= EVENT_WRITE_ROWS_PACKED:
+                unpacked = self.unpacked(as_bytes(b), op == OP_UPDATE)
+                plain = cursor_over(
+                    cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(unpacked)), len(unpacked)
+                )
+                state = read_rows(table, cython.address(plain), op, cython.address(self.order))
+            else:
+                state = read_rows(table, b, op, cython.address(self.order))
+            if state == ROWS_MALFORMED:
+                self.reader.corrupt(f"a row of {table.table.id} is malformed")
+            if state == ROWS_INCOMPLETE:
+                self.incomplete(e, table.table.id)
+        if flags & STATEMENT_END and self.flags & STANDALONE:
+            self.end_group(e, self.kind)
+        return 0
+
+    def incomplete(self, e, table):
+        """The row event lacks columns."""
+        self.facts.append(facts.IncompleteImage(self.groups.ordinal, table, self.here(e)))
+        return 0
+
+    def unpacked(self, body, update):
+        """The body of a compressed row event with its rows unpacked."""
+        try:
+            return queries.unpacked_rows(body, update)
+        except CorruptLog as error:
+            self.reader.corrupt(str(error))
+
+    def on_query(self, e):
+        """A statement: the end of a group, a savepoint, DDL, or rows changed in STATEMENT format."""
+        body = as_bytes(cython.address(e.body))
+        if not self.groups.open:
+            self.reader.corrupt("a statement stands outside of a group")
+        try:
+            if e.type == EVENT_EXECUTE_LOAD_QUERY:
+                query = queries.loaded(body)
+            else:
+                query = queries.read(body, e.type == EVENT_QUERY_PACKED)
+        except CorruptLog as error:
+            self.reader.corrupt(str(error))
+        verb, name = queries.classify(query.sql)
+        if verb is Verb.BEGIN or (verb is Verb.XA and self.flags & PREPARED_XA):
+            return 0
+        if verb is Verb.COMMIT:
+            return self.end_group(e, self.kind)
+        if verb is Verb.ROLLBACK:
+            self.groups.undo(self.groups.first_image, self.order.sequence)
+            return self.end_group(e, KIND_ROLLED_BACK)
+        if name:
+            return self.on_savepoint(verb, name)
+        return self.on_statement(e, query)
+
+    def on_savepoint(self, verb, name):
+        """SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT."""
+        if verb is Verb.SAVEPOINT:
+            return self.groups.set_savepoint(name, self.order.sequence)
+        if verb is Verb.RELEASE:
+            found = self.groups.release(name)
+        else:
+            found = self.groups.roll_back_to(name, self.order.sequence)
+        if not found:
+            self.reader.corrupt(f"savepoint {name!r} was not set in this group")
+        return 0
+
+    def on_statement(self, e, query):
+        """Any other statement. One that stands alone is a group by itself."""
+        group = self.groups.ordinal
+        if self.flags & COMPLETED_XA:
+            self.facts.append(facts.XaEnd(group, self.xid, queries.commits_xa(query.sql), self.here(e)))
+            return self.end_group(e, KIND_XA_END)
+        if self.flags & (STANDALONE | DDL):
+            flagged = self.flags & DDL != 0
+            self.facts.append(
+                facts.Ddl(group, query.schema, query.sql, self.here(e), e.timestamp, flagged, query.sql_mode)
+            )
+            self.kind = KIND_DDL
+            return self.end_group(e, KIND_DDL) if self.flags & STANDALONE else 0
+        self.facts.append(facts.Statement(group, query.schema, query.sql, self.here(e), e.timestamp))
+        return 0
+
+    def on_xa_prepare(self, e):
+        """An XA transaction is prepared, or committed in one phase and then like any other."""
+        b: cython.pointer(Cursor) = cython.address(e.body)
+        one_phase = read_little(b, 1)
+        code = read_little(b, 4)
+        gtrid = read_little(b, 4)
+        bqual = read_little(b, 4)
+        name = as_bytes(b)
+        if b.missing or gtrid + bqual != len(name):
+            self.reader.corrupt("the XA prepare event is malformed")
+        if one_phase:
+            return self.end_group(e, self.kind)
+        xid = facts.Xid(code, name[:gtrid], name[gtrid:])
+        self.facts.append(facts.XaPrepare(self.groups.ordinal, xid, self.here(e)))
+        return self.end_group(e, KIND_XA_PREPARE)

@@ -1,0 +1,2 @@
+class Contents:
+    """Decodes the events inside groups; LogDecoder adds what lies between them (see contents.pxd)."""
