@@ -31,18 +31,21 @@ VARIABLE = "CATCHMENT_FAULT"
 def from_environment() -> Injector:
     """The injector that the environment asks for: `CATCHMENT_FAULT=after-plan:3`; none in normal runs."""
     text = os.environ.get(VARIABLE)
-    return kill_at(text) if text else no_fault
+    return strike_at(text) if text else no_fault
 
 
-def kill_at(text: str) -> Injector:
-    """An injector that ends this process with SIGKILL at the n-th pass of a place: `after-plan:3`."""
-    name, _, count = text.partition(":")
+def strike_at(text: str) -> Injector:
+    """An injector that ends this process with SIGKILL at the n-th pass of a place: `after-plan:3`; with
+    `after-plan:3:freeze` it stops the process there (SIGSTOP) until somebody wakes it."""
+    name, _, rest = text.partition(":")
+    count, _, action = rest.partition(":")
     place, left = Fault(name), [int(count or 1)]
+    blow = signal.SIGSTOP if action == "freeze" else signal.SIGKILL
 
     def inject(at: Fault) -> None:
         if at is place:
             left[0] -= 1
             if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), blow)
 
     return inject

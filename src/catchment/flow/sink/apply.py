@@ -1,9 +1,10 @@
 """Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction
@@ -27,11 +28,15 @@ _VERSION_AGE_S = 60.0
 
 
 class DeltaSink:
-    """The lake of one feed, for its one writer. Applies one epoch at a time."""
+    """The lake of one feed, for its one writer. Applies one epoch at a time.
 
-    def __init__(self, root: str | Path, feed: str) -> None:
+    `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
+    """
+
+    def __init__(self, root: str | Path, feed: str, after_table: Callable[[], None] = lambda: None) -> None:
         self.root = Path(root)
         self.feed = feed
+        self._after_table = after_table
         self._tables: dict[TableId, LakeTable] = {}
         self._versions: dict[TableId, tuple[int, float]] = {}  # as of our last epoch, and when we knew
 
@@ -67,7 +72,8 @@ class DeltaSink:
         """
         with ThreadPoolExecutor(_THREADS) as pool:
             work = {
-                str(d.shape.table): pool.submit(self.apply, d, manifest.epoch, fence) for d in manifest.deltas
+                str(d.shape.table): pool.submit(self._apply_one, d, manifest.epoch, fence)
+                for d in manifest.deltas
             }
         versions = {name: future.result() for name, future in work.items()}
         for shape in manifest.shapes:
@@ -76,6 +82,32 @@ class DeltaSink:
                 if version is not None:
                     versions[str(shape.table)] = version
         return versions
+
+    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+        """Carry the fence of a new runner in every table that exists, so that an older one cannot commit to any.
+
+        Without it, a frozen runner could still apply its epoch to tables that the new one has not written yet.
+        Raises LeaseLost when a later runner wrote a table, SinkError when the lake refuses.
+        """
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(lambda name: self._take_over_one(name, fence), tables))
+
+    def _take_over_one(self, name: TableId, fence: int) -> None:
+        def attempt(table: DeltaTable) -> bool:
+            check_fence(table, self.feed, fence, str(name))
+            version: int = table.version() + 1
+            properties = commit_properties(self.feed, fence)
+            table.create_write_transaction([], "append", table.schema(), [PART], commit_properties=properties)
+            sync_version(table_dir(self.root, name), version)
+            return True
+
+        if self._table(name).refreshed() is not None:
+            self._table(name).commit(attempt, lambda: removed(name, table_dir(self.root, name)))
+
+    def _apply_one(self, delta: TableDelta, epoch: int, fence: int) -> int:
+        version = self.apply(delta, epoch, fence)
+        self._after_table()
+        return version
 
     def _table(self, name: TableId) -> LakeTable:
         return self._tables.setdefault(name, LakeTable(str(name), table_dir(self.root, name)))
@@ -116,6 +148,11 @@ class DeltaSink:
         newest: int = table.version()
         self._versions[name] = (newest, time.monotonic())
         return newest
+
+
+def removed(name: TableId, directory: Path) -> NoReturn:
+    """Raises SinkError for a table that was there a moment ago."""
+    raise SinkError(f"{name}: the lake table at {directory} is gone; put it back, or start a new feed")
 
 
 def add_action(file: DataFile) -> AddAction:

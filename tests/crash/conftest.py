@@ -1,0 +1,56 @@
+"""Two shards of their own, one Spark session, and small feeds, for the tests of crashes."""
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catchment.demo.server import PrivateServer
+from catchment.spark import job
+from tests.crash.life import Life
+
+MakeLife = Callable[..., Life]
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[dict[str, PrivateServer]]:
+    """The running shards `-80` and `80-`; no test stops them or resets their logs."""
+    password = secrets.token_hex(12)
+    with (
+        PrivateServer(server_id=121, password=password) as first,
+        PrivateServer(server_id=122, password=password) as second,
+    ):
+        yield {"-80": first, "80-": second}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session that every run in this process finds, so that Java starts once."""
+    session = job.session("crash", "local[2]", {})
+    yield session
+    session.stop()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[MakeLife]:
+    """`live(servers, count=3)` makes a feed of small tables in a new schema, dropped after the test."""
+    made: list[Life] = []
+
+    def make(servers: dict[str, PrivateServer], count: int = 3) -> Life:
+        schema = f"c{next(_numbers)}"
+        for server in servers.values():
+            server.sql(f"CREATE DATABASE {schema}")
+        made.append(Life(tmp_path, servers, schema, count=count))
+        return made[-1]
+
+    yield make
+    for life in made:
+        for server in life.servers.values():
+            if server.pid is not None:
+                server.sql(f"DROP DATABASE {life.schema}")

@@ -1,0 +1,50 @@
+"""kill -9 of the driver at every named place, one after another in the life of one feed: the same command goes on."""
+
+import signal
+
+from catchment.demo.server import PrivateServer
+from catchment.flow.sink.layout import epoch_app, table_dir
+from catchment.flow.sink.tables import open_table
+from catchment.model.table import TableId
+from tests.crash.conftest import MakeLife
+from tests.crash.life import Life, written
+
+CATCH_UP = ("run", "--until-caught-up")
+# More tables than the sink has threads: when one is committed, others have not begun.
+TABLES = 12
+
+
+def applied(life: Life) -> set[int]:
+    """The epochs that the lake's tables carry, 0 for a table that is not there."""
+    found = set()
+    for name in life.keys:
+        table = open_table(table_dir(life.lake, TableId.parse(name)))
+        found.add((table and table.transaction_version(epoch_app("life", TableId.parse(name)))) or 0)
+    return found
+
+
+def test_a_driver_killed_at_every_place_goes_on_exactly(
+    pair: dict[str, PrivateServer], live: MakeLife
+) -> None:
+    life = live(pair, count=TABLES)
+    life.load(100)
+    with written(life):
+        for fault in (
+            "between-applies:1",  # of the epoch that makes the tables
+            "after-plan:2",
+            "during-read:3",
+            "after-manifest:2",
+            "between-applies:30",
+            "after-apply:2",
+            "after-epoch-row:2",
+        ):
+            ended = life.command(*CATCH_UP, fault=fault)
+            assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
+            if fault.startswith("between"):
+                assert len(applied(life)) > 1, "the crash did not come between two tables"
+        assert life.command("fold", fault="during-fold:2").code == -signal.SIGKILL
+    ended = life.command(*CATCH_UP)
+    assert ended.code == 0, ended
+    life.must_be_exact()
+    assert life.command("fold").code == 0
+    life.must_be_exact()
