@@ -6,12 +6,25 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 # Modules in pure-Python syntax whose source is compiled; each has a .pyi beside it for the type checker.
-HOT = sorted(str(p) for p in Path("src/catchment/wire").glob("[a-z]*.py") if "# cython: compiled" in p.read_text()[:200])
+WIRE = Path("src/catchment/wire")
+HOT = sorted(str(p) for p in WIRE.glob("[a-z]*.py") if "# cython: compiled" in p.read_text()[:200])
+
+
+def extension(path: str) -> Extension:
+    """The compiled module of a source file; zlib computes the checksums of log events."""
+    name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    return Extension(name, [path], extra_compile_args=["-O3"], libraries=["z"])
+
 
 setup(
     ext_modules=cythonize(
-        [Extension(p.removeprefix("src/").removesuffix(".py").replace("/", "."), [p], extra_compile_args=["-O3"], libraries=["z"]) for p in HOT],
-        compiler_directives={"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True},
+        [extension(path) for path in HOT],
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+        },
         build_dir="build",
     )
 )
