@@ -1,19 +1,21 @@
 """The feed's own steps, one after another in this process: tick, chunks, segment, what is sealed now.
 
-It calls the functions that the loop has Spark call, so that thousands of epochs take minutes. What it saw is kept in
-`Seen`, for `judge` to compare with the log afterwards.
+It calls the functions that the loop has Spark call, so that thousands of epochs take minutes. What it saw is
+kept in `Seen`, for `judge` to compare with the log afterwards.
 """
 
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Chunk
-from catchment.model.epoch import TableShape, Tick
+from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
@@ -28,8 +30,9 @@ from tests.oracle import Place
 
 TABLE = TableId("d", "t")
 _CHUNKS = 4
+_TICK_SECONDS = 0.004
 
-Floor = Callable[["Follower", Tick], LogOffset]
+Floor = Callable[["Follower", LogOffset], LogOffset]
 
 
 def place(offset: LogOffset) -> Place:
@@ -49,7 +52,7 @@ class CopiedRows:
 
 @dataclass(frozen=True)
 class Claim:
-    """A position declared sealed, and what a new SELECT showed right after: transactions told by each writer."""
+    """A position declared sealed, and the transactions of each writer that a SELECT showed right after."""
 
     sealed: Place
     told: dict[int, int]
@@ -57,7 +60,7 @@ class Claim:
 
 @dataclass
 class Seen:
-    """What a run saw. `segments`: first start, then the place and the GTID sequence reached, and groups read."""
+    """What a run saw. `segments`: the start, then each place and GTID sequence reached, and groups read."""
 
     segments: list[tuple[Place, int, int]] = field(default_factory=list)
     chunks: list[CopiedRows] = field(default_factory=list)
@@ -65,16 +68,24 @@ class Seen:
     missed: int = 0
 
 
-def sealed_floor(follower: "Follower", tick: Tick) -> LogOffset:
+def sealed_floor(follower: "Follower", cut: LogOffset) -> LogOffset:
     """The floor that the loop plans: proven sealed before this epoch."""
     return follower.sealed
 
 
+def floor_at_the_cut(follower: "Follower", cut: LogOffset) -> LogOffset:
+    """A mutation: trusts that a tick is visible."""
+    return cut
+
+
 class Follower:
-    """Stands at a verified position of one shard and moves on, tick by tick."""
+    """Stands at a verified position of one shard and moves on, tick by tick.
+
+    `on_credit` is a mutation: it goes on from a cut that was missed.
+    """
 
     def __init__(
-        self, server: PrivateServer, floor: Floor = sealed_floor, tick_seconds: float = 0.004
+        self, server: PrivateServer, floor: Floor = sealed_floor, *, on_credit: bool = False
     ) -> None:
         self.seen = Seen()
         self.endpoint: Endpoint = endpoint(server)
@@ -84,11 +95,12 @@ class Follower:
         self.shapes: tuple[TableShape, ...] = origin.shapes
         self._server = server
         self._floor = floor
+        self._on_credit = on_credit
         self._look = server.connect()
         self._number = origin.epoch
         self._lo = 0
         self._root = Path(tempfile.mkdtemp(prefix="hidden-"))
-        self.clock = Clock({"a": self.endpoint}, {"a": self.at.server}, tick_seconds, origin.epoch)
+        self.clock = Clock({"a": self.endpoint}, {"a": self.at.server}, _TICK_SECONDS, origin.epoch)
         self.clock.start(origin.cut)
         self.seen.segments.append((place(self.at.at), _sequence(self.at), 0))
         self._claim()
@@ -103,11 +115,17 @@ class Follower:
         tick = self.clock.after(self._number, 20)
         assert tick is not None, "the clock does not tick any more"
         self._number = tick.number
-        copied = self._copy(tick) if with_chunks else []
+        return self.visit(tick.offsets["a"], with_chunks=with_chunks)
+
+    def visit(self, cut: LogOffset, *, with_chunks: bool = False) -> bool:
+        """One epoch to an offset that a tick showed; as `step`."""
+        copied = self._copy(cut) if with_chunks else []
         try:
-            receipt = read_segment(self.segment(tick.offsets["a"]))
+            receipt = read_segment(self.segment(cut))
         except CutMissed:
             self.seen.missed += 1
+            if self._on_credit:
+                self.at = replace(self.at, at=cut, born=0)
             return False
         self.seen.chunks += copied
         self._accept(receipt)
@@ -132,16 +150,15 @@ class Follower:
             cursor.execute("SELECT writer, n FROM d.told")
             self.seen.claims.append(Claim(place(self.sealed), dict(cursor.fetchall())))
 
-    def _copy(self, tick: Tick) -> list[CopiedRows]:
+    def _copy(self, cut: LogOffset) -> list[CopiedRows]:
         lo, hi = self._lo, min(self._lo + KEYS // 5, KEYS)
         self._lo = hi if hi < KEYS else 0
         bounds = [lo + (hi - lo) * n // _CHUNKS for n in range(_CHUNKS + 1)]
-        ranges = list(zip(bounds, bounds[1:], strict=False))
-        floor = self._floor(self, tick)
+        ranges = list(pairwise(bounds))
+        floor = self._floor(self, cut)
         chunks = tuple(Chunk("a", TABLE, (lo,), (hi,)) for lo, hi in ranges)
         shapes = tuple(shape for shape in self.shapes if shape.table == TABLE)
-        target = Target(str(self._root), ("a",), tick.number, "1")
-        cut = tick.offsets["a"]
+        target = Target(str(self._root), ("a",), self._number, "1")
         group = read_group(ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target))
         assert group.failed == ()
         rows = _by_id(group.rows[TABLE])
@@ -158,4 +175,4 @@ def _by_id(rows: pa.Table) -> list[tuple[int, str]]:
 
 
 def _sequence(position: Position) -> int:
-    return max(gtid.sequence for gtid in position.gtids.gtids)
+    return max((gtid.sequence for gtid in position.gtids.gtids), default=0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from catchment.demo.server import PrivateServer
 from tests.hidden.follow import Claim, CopiedRows, Seen
@@ -94,7 +95,7 @@ def _judge_claim(claim: Claim, state: _State, verdict: Verdict) -> None:
 def _judge_segments(seen: Seen, groups: list[LoggedGroup], verdict: Verdict) -> None:
     """Sequence numbers have no gaps in a log of one server and domain: a group skipped shows at once."""
     sequences = {group.end: group.sequence for group in groups}
-    for (at, before, _), (to, after, count) in zip(seen.segments, seen.segments[1:], strict=False):
+    for (at, before, _), (to, after, count) in pairwise(seen.segments):
         if after - before != count:
             verdict.wrong_segments.append(f"{at} to {to}: {count} groups of {after - before}")
         if to in sequences and sequences[to] != after:

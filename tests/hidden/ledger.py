@@ -1,4 +1,4 @@
-"""Every group of a stretch of log with its end, read once with mysql-replication; shares no code with catchment."""
+"""Every group of a log with its end, read with mysql-replication; shares no code with catchment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -27,7 +27,22 @@ def create(server: PrivateServer) -> None:
         "CREATE TABLE d.told (writer INT PRIMARY KEY, n INT)",
         f"INSERT INTO d.t SELECT seq * 3 DIV 2, CONCAT('loaded ', seq) FROM seq_1_to_{_LOADED}",
         f"INSERT INTO d.told SELECT seq, 0 FROM seq_0_to_{_WRITERS - 1}",
+        "FLUSH BINARY LOGS",
     )
+    # the first cut then lies behind the tables' own creation, over which no chunk can be read
+    settled_end(server, server.log_end()[0])
+
+
+def settled_end(server: PrivateServer, file: str) -> int:
+    """The end of the newest log file once its own checkpoint event has come; the redo log is flushed for it."""
+    server.sql("FLUSH LOCAL ENGINE LOGS")
+    deadline = time.monotonic() + 5
+    while True:
+        events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
+        if any(event[2] == "Binlog_checkpoint" and event[5] == file for event in events):
+            return int(events[-1][4])
+        assert time.monotonic() < deadline, "no checkpoint event comes"
+        time.sleep(0.02)
 
 
 def endpoint(server: PrivateServer) -> Endpoint:
@@ -117,7 +132,7 @@ class Holder(threading.Thread):
 
 
 def _flush(server: PrivateServer) -> Background:
-    """FLUSH that may have to wait for the end of the hold itself, when a second commit keeps the log's lock."""
+    """FLUSH that may wait for the end of the hold: the next commit keeps the log's lock."""
     flush = Background(server, ["FLUSH BINARY LOGS"])
     flush.start()
     return flush

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
-from tests.hidden.follow import Floor, Follower, sealed_floor
+from tests.hidden.follow import Floor, Follower, floor_at_the_cut, sealed_floor
 from tests.hidden.judge import Verdict, judge, take_base
 from tests.hidden.source import Holder, create, under_holds
 
@@ -14,7 +14,7 @@ _SIZES = {4096: 5000, 1 << 20: 150_000}  # max_binlog_size, and the size of a ro
 
 @pytest.fixture(params=_SIZES, ids=["4KiB", "1MiB"])
 def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    # With the redo log flushed at every commit, checkpoint events follow a rotation at once, not once a second.
+    # The redo log is flushed at every commit: checkpoint events follow a rotation at once, not once a second.
     settings = {"max_binlog_size": request.param, "innodb_flush_log_at_trx_commit": 1}
     with PrivateServer(settings=settings) as server:
         create(server)
@@ -63,7 +63,7 @@ def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
 
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong(server: PrivateServer) -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
-    verdict, _ = _run(server, 100, 200, floor=lambda follower, tick: tick.offsets["a"], flush_share=0.7)
+    verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7)
     assert verdict.wrong_chunks
     assert verdict.wrong_claims == []
     assert verdict.wrong_segments == []

@@ -15,11 +15,12 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import identify, must_be
+from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import read_stretch
 from catchment.flow.epoch.chain import must_continue, went_backwards
 from catchment.model.epoch import Tick, epoch_number
-from catchment.model.errors import CatchmentError, Diverged, Purged, Retry
+from catchment.model.errors import CatchmentError, Diverged, Purged, Retry, WireError
 from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 
@@ -68,7 +69,8 @@ class _Reader:
         before was torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this
         offset; the cut stays where it is while the offset lies before it.
         """
-        if self.newest is None or not went_backwards(self.newest, offset):
+        seen = [self.newest, self.verified.at if self.verified else None]
+        if not any(went_backwards(before, offset) for before in seen if before is not None):
             self.backward = 0
             self.newest = offset
             return offset
@@ -87,6 +89,7 @@ class _Reader:
         verified, shard = self.verified, self.endpoint.shard
         try:
             if verified is not None and verified.at.base == offset.base:
+                must_be_same_log(self.endpoint, verified)
                 at = verified.at
                 stretch = read_stretch(
                     self.endpoint, self.server, at, at, keys={}, before="key", on_images=lambda *_: None
@@ -94,7 +97,7 @@ class _Reader:
                 must_continue(shard, verified, stretch.files[0].born, None)
                 return
             reason = None
-        except (Diverged, Purged) as error:
+        except (Diverged, Purged, WireError) as error:
             reason = error
         raise Diverged(
             f"shard {shard}: the log stood at {self.newest} and now stands at {offset}: "

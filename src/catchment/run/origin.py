@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import msgspec
 import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
-from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
+from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.chain import gtids_after, went_backwards
 from catchment.flow.epoch.seal import newest_sealed
@@ -93,7 +94,8 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
         server = identify(connection, endpoint)
         estimates = list_tables(connection, endpoint, chosen)
         tables = {table: read_table(connection, endpoint, table) for table in estimates}
-        position = _sealed_position(endpoint, server)
+        resets = ask_resets(connection, endpoint)
+        position = msgspec.structs.replace(_sealed_position(endpoint, server), resets=resets)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest = {t.id: newest_key(connection, endpoint, t.id, chunk_key(t)) for t in tables.values()}
     finally:
@@ -136,35 +138,49 @@ def _try_to_seal(
     Only a snapshot asked for after that event was read proves more than it (flow/epoch/seal.py).
     """
     _await_no_xa(connection, endpoint)
-    first = snapshot_offset(connection, endpoint)
+    snapshot = snapshot_offset(connection, endpoint)
     try:
-        whole = _scan(endpoint, server, LogOffset(first.file, _FILE_START), first)
-        checkpoints = [fact.file for fact in whole.facts if isinstance(fact, Checkpoint)]
-        begun = newest_sealed(None, None, first, None, checkpoints)
-        if begun is None or (begun.file != first.file and not in_older_file):
-            return None
-        if begun.file != first.file:
-            sealed, whole = begun, _scan(endpoint, server, begun, first)
+        log = _scan(endpoint, server, LogOffset(snapshot.file, _FILE_START), snapshot)
+        begun = newest_sealed(
+            None, None, snapshot, None, [f.file for f in log.facts if isinstance(f, Checkpoint)]
+        )
+        if begun is not None and begun.file == snapshot.file:
+            position = _newest_position(connection, endpoint, server, log, begun)
+        elif begun is not None and in_older_file:
+            older = _scan(endpoint, server, begun, snapshot)
+            position = Position(
+                begun, older.files[0].born, server, GtidList.parse(older.files[0].gtid_list or "")
+            )
         else:
-            second = snapshot_offset(connection, endpoint)
-            if second.file != first.file or went_backwards(first, second):
-                return None
-            rest = whole if second == first else _scan(endpoint, server, first, second)
-            sealed = newest_sealed(begun, None, second, rest.last, []) or begun
+            return None
     except CutMissed:
         return None
-    if open_xa(connection, endpoint):
-        return None
-    gtids = GtidList.parse(whole.files[0].gtid_list or "")
-    if sealed.offset != _FILE_START:
-        gtids = gtids_after(gtids if rest is whole else gtids_after(gtids, whole.newest), rest.newest_before)
-    return Position(sealed, whole.files[0].born, server, gtids)
+    return None if open_xa(connection, endpoint) else position
+
+
+def _newest_position(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    server: Server,
+    log: Stretch,
+    begun: LogOffset,
+) -> Position:
+    """`begun`, the start of the newest file, or a later position sealed by a snapshot taken now; `log` is what was
+    read of the file so far. Holds when XA RECOVER is empty afterwards; raises CutMissed."""
+    snapshot = snapshot_offset(connection, endpoint)
+    if snapshot.file != begun.file or went_backwards(log.at, snapshot):
+        raise CutMissed(f"shard {endpoint.shard}: the log went on from {log.at} to {snapshot} meanwhile")
+    rest = log if snapshot == log.at else _scan(endpoint, server, log.at, snapshot)
+    sealed = newest_sealed(begun, None, snapshot, rest.last, [], xa_over=True) or begun
+    gtids = GtidList.parse(log.files[0].gtid_list or "")
+    if sealed != begun:
+        gtids = gtids_after(gtids, {} if rest is log else log.newest)
+        gtids = gtids_after(gtids, rest.newest_before)
+    return Position(sealed, log.files[0].born, server, gtids)
 
 
 def _scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
-    """Read the log between two offsets of one file, for its facts; raises CutMissed when `stop` is no place
-    in it.
-    """
+    """Read the log between two offsets, for its facts; raises CutMissed when `stop` is no place in it."""
     stretch = read_stretch(
         endpoint, server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
     )

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from catchment.model.position import GroupKind, LastGroup, LogOffset, reaches
 
 _FILE_START = 4
+# XA COMMIT becomes visible outside of this order.
 _IN_ORDER = (GroupKind.TRANSACTION, GroupKind.DDL)
 
 
@@ -24,20 +25,22 @@ def newest_sealed(
     snapshot: LogOffset,
     last: LastGroup | None,
     checkpoints: Sequence[str],
+    *,
+    xa_over: bool = False,
 ) -> LogOffset | None:
     """The newest position proven sealed, never older than `known`.
 
     `start`: an offset that an earlier snapshot showed, and up to which `known` was proven; None when it was
     proven before this snapshot was asked for. `snapshot`: an offset that a consistent snapshot showed.
     `last`: the last group that a reader met on its way to exactly there. `checkpoints`: files that
-    Binlog_checkpoint events up to there have named.
+    Binlog_checkpoint events up to there have named. `xa_over`: XA RECOVER is empty after the snapshot.
 
     The snapshot is proof only in the file of `known`, and only when it moved since `start`: then it is not
     torn.
     """
     found = [known] if known is not None else []
     whole = known is not None and known.file == snapshot.file and start != snapshot
-    if whole and last is not None and last.end == snapshot and last.kind in _IN_ORDER:
+    if whole and last is not None and last.end == snapshot and (xa_over or last.kind in _IN_ORDER):
         found.append(last.start)
     found.extend(LogOffset(file, _FILE_START) for file in checkpoints)
     if not found:
