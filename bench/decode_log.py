@@ -31,7 +31,8 @@ def run(rows: int = 1_000_000, transactions: int = 50_000, runs: int = 5) -> lis
     with PrivateServer(buffer_pool="256M") as server:
         server.sql(
             f"CREATE DATABASE {SCHEMA}",
-            f"CREATE TABLE {TABLE} (id bigint auto_increment, sig varchar(40), c char(8), PRIMARY KEY (id, c))",
+            f"CREATE TABLE {TABLE} (id bigint AUTO_INCREMENT, sig varchar(40), c char(8),"
+            " PRIMARY KEY (id, c))",
         )
         bulk = LogOffset(*server.log_end())
         insert = f"INSERT INTO {TABLE} (sig, c) SELECT SHA1(seq), LEFT(MD5(seq), 8) FROM {SCHEMA}.seq_1_to_"
@@ -100,9 +101,9 @@ def decode_with_reference(server: PrivateServer, raw: bytes, start: LogOffset, e
         only_events=[WriteRowsEvent],
         is_mariadb=True,
     )
-    found = len(stream.fetchone().rows)
+    stream.fetchone()
     connection = stream._stream_connection
-    connection._rfile = io.BufferedReader(io.BytesIO(raw), PIECE)  # type: ignore[arg-type]
+    connection._rfile = io.BufferedReader(io.BytesIO(raw), PIECE)
     connection._next_seq_id = 1
     found = sum(len(event.rows) for event in stream)
     stream.close()

@@ -1,7 +1,7 @@
 """Hostile logs: real events with bytes changed, cut or put elsewhere, and checksums made right again.
 
-Whatever the bytes, a decoder either decodes them or raises one of the errors named for it, and the rows that it
-gives are well-formed Arrow.
+Whatever the bytes, a decoder either decodes them or raises one of the errors named for it, and the rows that
+it gives are well-formed Arrow.
 """
 
 import random
@@ -69,14 +69,13 @@ def hostile(rng: random.Random, events: list[bytes]) -> bytes:
 def survives(raw: bytes, start: LogOffset, before: str, cut: int) -> str:
     """Decode the bytes in two pieces; the name of the error that ended it, or an empty string."""
     decoder = LogDecoder(start, before=before)  # type: ignore[arg-type]
-    ended = ""
+    ended, said = "", ""
     try:
         decoder.feed(raw[:cut])
         decoder.feed(raw[cut:])
     except EXPECTED as error:
-        ended = type(error).__name__
-        if ended == "CorruptLog":
-            assert str(error).startswith("log "), error
+        ended, said = type(error).__name__, str(error)
+    assert ended != "CorruptLog" or said.startswith("log "), said
     for images in decoder.take_images():
         images.batch.validate(full=True)
         assert images.batch.nbytes < 10_000_000

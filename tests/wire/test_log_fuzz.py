@@ -56,7 +56,7 @@ def all_groups(server: PrivateServer) -> Recorded:
             "FLUSH BINARY LOGS",
             "INSERT INTO g.k VALUES (3, REPEAT('q', 300), '')",
             "UPDATE g.k SET a = a + 10",
-            "CREATE TABLE g.later (a int COMMENT 'long enough to be compressed, long enough to be compressed')",
+            "CREATE TABLE g.later (a int COMMENT 'long enough to be compressed, long enough')",
             "SET GLOBAL log_bin_compress = OFF",
         ]
         return record(server, session, statements)

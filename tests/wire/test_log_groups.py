@@ -46,7 +46,7 @@ def insert(table: TableId, *ids: int) -> str:
 
 
 def test_savepoints(session: Session, shard: PrivateServer, table: TableId) -> None:
-    """A temporary table made or a MyISAM table changed behind a savepoint keeps the undone rows in the log."""
+    """A temporary table made or a MyISAM table changed behind a savepoint keeps undone rows in the log."""
     start = end_of_log(shard)
     run(
         session,

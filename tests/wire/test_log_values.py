@@ -79,7 +79,7 @@ def keyed(session: Session, shard: PrivateServer, fresh_schema: Callable[..., st
     start = end_of_log(shard)
     run(
         session,
-        f"CREATE TABLE {schema}.k (a int, v varchar(9), b varchar(9) character set latin1, PRIMARY KEY (b, a))",
+        f"CREATE TABLE {schema}.k (a int, v varchar(9), b varchar(9) charset latin1, PRIMARY KEY (b, a))",
         f"CREATE TABLE {schema}.n (a int, v varchar(9))",
         f"INSERT INTO {schema}.k VALUES (1, 'x', 'é'), (2, NULL, 'q')",
         f"UPDATE {schema}.k SET v = 'changed'",

@@ -167,7 +167,7 @@ def microseconds(source: cython.pointer(uint8_t), scale: cython.int) -> int64_t:
 
 
 def put_time(p, c, row, source):
-    """TIME: hours, minutes, seconds in 10, 6 and 6 bits and the fraction, offset by half; 1 when malformed."""
+    """TIME: hours, minutes, seconds in 10, 6 and 6 bits and the fraction, less a half; 1 when malformed."""
     value: int64_t = cython.cast(int64_t, big(source, p.size)) - (cython.cast(int64_t, 1) << (8 * p.size - 1))
     negative: cython.bint = value < 0
     fraction: int64_t = 0

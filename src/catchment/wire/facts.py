@@ -44,8 +44,8 @@ class Xid(msgspec.Struct, frozen=True):
 class Ddl(msgspec.Struct, frozen=True):
     """A statement that is a group of its own, or one in a group that the server marked as DDL.
 
-    `flagged`: the server marked the group as DDL (GRANT, FLUSH and ANALYZE are not). `schema` is the default
-    schema of the session, `sql_mode` its mode as a number.
+    `flagged`: the server marked the group as DDL (MariaDB 10.11 marks FLUSH, ANALYZE and CREATE USER too).
+    `schema` is the default schema of the session, `sql_mode` its mode as a number.
     """
 
     group: int
@@ -68,7 +68,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A Binlog_checkpoint event: groups in files before `file` are durable in the engines (DESIGN section 3)."""
+    """A Binlog_checkpoint event: groups in files before `file` are durable (DESIGN section 3)."""
 
     file: str
     at: LogOffset
@@ -88,7 +88,7 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class CutOff(msgspec.Struct, frozen=True):
-    """A file ended inside this group, without ROTATE or STOP: its rows are in `voids`, it is in no group row."""
+    """A file ended inside this group, without ROTATE or STOP: its rows are in `voids`, it has no row."""
 
     group: int
     start: LogOffset
@@ -121,7 +121,7 @@ class Incident(msgspec.Struct, frozen=True):
 
 
 class IncompleteImage(msgspec.Struct, frozen=True):
-    """A row event lacks columns (`binlog_row_image` was not FULL in its session); none of its rows is decoded."""
+    """A row event lacks columns (`binlog_row_image` was not FULL in its session): it is not decoded."""
 
     group: int
     table: TableId

@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of log.pxd, types in log.pyi)
+# ruff: noqa: ANN001, ANN201, ANN204, F821, PLR0911  (names and signatures of log.pxd, types in log.pyi)
 """The log decoder: bytes of a dump (COM_BINLOG_DUMP) of MariaDB 10.11 in, Arrow batches out.
 
 It opens no socket and decides nothing: it says which groups the log holds, what rows they carry, and where it

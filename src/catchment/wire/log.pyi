@@ -10,12 +10,12 @@ from catchment.wire.facts import Fact, Images, LogFile
 class LogDecoder:
     """Decodes one dump of a MariaDB log, from the first byte that the server sends after COM_BINLOG_DUMP.
 
-    `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are the
-    tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key. With
-    `stop`, decoding ends where a group ends exactly there, or where the reader stands there between groups.
+    `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are
+    the tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key.
+    With `stop`, decoding ends where a group ends exactly there, or the reader stands there between groups.
 
-    `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null), and
-    leaves the BEFORE image of an update out when the key stays the same, byte for byte.
+    `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null),
+    and leaves the BEFORE image of an update out when the key stays the same, byte for byte.
 
     An error ends the decoder: `feed` raises the same error again.
     """
@@ -42,16 +42,16 @@ class LogDecoder:
     def take_images(self) -> list[Images]:
         """Image rows decoded since the last call, also of a group that is still open.
 
-        Columns of the table, then `_side` (uint8: 0 before, 1 after), `_op` (uint8: 0 insert, 1 delete, 2 update),
-        `_seq` (int64: order over the whole run) and `_group` (int64: ordinal of the group). Rows in `voids` were
-        undone; rows of a group that never ends (`in_group` at the end of the run) count for nothing.
+        Columns of the table, then `_side` (uint8: 0 before, 1 after), `_op` (uint8: 0 insert, 1 delete,
+        2 update), `_seq` (int64: order over the whole run), `_group` (int64: ordinal of the group). Rows in
+        `voids` were undone; rows of a group that never ends (`in_group` at the end) count for nothing.
         """
 
     def take_groups(self) -> pa.RecordBatch:
         """Groups finished since the last call (schema: groups.SCHEMA).
 
-        `file` is an index into `files`, `kind` one into the order of model.position.GroupKind, `start` and `end`
-        are offsets, `timestamp` is that of the group's last event in seconds since 1970.
+        `file` is an index into `files`, `kind` one into the order of model.position.GroupKind, `start` and
+        `end` are offsets, `timestamp` is that of the group's last event in seconds since 1970.
         """
 
     @property
@@ -68,7 +68,7 @@ class LogDecoder:
 
     @property
     def at(self) -> LogOffset:
-        """Where the reader stands: the end of the last group, or of the last event between groups behind it."""
+        """Where the reader stands: the end of the last group, or of an event between groups behind it."""
 
     @property
     def in_group(self) -> bool:

@@ -27,7 +27,7 @@ class Verb(Enum):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A statement; `schema` is the default schema of its session, `sql_mode` the session's mode as a number."""
+    """A statement; `schema` is the default schema of its session, `sql_mode` its mode as a number."""
 
     schema: str
     sql: str

@@ -285,7 +285,7 @@ def read_image(
             failed = read_cell(cython.address(m.plans[i]), cython.address(cells[i]), row, source)
             if failed == NOT_UTF8:
                 raise Unsupported(
-                    f"{m.table.id}.{m.table.columns[i].name}: a value is not valid UTF-8; repair it on the server"
+                    f"{m.table.id}.{m.table.columns[i].name}: a value is not UTF-8; repair it on the server"
                 )
             if failed:
                 return 1
