@@ -191,11 +191,32 @@ def fold_feed(
         return {}
     reports: dict[str, FoldReport] = {}
     for shape in row.manifest.shapes:
-        directory = table_dir(root, shape.table)
-        while (table := open_table(directory)) is not None and should_fold(table_stats(table), limits):
-            report = fold(root, shape, feed, fence, options)
-            if report is None:
-                break
+        report = _fold_present(root, shape, feed, fence, limits, options)
+        if report is not None:
             reports[str(shape.table)] = report
     epochs.compact(fence)
     return reports
+
+
+def _fold_present(
+    root: str | Path,
+    shape: TableShape,
+    feed: str,
+    fence: int,
+    limits: FoldLimits,
+    options: FoldOptions | None,
+) -> FoldReport | None:
+    """Fold the changes of a table that is due, and no later ones: other tables wait; the last fold."""
+    table = open_table(table_dir(root, shape.table))
+    if table is None:
+        return None
+    stats = table_stats(table)
+    if not should_fold(stats, limits):
+        return None
+    last = report = fold(root, shape, feed, fence, options)
+    folded = report.changes if report else 0
+    while report is not None and folded < stats.changes_rows:
+        report = fold(root, shape, feed, fence, options)
+        folded += report.changes if report else 0
+        last = report or last
+    return last
