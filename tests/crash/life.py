@@ -1,4 +1,4 @@
-"""The life of a small feed: tables on its shards, writers, runs of the real command, and the judge at the end."""
+"""The life of a small feed: its tables, writers, runs of the real command, and the judge at the end."""
 
 import os
 import random
@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import pyarrow.parquet as pq
+import pymysql
 import yaml
 from pymysql.connections import Connection
 
@@ -30,6 +31,7 @@ Servers = Mapping[str, PrivateServer]
 
 SECONDS_MAX = 120.0
 NAMED_MAX = 10
+PAUSE_SECONDS = 0.1
 _KEYS = (("id",), ("a", "b"), ("name",))
 _COLUMNS = (
     "id INT PRIMARY KEY, v INT, s VARCHAR(60)",
@@ -80,7 +82,7 @@ class Life:
         self.describe()
 
     def describe(self, at: Mapping[str, Mapping[str, Any]] | None = None, **settings: Any) -> Feed:
-        """Write the feed file anew: shards differ from their servers by `at`, top-level keys by `settings`."""
+        """Write the feed file. `at`: how shards differ from their servers; `settings`: top-level keys."""
         shards = [
             {
                 "name": name,
@@ -161,9 +163,9 @@ class Life:
         assert not lines, "\n".join(lines[:NAMED_MAX])
 
     def must_hold_no_key_twice(self) -> None:
-        """In the base of every table each (shard, key) stands once; epochs follow one another without a gap."""
+        """In the base of every table each (shard, key) stands once; epochs have no gap."""
         rows = EpochsTable(self.lake, "life").read_all()
-        for before, row in zip(rows, rows[1:], strict=False):
+        for before, row in pairwise(rows):
             assert row.manifest.previous == before.manifest.epoch
         for table, key in self.keys.items():
             places: Counter[tuple[Any, ...]] = Counter()
@@ -189,16 +191,16 @@ class Life:
 
 
 @contextmanager
-def written(life: Life, pause: float = 0.03) -> Iterator[None]:
-    """Transactions on all shards of a life while the block runs."""
+def written(life: Life, *, shard: str | None = None) -> Iterator[None]:
+    """Transactions on one or all shards of a life while the block runs."""
     stop = threading.Event()
     failed: list[BaseException] = []
 
     def work() -> None:
         step = 0
         try:
-            while not stop.wait(pause):
-                life.touch(step)
+            while not stop.wait(PAUSE_SECONDS):
+                life.touch(step, shard=shard)
                 step += 1
         except pymysql.err.MySQLError as error:
             failed.append(error)

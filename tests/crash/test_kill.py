@@ -1,4 +1,4 @@
-"""kill -9 of the driver at every named place, one after another in the life of one feed: the same command goes on."""
+"""kill -9 of the driver at every named place in the life of one feed: the same command goes on."""
 
 import signal
 

@@ -131,11 +131,21 @@ class LastGroup(msgspec.Struct, frozen=True):
     gtid: Gtid
 
 
+class Resets(msgspec.Struct, frozen=True):
+    """How many RESET statements a server had counted since its start at `started`, when it was asked at `asked`;
+    both are the server's time in seconds since 1970."""
+
+    count: int
+    started: int
+    asked: int
+
+
 class Position(msgspec.Struct, frozen=True):
     """A verified place: the end of a group (or the start of a file's first one) in one server's log.
 
     `born` is the header time of the file's format event in seconds since 1970; together with the server
-    and the GTIDs it tells this file from another one of the same name (after RESET MASTER).
+    and the GTIDs it tells this file from another one of the same name (after RESET MASTER). `resets` was asked
+    before the log was read up to here, and tells such a file even when it was born in the same second.
     """
 
     at: LogOffset
@@ -143,6 +153,7 @@ class Position(msgspec.Struct, frozen=True):
     server: Server
     gtids: GtidList
     last: LastGroup | None = None
+    resets: Resets | None = None
 
     def __str__(self) -> str:
         return f"{self.at} [{self.gtids}]"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import msgspec
 from pyspark.sql import SparkSession
 
 from catchment.flow.capture.catalog import read_table
@@ -105,6 +106,8 @@ class Loop:
                 if _brings_nothing(read, self._standing):
                     if done(read):
                         return committed
+                    # The same positions, with what was asked of the servers since.
+                    self._standing = msgspec.structs.replace(self._standing, cut=read.cut)
                     self._stop.wait(self._interval)
                     continue
                 self._lease.check()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catchment.config import Feed, selects
-from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.connect import connect
+from catchment.flow.capture.identity import must_be_same_log, must_have_file
 from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.due import FoldLimits
@@ -140,11 +141,8 @@ def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
             "taken from a feed yet: start a new feed with another sink path"
         )
     for shard, endpoint in endpoints.items():
-        connection = connect(endpoint)
-        try:
-            must_be(identify(connection, endpoint), manifest.cut[shard].server, endpoint)
-        finally:
-            connection.close()
+        must_be_same_log(endpoint, manifest.cut[shard])
+        must_have_file(endpoint, manifest.cut[shard])
 
 
 def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest, last: int) -> Clock:

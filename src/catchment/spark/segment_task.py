@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+import msgspec
 import pyarrow as pa
 
+from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
 from catchment.flow.epoch.seal import newest_sealed
@@ -13,6 +15,7 @@ from catchment.flow.rewind.spool import Spool
 from catchment.flow.rewind.states import net, without_values, without_voids
 from catchment.model.chunk import Progress, chunk_key
 from catchment.model.epoch import Part, TableShape
+from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
 from catchment.spark.log_checks import alterations, must_be_whole, reached, refuse_xa
@@ -35,7 +38,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                 spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
             spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-        stretch = _read(task, shapes, on_images)
+        stretch, resets = _read(task, shapes, on_images)
         altered = alterations(task.endpoint.shard, shapes, stretch)
         outputs = []
         for number, (table, spool) in enumerate(sorted(spools.items())):
@@ -48,7 +51,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             output = _write(task, stretch, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)
-    return _receipt(task, stretch, tuple(outputs), tuple(altered), tuple(met.values()))
+    return _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
 
 
 def _keyed(table: Table, shapes: dict[TableId, TableShape]) -> Table:
@@ -59,7 +62,9 @@ def _progress(task: SegmentTask, table: TableId) -> Progress:
     return task.progress.get(table, Progress(task.endpoint.shard, table, done=True))
 
 
-def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: object) -> Stretch:
+def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: object) -> tuple[Stretch, Resets]:
+    # Before the log is read: a reset that comes later is noticed in the next epoch.
+    resets = must_be_same_log(task.endpoint, task.start)
     stretch = read_stretch(
         task.endpoint,
         task.start.server,
@@ -70,7 +75,7 @@ def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: objec
         on_images=on_images,  # type: ignore[arg-type]
     )
     must_be_whole(task.endpoint.shard, task.start, task.stop, stretch)
-    return stretch
+    return stretch, resets
 
 
 def _write(
@@ -96,6 +101,7 @@ def _write(
 def _receipt(
     task: SegmentTask,
     stretch: Stretch,
+    resets: Resets,
     outputs: tuple[Output, ...],
     altered: tuple[Alteration, ...],
     met: tuple[Table, ...],
@@ -103,7 +109,7 @@ def _receipt(
     checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
     return SegmentReceipt(
         shard=task.endpoint.shard,
-        reached=reached(task.start, stretch, task.stop),
+        reached=msgspec.structs.replace(reached(task.start, stretch, task.stop), resets=resets),
         sealed=newest_sealed(task.sealed, task.start.at, task.stop, stretch.last, checkpoints),
         outputs=outputs,
         altered=altered,

@@ -1,0 +1,104 @@
+"""Whether a shard's log is still the one in which a position was verified (DESIGN 3, identity).
+
+RESET MASTER begins a log anew under the same file names. A new file has another time of birth, but that time
+is in seconds: a log that is reset twice within one looks the same, and so does one whose position was verified
+in the second in which its file was born. What no reset can undo is the server's count of RESET statements,
+which is asked in every epoch before the log is read. RESET QUERY CACHE and RESET SLAVE are counted too and
+leave the log alone.
+"""
+
+from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.offsets import ask_resets, log_files
+from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.model.errors import Diverged, Purged
+from catchment.model.position import GtidList, LogOffset, Position, Resets
+from catchment.model.source import Endpoint
+
+_FILE_START = 4
+# Start = now - uptime, each cut to whole seconds.
+_START_JITTER_SECONDS = 1
+
+
+def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
+    """Raise Diverged unless the shard's log is the one of `verified`; how often RESET was said as of now.
+
+    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost.
+    """
+    connection = connect(endpoint)
+    try:
+        must_be(identify(connection, endpoint), verified.server, endpoint)
+        now = ask_resets(connection, endpoint)
+        before = verified.resets
+        restarted = before is not None and abs(now.started - before.started) > _START_JITTER_SECONDS
+    finally:
+        connection.close()
+    if before is None or (now.count == before.count and not restarted):
+        return now
+    must_have_file(endpoint, verified)
+    _must_be_unchanged(endpoint, verified, before, now, restarted=restarted)
+    return now
+
+
+def must_have_file(endpoint: Endpoint, verified: Position) -> None:
+    """Raise Purged or Diverged when the shard has no longer the log file of `verified`.
+
+    Waits behind a large commit, so it is not for every epoch.
+    """
+    connection = connect(endpoint)
+    try:
+        files = [LogOffset(name, 0) for name in log_files(connection, endpoint)]
+    finally:
+        connection.close()
+    if any(file.file == verified.at.file for file in files):
+        return
+    if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
+        raise Purged(
+            f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest "
+            f"is {files[0].file}: it was purged; copy the tables again with a new feed"
+        )
+    raise Diverged(
+        f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {_WAY_OUT}"
+    )
+
+
+def _must_be_unchanged(
+    endpoint: Endpoint, verified: Position, before: Resets, now: Resets, *, restarted: bool
+) -> None:
+    """RESET was said, or a restart hides whether it was: the file tells, unless it is too young to."""
+    head = _read(endpoint, verified, LogOffset(verified.at.file, _FILE_START))
+    born = head.files[0].born
+    if born != verified.born:
+        raise Diverged(
+            f"{_was_reset(endpoint, verified)}: its file {verified.at.file} began at {born} instead of "
+            f"{verified.born} (seconds since 1970); {_WAY_OUT}"
+        )
+    # A log that was reset after we asked was born then or later.
+    if born < before.asked or (restarted and _has_gtids(endpoint, verified)):
+        return
+    raise Diverged(
+        f"{_was_reset(endpoint, verified)}, or may have been: {now.count} RESET statements were counted since "
+        f"the server's start, {before.count} before, and the file is as old as the position in it; {_WAY_OUT}"
+    )
+
+
+def _has_gtids(endpoint: Endpoint, verified: Position) -> bool:
+    """Whether the file holds the GTIDs that the position names, and ends a group there."""
+    stretch = _read(endpoint, verified, verified.at)
+    found = GtidList.parse(stretch.files[0].gtid_list or "")
+    for gtid in stretch.newest.values():
+        found = found.with_gtid(gtid)
+    return stretch.reached_stop and bool(found.gtids) and found == verified.gtids
+
+
+def _read(endpoint: Endpoint, verified: Position, stop: LogOffset) -> Stretch:
+    start = LogOffset(verified.at.file, _FILE_START)
+    return read_stretch(
+        endpoint, verified.server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
+    )
+
+
+_WAY_OUT = "start a new feed to copy again"
+
+
+def _was_reset(endpoint: Endpoint, verified: Position) -> str:
+    return f"shard {endpoint.shard}: the log that was read up to {verified.at} was reset (RESET MASTER)"

@@ -1,0 +1,100 @@
+"""With a state store that is lost or too old the run goes on exactly; with too old a lake it refuses."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catchment.demo.server import PrivateServer
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.model.errors import SinkRestored
+from catchment.run.faults import Fault
+from catchment.run.runner import run_feed
+from tests.crash.conftest import MakeLife
+from tests.crash.life import Life
+
+
+class Crash(BaseException):
+    """Ends a run in this process as a kill does: nobody handles it."""
+
+
+def run_until(life: Life, place: Fault, count: int) -> None:
+    """Run in this process and break off at the n-th pass of a place."""
+    left = [count]
+
+    def inject(at: Fault) -> None:
+        if at is place:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Crash
+
+    with pytest.raises(Crash):
+        run_feed(
+            life.feed,
+            until_caught_up=True,
+            observe=lambda report: None,
+            stop=threading.Event(),
+            fault=inject,
+        )
+
+
+def newest(life: Life) -> int:
+    """The newest epoch of the lake."""
+    row = EpochsTable(life.lake, "life").newest()
+    assert row is not None
+    return row.manifest.epoch
+
+
+def test_a_state_store_that_was_lost_or_restored_is_rebuilt_from_the_lake(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, tmp_path: Path
+) -> None:
+    life = live(pair, count=12)
+    life.load(60)
+    older = tmp_path / "older.db"
+    for step, place in enumerate((Fault.AFTER_MANIFEST, Fault.BETWEEN_APPLIES, Fault.AFTER_EPOCH_ROW)):
+        run_until(life, place, 20 if place is Fault.BETWEEN_APPLIES else 2)
+        if step == 0:
+            shutil.copy(life.state, older)
+        life.touch(step)
+        if step == 1:
+            life.state.unlink()
+    shutil.copy(older, life.state)
+    life.touch(10)
+    assert life.run() == 0
+    life.must_be_exact()
+    life.state.unlink()
+    life.touch(11)
+    assert life.run() == 0
+    life.must_be_exact()
+
+
+def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
+    pair: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    life = live(pair)
+    life.load(60)
+    run_until(life, Fault.AFTER_EPOCH_ROW, 2)
+    older = tmp_path / "older"
+    shutil.copytree(life.lake, older)
+    life.touch(1)
+    assert life.run() == 0
+    shutil.rmtree(life.lake)
+    shutil.copytree(older, life.lake)
+    epoch = newest(life)
+    capfd.readouterr()
+    assert life.run() == SinkRestored.exit_code
+    assert "restored" in capfd.readouterr().err
+    assert newest(life) == epoch
+    life.state.unlink()
+    life.touch(2)
+    assert life.run() == 0
+    life.must_be_exact()
+    shutil.rmtree(life.lake)
+    assert life.run() == SinkRestored.exit_code
+    assert not life.lake.exists()

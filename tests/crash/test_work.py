@@ -1,0 +1,85 @@
+"""Work that dies or waits on its own: a Python worker killed in a chunk, a table locked under the copy."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from catchment.demo.server import PrivateServer
+from tests.crash.conftest import MakeLife
+from tests.crash.life import SECONDS_MAX, written
+from tests.exact.feedrun import FeedRun
+from tests.proxy import Proxy, execute_begins
+
+
+def children(parent: int) -> list[int]:
+    """Processes that a process has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def python_workers() -> list[int]:
+    """Workers of this process's Spark session: children of its `pyspark.daemon`, a child of Java."""
+    java = [p for p in children(os.getpid()) if "java" in Path(f"/proc/{p}/cmdline").read_text()]
+    return [worker for j in java for daemon in children(j) for worker in children(daemon)]
+
+
+def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(100)
+    inside = threading.Event()
+    with Proxy(pair["-80"].host, pair["-80"].port) as proxy:
+
+        def hold(piece: bytes) -> bool:
+            if execute_begins()(piece) and not inside.is_set():
+                proxy.stall()
+                inside.set()
+            return False
+
+        proxy.cut_after(0, after=hold)
+        life.describe({"-80": {"port": proxy.port}})
+        with FeedRun(life.feed) as run:
+            assert inside.wait(SECONDS_MAX)
+            workers = python_workers()
+            assert workers
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            proxy.flow()
+            with written(life):
+                run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait_for_log(pair)
+    life.must_be_exact()
+
+
+def test_a_locked_table_is_copied_later_and_holds_up_no_other(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(60)
+    first, *others = life.keys
+    holder = pair["-80"].connect()
+    with holder.cursor() as cursor, FeedRun(life.feed) as run:
+        cursor.execute(f"LOCK TABLES {first} WRITE")
+        run.wait(
+            "the others are copied",
+            lambda epochs: all(
+                p.done for p in epochs[-1].progress if str(p.table) in others or p.shard == "80-"
+            ),
+        )
+        assert not all(p.done for p in run.epochs[-1].progress)
+        holder.close()
+        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        life.touch(1)
+        run.wait_for_log(pair)
+    life.must_be_exact()
