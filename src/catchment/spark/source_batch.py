@@ -1,0 +1,77 @@
+"""`spark.read.format("catchment")`: the table as it was at one cut of all shards, taken when the query is planned."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from catchment.model.chunk import Chunk
+from catchment.model.epoch import Manifest, Tick
+from catchment.run.origin import originate
+from catchment.run.planner import Limits, Planner
+from catchment.spark.source_offset import first_cut
+from catchment.spark.source_options import SourceOptions
+from catchment.spark.source_plan import cut_now
+from catchment.spark.source_read import ChunkGroup, dealt, read_work
+
+# A partition holds about this many chunks, so that a failed task repeats little.
+_GROUPS_PER_SHARD = 2
+
+
+class BatchReader(DataSourceReader):  # type: ignore[misc]
+    """Plans on the driver, reads on executors; holds nothing but what it was told."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Take the cut and deal the whole table out in groups of chunks. Raises SourceError, ConfigError."""
+        options = self._options
+        feed, endpoints = options.load()
+        origin = originate(feed.name, endpoints, lambda table: table == options.table, 0)
+        # What is proven visible may lie behind what is visible: the cut is taken from there on.
+        cut = cut_now(endpoints, feed, first_cut(origin, copy=True)).manifest(origin.shapes[0])
+        copying = feed.copying
+        limits = Limits(copying.chunk_time, copying.chunk_rows_max, _GROUPS_PER_SHARD, options.log_bytes)
+        groups = dealt(all_groups(Planner(endpoints, limits), cut), cut.shapes[0])
+        return [
+            InputPartition(
+                ChunkGroup(
+                    options=options,
+                    shape=cut.shapes[0],
+                    shard=group[0].shard,
+                    server=cut.cut[group[0].shard].server,
+                    floor=cut.sealed[group[0].shard],
+                    at=cut.cut[group[0].shard].at,
+                    chunks=group,
+                    epoch=cut.epoch,
+                    time_us=cut.time_us,
+                    log_bytes=options.log_bytes,
+                )
+            )
+            for group in groups
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a group of chunks."""
+        yield from read_work(partition.value, self._schema)
+
+
+def all_groups(planner: Planner, cut: Manifest) -> list[tuple[Chunk, ...]]:
+    """Groups of chunks of the whole table, keys without limits: a row may have stood above the largest key of now."""
+    tick = Tick(cut.epoch, cut.time_us, 0, {shard: position.at for shard, position in cut.cut.items()})
+    progress = {p.shard: msgspec.structs.replace(p, born_after=None, done=False) for p in cut.progress}
+    groups: list[tuple[Chunk, ...]] = []
+    while progress:
+        waiting = msgspec.structs.replace(cut, progress=tuple(progress.values()))
+        found = planner.groups(waiting, tick)
+        groups += found
+        for chunk in (group[-1] for group in found):
+            if chunk.last:
+                del progress[chunk.shard]
+            else:
+                progress[chunk.shard] = msgspec.structs.replace(progress[chunk.shard], copied=chunk.hi)
+    return groups

@@ -1,0 +1,118 @@
+"""The next cut of a stream: every position in it is verified by reading the log up to it (DESIGN 3)."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from catchment.config import Feed
+from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.epoch.seal import newest_sealed
+from catchment.model.chunk import Chunk
+from catchment.model.epoch import TableShape, Tick
+from catchment.model.errors import CutMissed
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.run.clock import Clock
+from catchment.run.planner import Planner
+from catchment.spark.log_checks import must_be_whole, reached
+from catchment.spark.source_offset import ShardCut, StreamCut, advanced
+from catchment.wire.facts import Checkpoint
+
+ATTEMPTS = 20
+TICK_SECONDS = 5.0
+
+
+def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, start: StreamCut) -> StreamCut:
+    """A cut of this moment, reached from `start`: what is visible when this is called lies before it.
+
+    Raises CatchmentError, CutMissed after many ticks at which no group ended.
+    """
+    positions = {shard: part.position for shard, part in start.shards.items()}
+    servers = {shard: position.server for shard, position in positions.items()}
+    clock = Clock(endpoints, servers, feed.epoch.tick, start.epoch).start(positions)
+    number = start.epoch
+    try:
+        for _ in range(ATTEMPTS):
+            tick = clock.after(number, TICK_SECONDS)
+            if tick is None:
+                continue
+            number = tick.number
+            try:
+                return next_cut(endpoints, start, tick, None)
+            except CutMissed:
+                continue
+    finally:
+        clock.stop()
+    raise CutMissed(f"no group of the log ended at any of {ATTEMPTS} ticks; read again")
+
+
+def next_cut(
+    endpoints: Mapping[str, Endpoint],
+    start: StreamCut,
+    tick: Tick,
+    byte_limit: int | None,
+) -> StreamCut:
+    """The cut at `tick`, or before it at the ends of the groups by which `byte_limit` bytes of log are read.
+
+    Nothing more is copied yet. Raises CutMissed when no group ends at the tick: take another one; Diverged, Purged and
+    other kinds of SourceError.
+    """
+    budget = None if byte_limit is None else max(byte_limit // len(endpoints), 1)
+
+    def step(shard: str) -> ShardCut:
+        return _step(endpoints[shard], start.shards[shard], tick.offsets[shard], budget)
+
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="cut") as pool:
+        shards = dict(zip(endpoints, pool.map(step, endpoints), strict=True))
+    return StreamCut(tick.number, tick.time_us, shards)
+
+
+def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | None) -> ShardCut:
+    """One shard's part. The log is read without its rows; also where nothing was written, which shows that it is the
+    same log."""
+    start = known.position
+    stretch = read_stretch(
+        endpoint,
+        start.server,
+        start.at,
+        stop,
+        keys={},
+        before="key",
+        on_images=lambda table, batch: None,
+        budget=budget,
+    )
+    must_be_whole(endpoint.shard, start, None, stretch)
+    if not stretch.reached_stop and budget is None:
+        raise CutMissed(
+            f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; it is cut again"
+        )
+    at = stop if stretch.reached_stop else stretch.at
+    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
+    # Only a snapshot that has moved since another one is proof, and only where it stands (flow/epoch/seal.py).
+    proof = stretch.last if stretch.reached_stop and known.shown else None
+    sealed = newest_sealed(known.sealed, start.at, stop, proof, checkpoints)
+    copy = None if known.copy is None else advanced(known.copy, [])
+    return ShardCut(reached(start, stretch, at), sealed or known.sealed, stretch.reached_stop, copy)
+
+
+def with_chunks(
+    cut: StreamCut, planner: Planner, shape: TableShape, tick: Tick, limit: int | None
+) -> StreamCut:
+    """The cut with the chunks that the batch ending there copies, `limit` of each shard at most."""
+    planned: dict[str, list[Chunk]] = {}
+    offsets = {shard: part.position.at for shard, part in cut.shards.items()}
+    at_cut = Tick(tick.number, tick.time_us, tick.window_us, offsets)
+    for group in planner.groups(cut.manifest(shape), at_cut):
+        planned.setdefault(group[0].shard, []).extend(group)
+    return StreamCut(
+        cut.epoch,
+        cut.time_us,
+        {shard: _copied(part, planned.get(shard, [])[:limit]) for shard, part in cut.shards.items()},
+    )
+
+
+def _copied(part: ShardCut, chunks: Sequence[Chunk]) -> ShardCut:
+    if part.copy is None:
+        return part
+    return msgspec.structs.replace(part, copy=advanced(part.copy, chunks))

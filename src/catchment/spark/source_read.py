@@ -1,0 +1,153 @@
+"""What executors read for `format("catchment")`: a range of a shard's log, or a group of chunks.
+
+A piece of work says which feed file to load: passwords are in no partition, plan or checkpoint. Reading the same
+piece again gives the same rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from catchment.flow.capture.catalog import read_table
+from catchment.flow.capture.connect import connect
+from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.rewind.ranges import follows_log
+from catchment.flow.rewind.sequence import ImageSequence
+from catchment.flow.rewind.states import without_values, without_voids
+from catchment.model.chunk import Chunk, Progress, chunk_key
+from catchment.model.epoch import TableShape
+from catchment.model.errors import SourceError, Unsupported
+from catchment.model.position import LogOffset, Position, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table
+from catchment.spark.chunk_task import read_group
+from catchment.spark.log_checks import alterations, must_be_whole, refuse_xa
+from catchment.spark.source_options import SourceOptions
+from catchment.spark.source_rows import GroupFacts, batches, changed_rows, copied_rows, typed
+from catchment.spark.work import Alteration, ChunkTask, Target
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """(start, stop] of a shard's log; changes count as far as `progress` says that rows are copied."""
+
+    options: SourceOptions
+    shape: TableShape
+    shard: str
+    start: Position
+    stop: LogOffset
+    progress: Progress
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGroup:
+    """Chunks of a shard as of its cut `at`, with the log from `floor` read behind their SELECTs.
+
+    `log_bytes`: read no more log than that (None: as much as there is).
+    """
+
+    options: SourceOptions
+    shape: TableShape
+    shard: str
+    server: Server
+    floor: LogOffset
+    at: LogOffset
+    chunks: tuple[Chunk, ...]
+    epoch: int
+    time_us: int
+    log_bytes: int | None = None
+
+
+Work = LogRange | ChunkGroup
+
+
+def dealt(groups: Sequence[tuple[Chunk, ...]], shape: TableShape) -> list[tuple[Chunk, ...]]:
+    """The groups as they are, or, for keys that we cannot order as the server does, all chunks of a shard together: every
+    group has all keys that the log changed (DESIGN 4), and each row is to be read once."""
+    table = Table(shape.table, tuple(c.column for c in shape.columns), shape.key)
+    if chunk_key(table).ordered:
+        return list(groups)
+    by_shard: dict[str, list[Chunk]] = {}
+    for group in groups:
+        by_shard.setdefault(group[0].shard, []).extend(group)
+    return [tuple(chunks) for chunks in by_shard.values()]
+
+
+def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of a piece of work in exactly the types of `schema`; raises CatchmentError."""
+    _, endpoints = work.options.load()
+    endpoint = endpoints[work.shard]
+    if isinstance(work, LogRange):
+        return _read_log(work, endpoint, schema)
+    return _read_chunks(work, endpoint, schema)
+
+
+def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
+    target = Target("", (work.shard,), work.epoch, "source")
+    task = ChunkTask(endpoint, work.server, work.floor, work.at, work.chunks, (work.shape,), target)
+    group = read_group(task, work.log_bytes)
+    if group.failed:
+        chunk, reason = group.failed[0]
+        raise SourceError(
+            f"{chunk} could not be read as of {work.at}: {reason}; read again, a stream with a new checkpoint"
+        )
+    for rows in group.rows.values():
+        yield from batches(copied_rows(rows, work.shard, work.epoch, work.time_us), schema)
+
+
+def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
+    table, key = work.shape.table, work.shape.key
+    groups = GroupFacts()
+    with ImageSequence() as kept:
+
+        def on_images(met: Table, batch: pa.RecordBatch) -> None:
+            images = pa.Table.from_batches([batch])
+            followed = follows_log(images, chunk_key(Table(met.id, met.columns, key)), work.progress)
+            kept.add(typed(images, followed))
+
+        stretch = read_stretch(
+            endpoint,
+            work.start.server,
+            work.start.at,
+            work.stop,
+            keys={table: key},
+            before="full",
+            on_images=on_images,
+            on_groups=groups.add,
+        )
+        must_be_whole(work.shard, work.start, work.stop, stretch)
+        altered = alterations(work.shard, [table], stretch)
+        _must_be_known(work, endpoint, altered)
+        for images in kept.tables():
+            counted = _counted(work, stretch, altered, images)
+            if counted.num_rows:
+                yield from batches(changed_rows(counted, groups.table(), work.shard, work.epoch), schema)
+
+
+def _counted(work: LogRange, stretch: Stretch, altered: list[Alteration], images: pa.Table) -> pa.Table:
+    refuse_xa(work.shard, work.shape.table, stretch, images)
+    images = without_voids(images, stretch.voids)
+    for alteration in altered:
+        images = without_values(images, alteration.effect.dropped, alteration.group)
+    return images
+
+
+def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]) -> None:
+    """Raise Unsupported when a column was added that the table has now and this query does not know."""
+    known = {c.column.name.lower() for c in work.shape.columns}
+    added = {name.lower() for a in altered for name in a.effect.added} - known
+    if not added:
+        return
+    connection = connect(endpoint)
+    try:
+        now = {column.name.lower() for column in read_table(connection, endpoint, work.shape.table).columns}
+    finally:
+        connection.close()
+    if added & now:
+        raise Unsupported(
+            f"shard {work.shard}, {work.shape.table}: column {', '.join(sorted(added & now))} was added; start the "
+            "query again with the same checkpoint: it goes on with the new column"
+        )

@@ -1,0 +1,101 @@
+"""`spark.readStream.format("catchment")`: the rows first, then every change, in micro-batches that end at cuts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from catchment.spark.source_driver import StreamDriver
+from catchment.spark.source_offset import (
+    Copying,
+    Offset,
+    StreamCut,
+    chunks_between,
+    not_begun,
+    progress,
+    read,
+)
+from catchment.spark.source_options import SourceOptions
+from catchment.spark.source_read import ChunkGroup, LogRange, Work, dealt, read_work
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Spark's view of a stream. Made in several processes: sessions are opened where they are used, by the driver-side
+    instance in `latestOffset` and by executors in `read`."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._driver: StreamDriver | None = None
+
+    def initialOffset(self) -> Offset:
+        """Where a stream begins: no session is opened, so that it is the same in every process."""
+        shards = [] if self._options.starting.isalpha() else list(self._options.load()[1])
+        return not_begun(self._options.starting, shards)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From here on there is an end: the log as it stands, and the copy if there is one to finish."""
+        self._live().end_at_now()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """`maxBytesPerTrigger` of log; without it, everything there is."""
+        limit = self._options.bytes_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """The cut at which the next batch ends; `start` itself when there is nothing new."""
+        return self._live().next_offset(start, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where the shards' logs stand, for the query's progress."""
+        return None if self._driver is None else self._driver.newest()
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """One partition for each shard's log between the two cuts, and one for each chunk."""
+        since, until = read(start), read(end)
+        if since is None or until is None:
+            return []
+        return [InputPartition(work) for work in self._work(since, until)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition."""
+        yield from read_work(partition.value, self._schema)
+
+    def _live(self) -> StreamDriver:
+        if self._driver is None:
+            self._driver = StreamDriver(self._options)
+        return self._driver
+
+    def _work(self, since: StreamCut, until: StreamCut) -> Iterator[Work]:
+        shape = self._live().shape()
+        for shard, end in until.shards.items():
+            start = since.shards[shard]
+            copy = start.copy or Copying(done=True)
+            if start.position.at != end.position.at:
+                known = progress(shard, shape.table, copy)
+                yield LogRange(
+                    self._options, shape, shard, start.position, end.position.at, known, until.epoch
+                )
+            if end.copy is None:
+                continue
+            chunks = chunks_between(shard, shape.table, copy, end.copy)
+            for group in dealt([(chunk,) for chunk in chunks], shape):
+                yield ChunkGroup(
+                    options=self._options,
+                    shape=shape,
+                    shard=shard,
+                    server=end.position.server,
+                    floor=end.sealed,
+                    at=end.position.at,
+                    chunks=group,
+                    epoch=until.epoch,
+                    time_us=until.time_us,
+                )

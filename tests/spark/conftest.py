@@ -1,0 +1,48 @@
+"""One Spark session with the source registered, and feed files for the shared shards."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from catchment.demo.server import PrivateServer
+from catchment.spark import job
+from catchment.spark.source import register
+
+NAMES = ("-80", "80-")
+MakeFeed = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session that knows the source."""
+    session = job.session("source", "local[2]", {})
+    register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def make_feed(tmp_path: Path) -> MakeFeed:
+    """`make_feed(server, ..., chunk_rows=...)` writes a feed file for the servers and returns its path."""
+
+    def make(*servers: PrivateServer, chunk_rows: int = 500) -> Path:
+        shards = [
+            {"name": name, "host": s.host, "port": s.port, "user": "catchment", "password": s.password}
+            for name, s in zip(NAMES, servers, strict=False)
+        ]
+        file = tmp_path / "feed.yaml"
+        described = {
+            "name": "source",
+            "source": {"keyspace": "shop", "shards": shards},
+            "tables": ["*.*"],
+            "sink": {"path": str(tmp_path / "lake")},
+            "epoch": {"interval": "200ms", "tick": "50ms"},
+            "copy": {"chunk_rows_max": chunk_rows},
+        }
+        file.write_text(yaml.safe_dump(described))
+        return file
+
+    return make
