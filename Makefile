@@ -58,7 +58,9 @@ $(VENV)/installed.stamp: $(VENV)/packages.stamp pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
+# The installation compiled the core as it was then.
 $(VENV)/core.stamp: $(VENV)/installed.stamp $(CORE)
-	@echo "Compiling the core ..."
-	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@if [ -n "$$(find $(CORE) -newer $(VENV)/installed.stamp)" ]; then \
+	    echo "Compiling the core ..."; $(BIN)/python setup.py --quiet build_ext --inplace; \
+	fi
 	@touch $@
