@@ -14,7 +14,7 @@ help: ## Show this list
 
 setup: ## Virtual environment, compiled core, MariaDB and Java (quick when done)
 	@dev/system-packages "$(PYTHON)"
-	@$(MAKE) --no-print-directory $(VENV)/core.stamp
+	@$(MAKE) --silent --no-print-directory $(VENV)/core.stamp
 
 demo: setup ## Copy and follow two MariaDB shards under constant writes, and verify (a minute)
 	@$(BIN)/catchment demo
