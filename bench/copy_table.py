@@ -1,0 +1,77 @@
+"""Copying `stress_test_pk` into the lake, idle and under 1,000 transactions/s, beside MariaDB's own client.
+
+All three are run in turn on one private server with a warm Spark session. Run: `python -m bench --only copy`.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.feeds import Ran, feed, run_until_caught_up
+from bench.figures import Figure, figure
+from bench.stress import TABLE, fill, select_all_seconds, writing
+from catchment.demo.server import PrivateServer
+from catchment.spark import job
+
+TRANSACTIONS_PER_SECOND = 1000
+CLIENT = "mariadb --quick -e 'select *'"
+
+
+def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
+    """Rates in rows/s from the start of a run to the commit of the last chunk."""
+    with (
+        tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
+        PrivateServer(buffer_pool="512M") as server,
+    ):
+        fill(server, rows)
+        began = time.perf_counter()
+        job.session("bench", "local[2]", {})
+        session = time.perf_counter() - began
+        cold = session + _copy(Path(directory) / "cold", server).copied_after()
+        measured = [_round(Path(directory) / str(number), server, rows) for number in range(runs)]
+    clients, idle, loaded, read, written = (list(values) for values in zip(*measured, strict=True))
+    name = f"copy of {rows} rows into the lake"
+    return [
+        figure(name, idle, "rows/s", CLIENT, clients),
+        figure(f"{name}, session start included", [rows / cold], "rows/s", CLIENT, clients[:1]),
+        figure(f"{name}, under {_median(written)} transactions/s", loaded, "rows/s", "the same, idle", idle),
+        figure("log read per byte of log while copying", read, "bytes", "read once", [1.0] * runs, 2),
+    ]
+
+
+def _round(directory: Path, server: PrivateServer, rows: int) -> tuple[float, float, float, float, float]:
+    """Rows/s of the client, of an idle copy and of one under load; log read per byte; transactions/s."""
+    client = rows / select_all_seconds(server)
+    idle = rows / _copy(directory / "idle", server).copied_after()
+    change = f"SET @k = 1 + FLOOR(RAND() * {rows}); UPDATE {TABLE} SET sig = SHA1(@n) WHERE id = @k"
+    with writing(server, change, TRANSACTIONS_PER_SECOND) as writer:
+        time.sleep(0.5)
+        ran = _copy(directory / "loaded", server)
+    return (
+        client,
+        idle,
+        rows / ran.copied_after(),
+        _log_read_per_byte(ran),
+        writer.transactions / writer.seconds,
+    )
+
+
+def _copy(directory: Path, server: PrivateServer) -> Ran:
+    return run_until_caught_up(feed(directory, [server]))
+
+
+def _log_read_per_byte(ran: Ran) -> float:
+    """Bytes of log that segments and groups of chunks read, per byte of log in the epochs of the copy."""
+    reports = [report for _, report in ran.epochs]
+    last = next(i for i, r in enumerate(reports) if all(p.done for p in r.manifest.progress))
+    covered = sum(
+        reports[i].manifest.cut[shard].at.offset - reports[i - 1].manifest.cut[shard].at.offset
+        for i in range(1, last + 1)
+        for shard in reports[i].manifest.cut
+    )
+    return sum(report.manifest.log_bytes for report in reports[1 : last + 1]) / max(covered, 1)
+
+
+def _median(values: list[float]) -> int:
+    return round(statistics.median(values))

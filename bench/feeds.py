@@ -1,0 +1,111 @@
+"""Feeds of the benchmarks: their file, a run until caught up, a run in the background."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from catchment.config import Feed, load
+from catchment.demo.accounts import FEED_USER
+from catchment.demo.server import PrivateServer
+from catchment.run.report import Report
+from catchment.run.runner import run_feed
+
+KEYSPACE = "bench"
+
+
+@dataclass
+class Ran:
+    """Epochs of a run with the seconds since its start at which each was committed, and the whole run's."""
+
+    epochs: list[tuple[float, Report]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def copied_after(self) -> float:
+        """Seconds until the epoch with the last chunk was committed."""
+        return next(at for at, report in self.epochs if all(p.done for p in report.manifest.progress))
+
+
+def feed(directory: Path, servers: Sequence[PrivateServer], **settings: Any) -> Feed:
+    """A feed of all tables of the schema `bench` into `directory`; `settings` are sections of the file."""
+    shards = [
+        {
+            "name": f"s{number}",
+            "host": server.host,
+            "port": server.port,
+            "user": FEED_USER,
+            "password": server.password,
+        }
+        for number, server in enumerate(servers)
+    ]
+    values = {
+        "name": "bench",
+        "source": {"keyspace": KEYSPACE, "shards": shards},
+        "tables": ["bench.*"],
+        "sink": {"path": str(directory / "lake")},
+        "state": str(directory / "state.db"),
+        **settings,
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "feed.yaml"
+    file.write_text(yaml.safe_dump(values))
+    return load(file)
+
+
+def run_until_caught_up(chosen: Feed) -> Ran:
+    """Run the feed in this thread; the seconds hold the fold that the last epoch may have started."""
+    ran = Ran()
+    began = time.perf_counter()
+    run_feed(
+        chosen,
+        until_caught_up=True,
+        observe=lambda report: ran.epochs.append((time.perf_counter() - began, report)),
+        stop=threading.Event(),
+    )
+    ran.seconds = time.perf_counter() - began
+    return ran
+
+
+@contextmanager
+def running(chosen: Feed) -> Iterator[Ran]:
+    """Run the feed in a thread until the block ends; raises what ended it early."""
+    ran = Ran()
+    stop = threading.Event()
+    began = time.perf_counter()
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            run_feed(
+                chosen,
+                until_caught_up=False,
+                observe=lambda report: ran.epochs.append((time.perf_counter() - began, report)),
+                stop=stop,
+            )
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="feed")
+    thread.start()
+    try:
+        yield ran
+    finally:
+        stop.set()
+        thread.join()
+        ran.seconds = time.perf_counter() - began
+    if failed:
+        raise failed[0]
+
+
+def wait_for_copy(ran: Ran, seconds: float = 600.0) -> None:
+    """Wait until every table of a running feed is copied."""
+    deadline = time.monotonic() + seconds
+    while not any(all(p.done for p in report.manifest.progress) for _, report in list(ran.epochs)):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not copied after {seconds} s")
+        time.sleep(0.05)
