@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.layout import epoch_app, table_dir
 from catchment.flow.sink.tables import open_table
@@ -23,6 +25,7 @@ def applied(life: Life) -> set[int]:
     return found
 
 
+@pytest.mark.timeout(900)
 def test_a_driver_killed_at_every_place_goes_on_exactly(
     pair: dict[str, PrivateServer], live: MakeLife
 ) -> None:

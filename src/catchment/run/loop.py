@@ -14,7 +14,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect
+from catchment.flow.capture.connect import connect, pin
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.chunk import Chunk
@@ -178,6 +178,7 @@ class Loop:
                     endpoint = self._endpoints[receipt.shard]
                     connection = connect(endpoint)
                     try:
+                        pin(connection, endpoint)
                         found[receipt.shard, effect.table] = read_table(connection, endpoint, effect.table)
                     finally:
                         connection.close()

@@ -7,9 +7,10 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import key_after, newest_key, oldest_key
-from catchment.flow.capture.connect import connect
+from catchment.flow.capture.connect import connect, pin
 from catchment.model.chunk import Bound, Chunk, ChunkKey, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableShape, Tick
+from catchment.model.errors import ServerSaid
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import INTEGERS, Table, TableId
@@ -20,6 +21,8 @@ ROWS_MIN = 500
 # SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
 CHUNKS_PER_GROUP = 3
 SPACING_GROWTH_MAX = 8.0
+# Server errors: lock wait timeout exceeded, max_statement_time exceeded.
+_WAITED_TOO_LONG = (1205, 1969)
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,14 @@ class Planner:
         endpoint = self._endpoints[shard]
         connection = connect(endpoint)
         try:
+            pin(connection, endpoint)
             for progress in tables:
-                if budget <= 0:
-                    break
                 shape = shapes[progress.table]
                 table = Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key)
                 walk = _Walk(
                     connection, endpoint, progress, chunk_key(table), self._pace(shard, progress.table)
                 )
-                while budget > 0 and (step := walk.step()) is not None:
+                while budget > 0 and (step := _next(walk)) is not None:
                     planned.append(step)
                     budget -= max(step[1] / max(walk.pace.rows, 1), 0.05)
         finally:
@@ -120,6 +122,16 @@ class Planner:
             groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
             before += rows
         return [tuple(group) for group in groups if group]
+
+
+def _next(walk: "_Walk") -> tuple[Chunk, int] | None:
+    """The walk's next chunk; None also when the table is locked or slow now: a later epoch asks again."""
+    try:
+        return walk.step()
+    except ServerSaid as error:
+        if error.code not in _WAITED_TOO_LONG:
+            raise
+        return None
 
 
 class _Walk:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from catchment.model.epoch import Commit, Manifest
 from catchment.model.errors import SinkError
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
+from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.fold_process import FoldOrder
 from catchment.run.folding import Folding
@@ -108,6 +110,8 @@ def _take_up(
     plan, stored, committed = store.newest()
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
+        list(pool.map(must_be_set_up, endpoints.values()))
     epochs.take_over(lease.fence)
     if isinstance(decision, Continue):
         sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)

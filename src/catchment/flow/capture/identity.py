@@ -1,10 +1,10 @@
 """Whether a shard's log is still the one in which a position was verified (DESIGN 3, identity).
 
-RESET MASTER begins a log anew under the same file names. A new file has another time of birth, but that time
-is in seconds: a log that is reset twice within one looks the same, and so does one whose position was verified
-in the second in which its file was born. What no reset can undo is the server's count of RESET statements,
-which is asked in every epoch before the log is read. RESET QUERY CACHE and RESET SLAVE are counted too and
-leave the log alone.
+RESET MASTER begins a log anew under the same file names. A new file has another time of birth, but that
+time is in seconds: a log that is reset twice within one looks the same, and so does one whose position was
+verified in the second in which its file was born. What no reset can undo is the server's count of RESET
+statements, which is asked in every epoch before the log is read. RESET QUERY CACHE and RESET SLAVE are
+counted too and leave the log alone.
 """
 
 from catchment.flow.capture.connect import connect, identify, must_be
@@ -76,21 +76,25 @@ def _must_be_unchanged(
     if born < before.asked or (restarted and _has_gtids(endpoint, verified)):
         return
     raise Diverged(
-        f"{_was_reset(endpoint, verified)}, or may have been: {now.count} RESET statements were counted since "
-        f"the server's start, {before.count} before, and the file is as old as the position in it; {_WAY_OUT}"
+        f"{_was_reset(endpoint, verified)}, or may have been: {now.count} RESET statements were counted "
+        f"since the server's start, {before.count} before, and the file is as young as the position in it; "
+        f"{_WAY_OUT}"
     )
 
 
 def _has_gtids(endpoint: Endpoint, verified: Position) -> bool:
     """Whether the file holds the GTIDs that the position names, and ends a group there."""
-    stretch = _read(endpoint, verified, verified.at)
+    at_head = verified.at.offset == _FILE_START
+    stretch = _read(endpoint, verified, None if at_head else verified.at)
     found = GtidList.parse(stretch.files[0].gtid_list or "")
-    for gtid in stretch.newest.values():
-        found = found.with_gtid(gtid)
-    return stretch.reached_stop and bool(found.gtids) and found == verified.gtids
+    if not at_head:
+        for gtid in stretch.newest.values():
+            found = found.with_gtid(gtid)
+    return (at_head or stretch.reached_stop) and bool(found.gtids) and found == verified.gtids
 
 
-def _read(endpoint: Endpoint, verified: Position, stop: LogOffset) -> Stretch:
+def _read(endpoint: Endpoint, verified: Position, stop: LogOffset | None) -> Stretch:
+    """The log from the start of the position's file, for its facts."""
     start = LogOffset(verified.at.file, _FILE_START)
     return read_stretch(
         endpoint, verified.server, start, stop, keys={}, before="key", on_images=lambda table, batch: None

@@ -21,6 +21,7 @@ _NON_BLOCKING = 1
 _MARIADB_CAPABILITY_GTID = 4
 _READ_BYTES = 1 << 20
 _ER_MASTER_FATAL = 1236
+_ACCESS = {1045, 1227}
 
 
 def dump(
@@ -63,9 +64,14 @@ def dump(
 
 def _refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset) -> SourceError:
     """What the server's refusal to send the log means (error 1236 has one number for many reasons)."""
-    text = str(error)
+    text = error.message
+    if error.code in _ACCESS:
+        return SourceError(
+            f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: user {endpoint.user!r} may not "
+            f"read the log ({error.code}: {text}); GRANT REPLICATION SLAVE ON *.* to it"
+        )
     if error.code != _ER_MASTER_FATAL:
-        return error
+        return ServerSaid(error.code, f"{text} (shard {endpoint.shard}, log from {start})")
     if "Could not find first log" in text:
         return Purged(
             f"shard {endpoint.shard}: log file {start.file} is no longer on the server (from {start}); "

@@ -17,7 +17,8 @@ def snapshot_session(endpoint: Endpoint) -> "Connection[pymysql.cursors.Cursor]"
     connection = connect(endpoint, read_seconds=10)
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(
-            f"SET SESSION tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 5, sql_select_limit = {2**64 - 1}"
+            "SET SESSION tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 5, "
+            f"sql_select_limit = {2**64 - 1}"
         )
     return connection
 

@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 
 from catchment.config import Feed
 from catchment.flow.capture.connect import connect, identify, mapped, pin
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import CatchmentError, SourceError
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
@@ -55,6 +55,16 @@ def examine(feed: Feed) -> list[Finding]:
     if len(reached) == len(reports):
         findings += unmatched_rules(feed.tables, {table for report in reached for table in report.chosen})
     return [*findings, *check_sink(feed), *check_state(feed)]
+
+
+def must_be_set_up(endpoint: Endpoint) -> None:
+    """Raise SourceError for a setting of the shard with which its log cannot be followed, ConnectionLost."""
+    with closing(connect(endpoint)) as session:
+        pin(session, endpoint)
+        _, variables = _asked(session, endpoint)
+    for finding in check_settings(endpoint.shard, variables):
+        if finding.severity is Severity.ERROR:
+            raise SourceError(f"shard {endpoint.shard}: {finding.found}: {finding.risk}; {finding.remedy}")
 
 
 def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:

@@ -1,0 +1,206 @@
+"""A source that cannot be used: one clear line before harm, and the same command goes on once it can."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import ConfigError, SourceError
+from tests.crash.conftest import MakeLife
+from tests.crash.life import Life
+
+Refusal = Callable[[Life, int], str]
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[dict[str, PrivateServer]]:
+    """A shard whose settings and accounts these tests change."""
+    with PrivateServer(server_id=151) as server:
+        yield {"-80": server}
+
+
+@pytest.fixture
+def refusal(capfd: pytest.CaptureFixture[str]) -> Refusal:
+    """`refusal(life, code)` runs the feed, which must end with that code and one line; the line."""
+
+    def run(life: Life, code: int) -> str:
+        capfd.readouterr()
+        ended = life.run()
+        said = capfd.readouterr().err.splitlines()
+        assert ended == code, said
+        assert len(said) == 1, said
+        assert said[0].startswith("catchment: ")
+        return said[0]
+
+    return run
+
+
+def must_go_on(life: Life) -> None:
+    """The same command copies all, exactly."""
+    assert life.run() == 0
+    life.must_be_exact()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"host": "no-such-host.invalid"}, "no-such-host.invalid"),
+        ({"port": 1}, "refused"),
+        ({"password": "wrong"}, "Access denied"),
+        ({"user": "nobody"}, "Access denied"),
+    ],
+    ids=["no such host", "no such port", "wrong password", "no such user"],
+)
+def test_a_shard_that_does_not_let_us_in(
+    pair: dict[str, PrivateServer],
+    live: MakeLife,
+    refusal: Refusal,
+    wrong: dict[str, str | int],
+    expected: str,
+) -> None:
+    life = live(pair)
+    life.describe({"80-": wrong})
+    said = refusal(life, SourceError.exit_code)
+    assert "shard 80-" in said
+    assert expected in said
+    assert pair["80-"].password not in said
+    assert not life.lake.exists() or not any(life.lake.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("privilege", "code", "expected"),
+    [
+        ("REPLICATION SLAVE", SourceError.exit_code, "REPLICATION SLAVE"),
+        ("SELECT", ConfigError.exit_code, "no table"),
+    ],
+    ids=["log", "rows"],
+)
+def test_a_privilege_that_is_missing(
+    own: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    refusal: Refusal,
+    privilege: str,
+    code: int,
+    expected: str,
+) -> None:
+    life = live(own)
+    life.load(20)
+    own["-80"].sql(f"REVOKE {privilege} ON *.* FROM catchment@'%'")
+    try:
+        said = refusal(life, code)
+    finally:
+        own["-80"].sql(f"GRANT {privilege} ON *.* TO catchment@'%'")
+    assert expected in said
+    must_go_on(life)
+
+
+def test_a_server_without_a_log(live: MakeLife, refusal: Refusal) -> None:
+    with PrivateServer(server_id=152) as server:
+        life = live({"-80": server})
+        del server.settings["log_bin"]
+        server.restart()
+        said = refusal(life, SourceError.exit_code)
+    assert "shard -80" in said
+    assert "log_bin" in said
+
+
+@pytest.mark.parametrize("setting", ["binlog_format=STATEMENT", "binlog_row_image=MINIMAL"])
+def test_a_log_that_does_not_hold_whole_rows(
+    own: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    refusal: Refusal,
+    setting: str,
+) -> None:
+    life = live(own)
+    life.load(20)
+    name, value = setting.split("=")
+    (before,) = own["-80"].sql(f"SELECT @@GLOBAL.{name}")[0]
+    own["-80"].sql(f"SET GLOBAL {setting}")
+    try:
+        said = refusal(life, SourceError.exit_code)
+    finally:
+        own["-80"].sql(f"SET GLOBAL {name} = {before}")
+    assert name in said
+    assert value in said
+    must_go_on(life)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("binlog_format = 'STATEMENT'", "statement"), ("binlog_row_image = 'MINIMAL'", "lacks columns")],
+    ids=["statement", "minimal"],
+)
+def test_one_session_that_logs_less_than_whole_rows_stops_the_feed_before_harm(
+    own: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    refusal: Refusal,
+    setting: str,
+    expected: str,
+) -> None:
+    life = live(own)
+    life.load(20)
+    must_go_on(life)
+    table = f"{life.schema}.t00"
+    own["-80"].sql(f"SET SESSION {setting}", f"UPDATE {table} SET v = -1 WHERE id = 3")
+    file, _ = own["-80"].log_end()
+    said = refusal(life, SourceError.exit_code)
+    assert "shard -80" in said
+    assert table in said
+    assert f"{file}:" in said
+    assert expected in said
+    own["-80"].sql(f"UPDATE {table} SET v = 3 WHERE id = 3")  # as it was: the lake has not moved
+    life.must_be_exact()
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_a_limit_on_results_does_no_harm(
+    own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, limit: int
+) -> None:
+    life = live(own)
+    life.load(60)
+    own["-80"].sql(f"SET GLOBAL sql_select_limit = {limit}")
+    try:
+        assert life.run() == 0
+        for table in life.keys:
+            own["-80"].sql(f"ALTER TABLE {table} ADD COLUMN more INT")
+        assert life.run() == 0
+        for table in life.keys:
+            own["-80"].sql(f"UPDATE {table} SET more = 7 LIMIT 3")
+        assert life.run() == 0
+    finally:
+        own["-80"].sql("SET GLOBAL sql_select_limit = DEFAULT")
+    life.must_be_exact()
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("CREATE TABLE {}.x (id INT PRIMARY KEY, g POINT)", "column g"),
+        ("CREATE TABLE {}.x (id INT PRIMARY KEY, u UUID)", "column u"),
+        ("CREATE TABLE {}.x (v INT)", "primary key"),
+        ("CREATE SEQUENCE {}.x", "sequence"),
+        ("CREATE TABLE {}.x (id INT PRIMARY KEY) WITH SYSTEM VERSIONING", "versioned"),
+        ("CREATE TABLE {}.x (id INT PRIMARY KEY) ENGINE=MyISAM", "MyISAM"),
+    ],
+    ids=["type", "uuid", "no key", "sequence", "system-versioned", "engine"],
+)
+def test_a_table_that_cannot_be_carried_is_refused_by_name(
+    pair: dict[str, PrivateServer], live: MakeLife, refusal: Refusal, statement: str, expected: str
+) -> None:
+    life = live(pair)
+    for server in pair.values():
+        server.sql(statement.format(life.schema))
+    said = refusal(life, SourceError.exit_code)
+    assert f"{life.schema}.x" in said
+    assert expected in said
+    assert "exclude" in said
+
+
+def test_rules_that_choose_no_table(pair: dict[str, PrivateServer], live: MakeLife, refusal: Refusal) -> None:
+    life = live(pair)
+    life.describe(tables=["nothing.*"])
+    assert "tables" in refusal(life, ConfigError.exit_code)

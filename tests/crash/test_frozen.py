@@ -1,0 +1,52 @@
+"""A runner and a fold that sleep past the lease and wake up after another runner came: they write nothing."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import LeaseLost
+from tests.crash.conftest import MakeLife
+from tests.crash.life import SECONDS_MAX, Command
+
+
+def asleep(command: Command) -> int:
+    """Wait until the process has stopped itself; its id."""
+    pid = command.process.pid
+    deadline = time.monotonic() + SECONDS_MAX
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert command.process.poll() is None, command.output.read_text()
+        assert time.monotonic() < deadline, command.output.read_text()
+        time.sleep(0.05)
+    return pid
+
+
+def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
+    pair: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    life = live(pair, count=12)
+    life.load(60)
+    # Some tables have its epoch and the others not, when it falls asleep.
+    runner = life.start("run", "--until-caught-up", fault="between-applies:30:freeze")
+    sleepers = [(runner, asleep(runner))]
+    fold = life.start("fold", fault="during-fold:3:freeze")
+    sleepers.append((fold, asleep(fold)))
+    life.touch(1)
+    assert life.run() == 0, capfd.readouterr().err
+    life.must_be_exact()
+    for command, pid in sleepers:
+        os.kill(pid, signal.SIGCONT)
+        ended = command.ended()
+        assert ended.code == LeaseLost.exit_code, ended
+        assert "another runner took over" in ended.said
+    life.must_be_exact()
+    life.touch(2)
+    assert life.run() == 0, capfd.readouterr().err
+    life.must_be_exact()
