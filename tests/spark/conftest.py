@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,9 +11,11 @@ from pyspark.sql import SparkSession
 from catchment.demo.server import PrivateServer
 from catchment.spark import job
 from catchment.spark.source import register
+from tests.spark.direct import Driver
 
 NAMES = ("-80", "80-")
 MakeFeed = Callable[..., Path]
+Drive = Callable[..., Driver]
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +49,17 @@ def make_feed(tmp_path: Path) -> MakeFeed:
         return file
 
     return make
+
+
+@pytest.fixture
+def drive() -> Iterator[Drive]:
+    """`drive(...)` makes a Driver, which is stopped after the test."""
+    made: list[Driver] = []
+
+    def make(*arguments: Any, **options: Any) -> Driver:
+        made.append(Driver(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for driver in made:
+        driver.planner.stop()

@@ -18,7 +18,9 @@ GONE = ("delete", "update_preimage")
 
 
 class Driver:
-    """Takes batches from `offset` on and keeps their rows; `partitions` of the last batch can be read again."""
+    """Takes batches from `offset` on and keeps their rows; `partitions` of the last batch can be read
+    again.
+    """
 
     def __init__(self, feed: Path, table: str, offset: Offset | None = None, **options: object) -> None:
         given = {"feed": str(feed), "table": table, **{name: str(value) for name, value in options.items()}}
@@ -54,7 +56,9 @@ class Driver:
             pass
 
     def read(self, start: Offset, end: Offset, planner: StreamReader | None = None) -> Rows:
-        """The rows between two offsets, planned by `planner` or as after a restart, read by a fresh reader."""
+        """The rows between two offsets, planned by `planner` or as after a restart, read by a fresh
+        reader.
+        """
         planner = planner or self.new_reader()
         rows: Rows = []
         for partition in planner.partitions(start, end):

@@ -1,45 +1,43 @@
-"""A consumer of the stream: keeps every row delivered, and the state that the changes lead to."""
+"""A consumer of the stream that keeps every row delivered."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.canonical import Key, Row, canonical_row, key_of
+from tests.spark.direct import Rows, as_set
 
-GONE = ("delete", "update_preimage")
+PATIENCE_SECONDS = 120
 
 
 class Replay:
-    """`run` starts a query that hands every micro-batch to `take`."""
+    """Starts queries of one checkpoint whose batches go to `take`; `fail_at` makes it fail once, behind
+    that batch.
+    """
 
-    def __init__(self, spark: SparkSession, feed: Path, table: str, key: tuple[str, ...], checkpoint: Path) -> None:
-        self.batches: dict[int, list[dict[str, Any]]] = {}
+    def __init__(self, spark: SparkSession, feed: Path, table: str, checkpoint: Path) -> None:
+        self.batches: dict[int, Rows] = {}
+        self.fail_at: int | None = None
+        self.repeated: list[int] = []
         self._spark = spark
         self._options = {"feed": str(feed), "table": table}
-        self._key = key
         self._checkpoint = checkpoint
 
-    def run(self, **options: object) -> StreamingQuery:
+    def start(self, *, available_now: bool = False, **options: object) -> StreamingQuery:
         """Start the query with further options of the source."""
         given = {name: str(value) for name, value in options.items()}
         stream = self._spark.readStream.format("catchment").options(**self._options, **given).load()
-        return (
-            stream.writeStream.foreachBatch(self.take)
-            .option("checkpointLocation", str(self._checkpoint))
-            .trigger(processingTime="0 seconds")
-            .start()
+        writer = stream.writeStream.foreachBatch(self.take).option(
+            "checkpointLocation", str(self._checkpoint)
         )
+        if available_now:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime="0 seconds").start()
 
     def catch_up(self, **options: object) -> StreamingQuery:
-        """Run to what is available now, and return the ended query."""
-        given = {name: str(value) for name, value in options.items()}
-        stream = self._spark.readStream.format("catchment").options(**self._options, **given).load()
-        writer = stream.writeStream.foreachBatch(self.take).option("checkpointLocation", str(self._checkpoint))
-        query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
+        """Run to what is available now; the ended query."""
+        query = self.start(available_now=True, **options)
+        assert query.awaitTermination(PATIENCE_SECONDS)
         return query
 
     def take(self, frame: DataFrame, number: int) -> None:
@@ -47,37 +45,13 @@ class Replay:
         rows = frame.toArrow().to_pylist()
         if number in self.batches:
             assert as_set(rows) == as_set(self.batches[number])
+            self.repeated.append(number)
         self.batches[number] = rows
+        if number == self.fail_at:
+            self.fail_at = None
+            raise RuntimeError("the consumer fails once")
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """All rows, in order of batches, shards and changes."""
-        delivered = [row for number in sorted(self.batches) for row in self.batches[number]]
-        return sorted(delivered, key=lambda row: (row["_commit_version"], row["_shard"], row["_order"]))
-
-    def state(self) -> dict[tuple[str, Key], Row]:
-        """What the changes lead to, by shard and key."""
-        found: dict[tuple[str, Key], Row] = {}
-        for row in self.rows:
-            identity = row["_shard"], key_of(row, self._key)
-            if row["_change_type"] in GONE:
-                found.pop(identity, None)
-            else:
-                found[identity] = canonical_row(row)
-        return found
-
-
-def as_set(rows: list[dict[str, Any]]) -> set[tuple[tuple[str, Any], ...]]:
-    """Rows without their order."""
-    found = {tuple(sorted(row.items())) for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def types(rows: list[dict[str, Any]], **wanted: Any) -> list[str]:
-    """Change types of the rows with these values, in order."""
-    return [row["_change_type"] for row in rows if _has(row, wanted)]
-
-
-def _has(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(row[name] == value for name, value in wanted.items())
+    def rows(self) -> Rows:
+        """All rows delivered."""
+        return [row for number in sorted(self.batches) for row in self.batches[number]]

@@ -1,20 +1,24 @@
 """`spark.read.format("catchment")` against real servers."""
 
+import random
+from collections.abc import Callable, Sequence
+
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DecimalType, LongType, ShortType, StringType, TimestampNTZType, TimestampType
 
 from catchment.demo.workload import KEYS, create_tables, load
+from catchment.demo.writers import Session, Writer, Writers
 from tests.conftest import Shards
 from tests.judge import lake_rows, source_rows
 from tests.spark.conftest import NAMES, MakeFeed
-from tests.workload import create_random_tables, random_writers
+
+FreshSchema = Callable[..., str]
 
 
 @pytest.mark.parametrize("table", KEYS)
 def test_a_read_equals_a_select(
-    spark: SparkSession, shards: Shards, fresh_schema, make_feed: MakeFeed, table: str
+    spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, table: str
 ) -> None:
     schema = fresh_schema(*shards)
     for server in shards:
@@ -30,3 +34,52 @@ def test_a_read_equals_a_select(
     assert {row["_gtid"] for row in rows} == {None}
     assert len({row["_commit_version"] for row in rows}) == 1
     assert frame.rdd.getNumPartitions() >= 4
+
+
+@pytest.mark.parametrize("table", ["orders", "people"])
+def test_a_read_under_writes_is_the_state_at_one_moment(
+    spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, table: str
+) -> None:
+    """Two columns that every transaction changes together, over all rows, agree in every read."""
+    schema = fresh_schema(*shards)
+    for server in shards:
+        create_tables(server, schema)
+        load(server, schema, 600)
+        # Without another group behind it the ALTER is not proven visible yet.
+        server.sql(
+            f"ALTER TABLE {table} ADD COLUMN total INT NOT NULL DEFAULT 1",
+            f"UPDATE {table} SET total = 0",
+            database=schema,
+        )
+    low, high = ("id <= 300", "id > 300") if table == "orders" else ("name < 'e'", "name >= 'e'")
+
+    def transfer(sessions: Sequence[Session], rng: random.Random) -> int:
+        with sessions[0].cursor() as cursor:
+            sessions[0].begin()
+            cursor.execute(f"UPDATE {table} SET total = total + 1 WHERE {low} ORDER BY RAND() LIMIT 7")
+            cursor.execute(f"UPDATE {table} SET total = total - 1 WHERE {high} ORDER BY RAND() LIMIT 7")
+            sessions[0].commit()
+        return 14
+
+    connects = [lambda server=server: server.connect(database=schema) for server in shards]
+    writers = Writers([Writer([connect], transfer, seed=n, rate=40.0) for n, connect in enumerate(connects)])
+    feed = make_feed(*shards, chunk_rows=60)
+    with writers:
+        for _ in range(3):
+            frame = spark.read.format("catchment").options(feed=feed, table=f"{schema}.{table}").load()
+            rows = frame.select("_shard", "total", "_commit_version").toArrow().to_pylist()
+            assert len(rows) == 1200
+            for shard in NAMES:
+                assert sum(row["total"] for row in rows if row["_shard"] == shard) == 0
+    assert writers.transactions > 20
+
+
+def test_too_much_log_behind_the_rows_is_an_error(
+    spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+) -> None:
+    server, schema = shards[0], fresh_schema(shards[0])
+    create_tables(server, schema)
+    load(server, schema, 500)
+    options = {"feed": str(make_feed(server)), "table": f"{schema}.orders", "maxLogBytes": "1KB"}
+    with pytest.raises(PySparkException, match="more than 1024 bytes of log"):
+        spark.read.format("catchment").options(**options).load().count()

@@ -3,15 +3,16 @@
 import json
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
-from catchment.demo.workload import KEYS, create_tables, load
+from catchment.demo.workload import KEYS, load
 from catchment.model.errors import CatchmentError, ConfigError, Diverged, Unsupported
 from tests.conftest import Shards
 from tests.judge import source_rows
-from tests.spark.conftest import NAMES, MakeFeed
-from tests.spark.direct import Driver, as_set, in_order, state
+from tests.spark.conftest import NAMES, Drive, MakeFeed
+from tests.spark.direct import as_set, in_order, state
 from tests.workload import create_random_tables, random_writers
 
 FreshSchema = Callable[..., str]
@@ -20,7 +21,7 @@ KV = "CREATE TABLE kv (k INT PRIMARY KEY, v VARCHAR(20)) ENGINE=InnoDB"
 
 @pytest.mark.parametrize("table", KEYS)
 def test_copy_and_changes_lead_to_the_source(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, table: str
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive, table: str
 ) -> None:
     """Copied in many batches under random transactions, resumed halfway, and each batch read twice."""
     schema, key = fresh_schema(*shards), KEYS[table]
@@ -29,10 +30,10 @@ def test_copy_and_changes_lead_to_the_source(
         load(server, schema, 300)
     feed, name = make_feed(*shards, chunk_rows=25), f"{schema}.{table}"
     with random_writers(shards, schema, seed=5, keys=300, rate=30.0) as writers:
-        first = Driver(feed, name, maxChunksPerTrigger=2)
+        first = drive(feed, name, maxChunksPerTrigger=2)
         while len(first.batches) < 3:
             first.step()
-        second = Driver(feed, name, first.offset, maxChunksPerTrigger=3)
+        second = drive(feed, name, first.offset, maxChunksPerTrigger=3)
         second.finish()
         with writers.paused():
             second.finish()
@@ -43,15 +44,20 @@ def test_copy_and_changes_lead_to_the_source(
     for driver in (first, second):
         for start, end, batch in zip(driver.offsets, driver.offsets[1:], driver.batches, strict=False):
             assert as_set(driver.read(start, end)) == as_set(batch)
-    assert {row["_change_type"] for row in rows} == {"insert", "delete", "update_preimage", "update_postimage"}
+    assert {row["_change_type"] for row in rows} == {
+        "insert",
+        "delete",
+        "update_preimage",
+        "update_postimage",
+    }
 
 
 def test_changes_have_their_types_gtids_and_order(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
 ) -> None:
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a'), (2, 'b')", database=schema)
-    driver = Driver(make_feed(server), f"{schema}.kv")
+    driver = drive(make_feed(server), f"{schema}.kv")
     driver.finish()
     before = time.time() - 2
     server.sql(
@@ -84,38 +90,42 @@ def test_changes_have_their_types_gtids_and_order(
 
 
 def test_equal_keys_of_two_shards_are_two_rows(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
 ) -> None:
     schema = fresh_schema(*shards)
     for server, value in zip(shards, "ab", strict=True):
         server.sql(KV, f"INSERT INTO kv VALUES (1, '{value}')", database=schema)
-    driver = Driver(make_feed(*shards), f"{schema}.kv")
+    driver = drive(make_feed(*shards), f"{schema}.kv")
     driver.finish()
     shards[0].sql("DELETE FROM kv", database=schema)
     driver.finish()
     assert state(driver.rows, ("k",)) == {("80-", (1,)): {"k": 1, "v": "b"}}
 
 
-def test_latest_begins_with_changes(shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed) -> None:
+def test_latest_begins_with_changes(
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
+) -> None:
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)
-    driver = Driver(make_feed(server), f"{schema}.kv", startingOffset="latest")
+    driver = drive(make_feed(server), f"{schema}.kv", startingOffset="latest")
     driver.step()
     server.sql("INSERT INTO kv VALUES (2, 'b')", database=schema)
     driver.finish()
     assert [(row["k"], row["_change_type"]) for row in driver.rows] == [(2, "insert")]
-    again = Driver(make_feed(server), f"{schema}.kv", startingOffset=json.dumps(driver.offsets[1]))
+    again = drive(make_feed(server), f"{schema}.kv", startingOffset=json.dumps(driver.offsets[1]))
     again.finish()
     assert [row["k"] for row in again.rows] == [2]
 
 
 def test_a_byte_limit_ends_batches_with_groups(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
 ) -> None:
-    """Every offset is the end of a group, with the server's own GTID for it, and overshoots by one group at most."""
+    """Every offset is the end of a group, with the server's own GTID for it, and overshoots by one group
+    at most.
+    """
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, database=schema)
-    driver = Driver(make_feed(server), f"{schema}.kv", startingOffset="latest", maxBytesPerTrigger="4KB")
+    driver = drive(make_feed(server), f"{schema}.kv", startingOffset="latest", maxBytesPerTrigger="4KB")
     driver.step()
     first = server.log_end()
     server.sql(*(f"INSERT INTO kv VALUES ({n}, REPEAT('x', {n % 20}))" for n in range(200)), database=schema)
@@ -125,9 +135,11 @@ def test_a_byte_limit_ends_batches_with_groups(
     ends = [offset["shards"]["-80"]["offset"] for offset in driver.offsets[1:]]
     assert ends == sorted(set(ends))
     assert ends[-1] == last
-    groups = {row[4] for row in server.sql(f"SHOW BINLOG EVENTS IN '{file}' FROM {first[1]}") if row[2] == "Xid"}
+    groups = {
+        row[4] for row in server.sql(f"SHOW BINLOG EVENTS IN '{file}' FROM {first[1]}") if row[2] == "Xid"
+    }
     assert set(ends[1:]) <= groups
-    sizes = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    sizes = [after - before for before, after in pairwise(ends)]
     assert len(sizes) > 5
     assert all(4096 <= size < 4096 + 400 for size in sizes[1:-1])
     for offset in driver.offsets[1:]:
@@ -136,17 +148,23 @@ def test_a_byte_limit_ends_batches_with_groups(
     assert sorted(row["k"] for row in driver.rows) == list(range(200))
 
 
-def test_an_idle_stream_stands_still(shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed) -> None:
+def test_an_idle_stream_stands_still(
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
+) -> None:
     server, schema = shards[1], fresh_schema(shards[1])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)
-    driver = Driver(make_feed(server), f"{schema}.kv")
+    driver = drive(make_feed(server), f"{schema}.kv")
     driver.finish()
-    before = server.sql("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'CONNECTIONS'")
+    before = server.sql(
+        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'CONNECTIONS'"
+    )
     began = time.monotonic()
     for _ in range(50):
         assert not driver.step()
     assert time.monotonic() - began < 5
-    after = server.sql("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'CONNECTIONS'")
+    after = server.sql(
+        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'CONNECTIONS'"
+    )
     assert int(after[0][0]) - int(before[0][0]) < 10
 
 
@@ -160,11 +178,11 @@ def test_an_idle_stream_stands_still(shards: Shards, fresh_schema: FreshSchema, 
     ],
 )
 def test_what_cannot_be_followed_is_said(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, statement: str, said: str
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive, statement: str, said: str
 ) -> None:
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)
-    driver = Driver(make_feed(server), f"{schema}.kv")
+    driver = drive(make_feed(server), f"{schema}.kv")
     driver.finish()
     server.sql(*statement.split("; "), database=schema)
     if not said:
@@ -176,12 +194,12 @@ def test_what_cannot_be_followed_is_said(
 
 
 def test_an_added_column_is_there_after_a_restart(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
 ) -> None:
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)
     feed, name = make_feed(server), f"{schema}.kv"
-    driver = Driver(feed, name)
+    driver = drive(feed, name)
     driver.finish()
     server.sql(
         "UPDATE kv SET v = 'b'",
@@ -193,7 +211,7 @@ def test_an_added_column_is_there_after_a_restart(
     )
     with pytest.raises(Unsupported, match="column n was added"):
         driver.finish()
-    after = Driver(feed, name, driver.offset)
+    after = drive(feed, name, driver.offset)
     after.finish()
     assert [(row["_change_type"], row["k"], row["n"]) for row in in_order(after.rows)] == [
         ("update_preimage", 1, None),
@@ -206,18 +224,18 @@ def test_an_added_column_is_there_after_a_restart(
 
 
 def test_a_position_of_another_log_is_refused(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
 ) -> None:
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, database=schema)
     feed, name = make_feed(server), f"{schema}.kv"
-    driver = Driver(feed, name, startingOffset="latest")
+    driver = drive(feed, name, startingOffset="latest")
     driver.step()
     server.sql("INSERT INTO kv VALUES (1, 'a')", database=schema)
     forged = json.loads(json.dumps(driver.offset))
     forged["shards"]["-80"]["born"] -= 1000
     with pytest.raises(Diverged, match="reset"):
-        Driver(feed, name, forged).finish()
+        drive(feed, name, forged).finish()
 
 
 @pytest.mark.parametrize(
@@ -235,17 +253,19 @@ def test_wrong_options(options: dict[str, str], said: str) -> None:
         CatchmentDataSource(options).schema()
 
 
-@pytest.mark.parametrize("offset", ["sooner", "{}", '{"version": 2, "start": "earliest"}', '{"version": 1, "shards": {}}'])
+@pytest.mark.parametrize(
+    "offset", ["sooner", "{}", '{"version": 2, "start": "earliest"}', '{"version": 1, "shards": {}}']
+)
 def test_wrong_starting_offsets(
-    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, offset: str
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive, offset: str
 ) -> None:
     schema = fresh_schema(shards[0])
     shards[0].sql(KV, database=schema)
     with pytest.raises(ConfigError):
-        Driver(make_feed(shards[0]), f"{schema}.kv", startingOffset=offset)
+        drive(make_feed(shards[0]), f"{schema}.kv", startingOffset=offset)
 
 
-def test_no_such_table(shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed) -> None:
+def test_no_such_table(shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive) -> None:
     schema = fresh_schema(shards[0])
     with pytest.raises(ConfigError, match=f"no shard has the table {schema}.kv"):
-        Driver(make_feed(shards[0]), f"{schema}.kv")
+        drive(make_feed(shards[0]), f"{schema}.kv")

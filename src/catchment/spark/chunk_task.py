@@ -3,7 +3,7 @@ epoch.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,9 @@ from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.select import select_chunk
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.ddl import Harmless, effect
-from catchment.flow.rewind.ranges import covered
+from catchment.flow.rewind.ranges import Mask, covered
 from catchment.flow.rewind.states import GROUP, rewound, states_at, without_voids
-from catchment.model.chunk import Chunk, ChunkKey, chunk_key
+from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import ConnectionLost, Diverged, SourceError
 from catchment.model.table import Table, TableId
@@ -27,6 +27,7 @@ from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.wire.facts import Ddl, IncompleteImage, Statement
 
 Read = tuple[CopiedChunk, pa.Table]
+Inside = Callable[[pa.Table, Sequence[tuple[Bound | None, Bound | None]]], Mask]
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,11 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.failed, group.log_bytes)
 
 
-def read_group(task: ChunkTask, log_bytes: int | None = None) -> Group:
+def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> Group:
     """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
 
-    Raises SourceError when that takes more than `log_bytes` of log.
+    `inside` says which keys lie in a chunk where we cannot: without it, rows of keys that the log changed
+    are in the result wherever they lie. Raises SourceError when that takes more than `log_bytes` of log.
     """
     shapes = {shape.table: shape for shape in task.shapes}
     floor = proven_floor(task)
@@ -79,7 +81,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None) -> Group:
     )
     if not stretch.whole:
         raise SourceError(
-            f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since {task.floor}, while "
+            f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since "
+            f"{task.floor}, while "
             "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
         )
     spoiled = _spoiled(stretch, reads)
@@ -90,7 +93,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None) -> Group:
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     return Group(
         {
-            table: _rewound(stretch, shapes[table], chunks, images.get(table, []))
+            table: _rewound(stretch, shapes[table], chunks, images.get(table, []), inside)
             for table, chunks in reads.items()
         },
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
@@ -170,14 +173,23 @@ def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[Tab
     return found
 
 
-def _rewound(stretch: Stretch, shape: TableShape, reads: list[Read], images: list[pa.Table]) -> pa.Table:
+def _rewound(
+    stretch: Stretch,
+    shape: TableShape,
+    reads: list[Read],
+    images: list[pa.Table],
+    inside: Inside | None,
+) -> pa.Table:
     rows = pa.concat_tables([rows for _, rows in reads])
     if not images:
         return rows
     touched = without_voids(pa.concat_tables(images, promote_options="default"), stretch.voids)
     complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
     states = states_at(complete, shape.key, stretch.boundary)
-    mask = covered(states, _chunk_key(shape), [(read.chunk.lo, read.chunk.hi) for read, _ in reads])
+    ranges = [(read.chunk.lo, read.chunk.hi) for read, _ in reads]
+    mask = covered(states, _chunk_key(shape), ranges)
+    if mask is None and inside is not None:
+        mask = inside(states, ranges)
     return rewound(rows, states if mask is None else states.filter(pa.array(mask)), shape.key)
 
 

@@ -18,14 +18,16 @@ from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Stateme
 
 
 def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
-    """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks nothing.
+    """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks
+    nothing.
 
     Raises Diverged, CutMissed, IncompleteImage, Unsupported.
     """
     must_continue(shard, start, stretch.files[0].born if stretch.files else 0, stretch.first)
     if stop is not None and not stretch.reached_stop:
         raise CutMissed(
-            f"shard {shard}: the log ends at {stretch.at}, before the planned {stop}; the epoch is planned again"
+            f"shard {shard}: the log ends at {stretch.at}, before the planned {stop}; the epoch is "
+            "planned again"
         )
     for fact in stretch.facts:
         if isinstance(fact, IncompleteImage):
@@ -36,7 +38,8 @@ def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: 
             )
         if isinstance(fact, Incident):
             raise Unsupported(
-                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy again"
+                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy "
+                "again"
             )
     _check_cut_off(shard, stretch)
 
@@ -66,7 +69,8 @@ def alterations(shard: str, chosen: Collection[TableId], stretch: Stretch) -> li
         if is_dml(fact.sql) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
             raise Unsupported(
                 f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "
-                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write otherwise, and "
+                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write "
+                "otherwise, and "
                 "copy the tables again with a new feed"
             )
         if isinstance(did, Stop):

@@ -5,20 +5,23 @@
     spark.read.format("catchment").options(feed="shop.yaml", table="shop.orders").load()
     spark.readStream.format("catchment").options(feed="shop.yaml", table="shop.orders").load()
 
-A batch read is the table's state at one cut of all shards, exact while writes go on. A stream is a copy of the table
-followed by its changes; applied in order per `_shard` and key they give the source's state at the end of every micro-batch.
+A batch read is the table's state at one cut of all shards, exact while writes go on. A stream is a copy of
+the table followed by its changes; applied in order per `_shard` and key they give the source's state at
+the end of every micro-batch.
 
-Columns: those of the table, and, named as in Delta's change data feed, `_change_type` (insert, update_preimage,
-update_postimage, delete; copied rows are inserts), `_commit_version` (the epoch: one per micro-batch), `_commit_timestamp`
-(of the group; of the cut for copied rows), and `_shard`, `_gtid` (domain-server-sequence; null for copied rows)
-and `_order` (order of changes within shard and epoch; copied rows come first, with 0). A key update gives a preimage with the
-old and a postimage with the new key, or a delete and an insert while the copy has passed only one of them.
+Columns: those of the table, and, named as in Delta's change data feed, `_change_type` (insert,
+update_preimage, update_postimage, delete; copied rows are inserts), `_commit_version` (the epoch: one per
+micro-batch), `_commit_timestamp` (of the group; of the cut for copied rows), and `_shard`, `_gtid`
+(domain-server-sequence; null for copied rows) and `_order` (order of changes within shard and epoch;
+copied rows come first, with 0). A key update gives a preimage with the old and a postimage with the new
+key, or a delete and an insert while the copy has passed only one of them.
 
-Options: `feed` (path of the feed file: executors load it too, so that no password is in a plan, partition or checkpoint;
-it must be at the same path on all machines, and variables that it names must be set there), `table` (schema.name),
-`startingOffset` (earliest: copy first; latest: changes only; or a cut as JSON), `maxBytesPerTrigger` (log per micro-batch, cut at
-the end of a group: 64MB), `maxChunksPerTrigger` (chunks copied per shard and micro-batch), `maxLogBytes` (log that one task of a
-batch read may have to read behind its rows, 1GB). Sizes of chunks are those of the feed's `copy` section.
+Options: `feed` (path of the feed file: executors load it too, so that no password is in a plan, partition
+or checkpoint; it must be at the same path on all machines, and variables that it names must be set there),
+`table` (schema.name), `startingOffset` (earliest: copy first; latest: changes only; or a cut as JSON),
+`maxBytesPerTrigger` (log per micro-batch, cut at the end of a group: 64MB), `maxChunksPerTrigger` (chunks
+copied per shard and micro-batch), `maxLogBytes` (log that one task of a batch read may have to read behind
+its rows, 1GB). Sizes of chunks are those of the feed's `copy` section.
 
 Set PYSPARK_PYTHON to the Python that has Catchment: Spark's workers take `python3` else.
 """
@@ -38,7 +41,9 @@ from catchment.spark.source_stream import StreamReader
 
 
 class CatchmentDataSource(DataSource):  # type: ignore[misc]
-    """`format("catchment")`; see the module. Spark makes it in several processes: it opens no session when made."""
+    """`format("catchment")`; see the module. Spark makes it in several processes: it opens no session when
+    made.
+    """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self.options = options

@@ -1,4 +1,6 @@
-"""`spark.read.format("catchment")`: the table as it was at one cut of all shards, taken when the query is planned."""
+"""`spark.read.format("catchment")`: the table as it was at one cut of all shards, taken when the query is
+planned.
+"""
 
 from collections.abc import Iterator
 
@@ -14,7 +16,7 @@ from catchment.run.planner import Limits, Planner
 from catchment.spark.source_offset import first_cut
 from catchment.spark.source_options import SourceOptions
 from catchment.spark.source_plan import cut_now
-from catchment.spark.source_read import ChunkGroup, dealt, read_work
+from catchment.spark.source_read import ChunkGroup, read_work
 
 # A partition holds about this many chunks, so that a failed task repeats little.
 _GROUPS_PER_SHARD = 2
@@ -36,7 +38,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         cut = cut_now(endpoints, feed, first_cut(origin, copy=True)).manifest(origin.shapes[0])
         copying = feed.copying
         limits = Limits(copying.chunk_time, copying.chunk_rows_max, _GROUPS_PER_SHARD, options.log_bytes)
-        groups = dealt(all_groups(Planner(endpoints, limits), cut), cut.shapes[0])
+        groups = all_groups(Planner(endpoints, limits), cut)
         return [
             InputPartition(
                 ChunkGroup(
@@ -61,7 +63,9 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
 
 
 def all_groups(planner: Planner, cut: Manifest) -> list[tuple[Chunk, ...]]:
-    """Groups of chunks of the whole table, keys without limits: a row may have stood above the largest key of now."""
+    """Groups of chunks of the whole table, keys without limits: a row may have stood above the largest key
+    of now.
+    """
     tick = Tick(cut.epoch, cut.time_us, 0, {shard: position.at for shard, position in cut.cut.items()})
     progress = {p.shard: msgspec.structs.replace(p, born_after=None, done=False) for p in cut.progress}
     groups: list[tuple[Chunk, ...]] = []

@@ -23,7 +23,9 @@ TICK_SECONDS = 1.0
 
 
 def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
-    """The table as all shards have it together; raises ConfigError when none has it, SourceError when they differ."""
+    """The table as all shards have it together; raises ConfigError when none has it, SourceError when they
+    differ.
+    """
     found: dict[str, Table] = {}
     for shard, endpoint in endpoints.items():
         connection = connect(endpoint)
@@ -38,7 +40,9 @@ def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
 
 
 class StreamDriver:
-    """Plans the batches of one run of a query; lives as long as the query's process, which ends without notice."""
+    """Plans the batches of one run of a query; lives as long as the query's process, which ends without
+    notice.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -62,8 +66,9 @@ class StreamDriver:
         return self._shape
 
     def end_at_now(self) -> None:
-        """Deliver nothing beyond the log as it stands, except for rows that are still to be copied and the log
-        up to the cut at which they are."""
+        """Deliver nothing beyond the log as it stands, except for rows that are still to be copied and the
+        log up to the cut at which they are.
+        """
         self._end = {}
         for shard, endpoint in self._endpoints.items():
             connection = snapshot_session(endpoint)
@@ -71,6 +76,11 @@ class StreamDriver:
                 self._end[shard] = snapshot_offset(connection, endpoint)
             finally:
                 connection.close()
+
+    def stop(self) -> None:
+        """End the clock and its sessions."""
+        if self._clock is not None:
+            self._clock.stop()
 
     def newest(self) -> dict[str, Any] | None:
         """Epoch and offsets of the newest tick."""
@@ -98,7 +108,8 @@ class StreamDriver:
                 return end
         else:
             raise SourceError(
-                f"{self._options.table}: no chunk could be planned in {ATTEMPTS} ticks: too much log lies behind what is "
+                f"{self._options.table}: no chunk could be planned in {ATTEMPTS} ticks: too much log lies "
+                "behind what is "
                 "proven visible (copy.log_budget of the feed), or a shard is silent; start the query again"
             )
         return start
@@ -136,7 +147,8 @@ class StreamDriver:
         if self._clock is None:
             if set(positions) != set(self._endpoints):
                 raise ConfigError(
-                    f"the checkpoint is of the shards {sorted(positions)}, the feed has {sorted(self._endpoints)}; start "
+                    f"the checkpoint is of the shards {sorted(positions)}, the feed has "
+                    f"{sorted(self._endpoints)}; start "
                     "with a new checkpoint"
                 )
             servers = {shard: position.server for shard, position in positions.items()}

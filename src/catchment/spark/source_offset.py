@@ -1,9 +1,9 @@
 """Offsets of a stream: the cut as JSON, small and versioned, resumable from any one of them.
 
     {"version": 1, "epoch": 7638912345600000001, "time_us": 1790000000000000, "shards": {"-80": {
-        "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "server": [101, "db1", 3306],
-        "sealed": "binlog.000002:4400", "shown": true,
-        "copy": {"copied": [500], "through": [[250], [500]], "born_after": [2000], "done": false, "expected": 2000}}}}
+        "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "server": [101,
+        "db1", 3306], "sealed": "binlog.000002:4400", "shown": true, "copy": {"copied": [500], "through":
+        [[250], [500]], "born_after": [2000], "done": false, "expected": 2000}}}}
 
 A stream that has not begun yet stands at {"version": 1, "start": "earliest"}: the same for everyone who asks.
 """
@@ -28,8 +28,8 @@ Offset = dict[str, Any]
 class Copying(msgspec.Struct, frozen=True):
     """How far a shard's rows are copied as of a cut.
 
-    `through`: upper bounds of the chunks that the batch ending here copies, in order (None: no upper bound); the batch
-    is read in the same chunks whenever it is read.
+    `through`: upper bounds of the chunks that the batch ending here copies, in order (None: no upper
+    bound); the batch is read in the same chunks whenever it is read.
     """
 
     copied: Bound | None = None
@@ -52,7 +52,9 @@ class ShardCut(msgspec.Struct, frozen=True):
 
 
 class StreamCut(msgspec.Struct, frozen=True):
-    """Where a stream stands: everything up to this cut has been delivered. `epoch` and `time_us` as of a tick."""
+    """Where a stream stands: everything up to this cut has been delivered. `epoch` and `time_us` as of a
+    tick.
+    """
 
     epoch: int
     time_us: int
@@ -109,7 +111,9 @@ def first_cut(manifest: Manifest, *, copy: bool) -> StreamCut:
 
 
 def advanced(copy: Copying, chunks: Sequence[Chunk]) -> Copying:
-    """The copy once these chunks, which follow one another, are delivered; without any, none are of this batch."""
+    """The copy once these chunks, which follow one another, are delivered; without any, none are of this
+    batch.
+    """
     if not chunks:
         return msgspec.structs.replace(copy, through=())
     last = chunks[-1]
@@ -168,7 +172,8 @@ def not_begun(starting: str, shards: Sequence[str]) -> Offset:
     cut = read(offset)
     if cut is not None and set(cut.shards) != set(shards):
         raise ConfigError(
-            f"option startingOffset: the cut is one of the shards {', '.join(cut.shards)}, the feed has {', '.join(shards)}"
+            f"option startingOffset: the cut is one of the shards {', '.join(cut.shards)}, the feed has "
+            f"{', '.join(shards)}"
         )
     return written(cut) if cut is not None else dict(offset)
 
@@ -178,7 +183,8 @@ def read(offset: Mapping[str, Any]) -> StreamCut | None:
     try:
         if offset["version"] != VERSION:
             raise ConfigError(
-                f"the offset has version {offset['version']}, this Catchment reads {VERSION}; use the version that wrote "
+                f"the offset has version {offset['version']}, this Catchment reads {VERSION}; use the "
+                "version that wrote "
                 "the checkpoint, or start with a new one"
             )
         if offset.get("start") in (EARLIEST, LATEST):

@@ -17,10 +17,11 @@ LOG_BYTES_MAX = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """`feed`: path of the feed file, the same on driver and executors. `starting`: earliest, latest, or a cut as JSON.
+    """`feed`: path of the feed file, the same on driver and executors. `starting`: earliest, latest, or a
+    cut as JSON.
 
-    The limits hold for one micro-batch (`bytes_per_trigger` of log, `chunks_per_trigger` per shard) or, `log_bytes`,
-    for one group of chunks of a batch read.
+    The limits hold for one micro-batch (`bytes_per_trigger` of log, `chunks_per_trigger` per shard) or,
+    `log_bytes`, for one group of chunks of a batch read.
     """
 
     feed: str
@@ -31,7 +32,9 @@ class SourceOptions:
     log_bytes: int = LOG_BYTES_MAX
 
     def load(self) -> tuple[Feed, dict[str, Endpoint]]:
-        """The feed and its shards, read anew: passwords stay in the process that uses them. Raises ConfigError."""
+        """The feed and its shards, read anew: passwords stay in the process that uses them. Raises
+        ConfigError.
+        """
         feed = load(self.feed)
         return feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}
 

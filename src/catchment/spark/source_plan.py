@@ -55,8 +55,8 @@ def next_cut(
 ) -> StreamCut:
     """The cut at `tick`, or before it at the ends of the groups by which `byte_limit` bytes of log are read.
 
-    Nothing more is copied yet. Raises CutMissed when no group ends at the tick: take another one; Diverged, Purged and
-    other kinds of SourceError.
+    Nothing more is copied yet. Raises CutMissed when no group ends at the tick: take another one;
+    Diverged, Purged and other kinds of SourceError.
     """
     budget = None if byte_limit is None else max(byte_limit // len(endpoints), 1)
 
@@ -69,8 +69,9 @@ def next_cut(
 
 
 def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | None) -> ShardCut:
-    """One shard's part. The log is read without its rows; also where nothing was written, which shows that it is the
-    same log."""
+    """One shard's part. The log is read without its rows; also where nothing was written, which shows that
+    it is the same log.
+    """
     start = known.position
     stretch = read_stretch(
         endpoint,
@@ -84,12 +85,10 @@ def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | No
     )
     must_be_whole(endpoint.shard, start, None, stretch)
     if not stretch.reached_stop and budget is None:
-        raise CutMissed(
-            f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; it is cut again"
-        )
+        raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")
     at = stop if stretch.reached_stop else stretch.at
     checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
-    # Only a snapshot that has moved since another one is proof, and only where it stands (flow/epoch/seal.py).
+    # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
     proof = stretch.last if stretch.reached_stop and known.shown else None
     sealed = newest_sealed(known.sealed, start.at, stop, proof, checkpoints)
     copy = None if known.copy is None else advanced(known.copy, [])

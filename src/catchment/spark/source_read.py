@@ -1,7 +1,7 @@
 """What executors read for `format("catchment")`: a range of a shard's log, or a group of chunks.
 
-A piece of work says which feed file to load: passwords are in no partition, plan or checkpoint. Reading the same
-piece again gives the same rows.
+A piece of work says which feed file to load: passwords are in no partition, plan or checkpoint. Reading
+the same piece again gives the same rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect
+from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.inside import inside
 from catchment.flow.capture.stretch import Stretch, read_stretch
-from catchment.flow.rewind.ranges import follows_log
+from catchment.flow.rewind.ranges import Mask, follows_log
 from catchment.flow.rewind.sequence import ImageSequence
 from catchment.flow.rewind.states import without_values, without_voids
-from catchment.model.chunk import Chunk, Progress, chunk_key
+from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.position import LogOffset, Position, Server
@@ -64,18 +65,6 @@ class ChunkGroup:
 Work = LogRange | ChunkGroup
 
 
-def dealt(groups: Sequence[tuple[Chunk, ...]], shape: TableShape) -> list[tuple[Chunk, ...]]:
-    """The groups as they are, or, for keys that we cannot order as the server does, all chunks of a shard together: every
-    group has all keys that the log changed (DESIGN 4), and each row is to be read once."""
-    table = Table(shape.table, tuple(c.column for c in shape.columns), shape.key)
-    if chunk_key(table).ordered:
-        return list(groups)
-    by_shard: dict[str, list[Chunk]] = {}
-    for group in groups:
-        by_shard.setdefault(group[0].shard, []).extend(group)
-    return [tuple(chunks) for chunks in by_shard.values()]
-
-
 def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a piece of work in exactly the types of `schema`; raises CatchmentError."""
     _, endpoints = work.options.load()
@@ -88,7 +77,17 @@ def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
 def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
     target = Target("", (work.shard,), work.epoch, "source")
     task = ChunkTask(endpoint, work.server, work.floor, work.at, work.chunks, (work.shape,), target)
-    group = read_group(task, work.log_bytes)
+
+    def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
+        connection = connect(endpoint)
+        try:
+            pin(connection, endpoint)
+            must_be(identify(connection, endpoint), work.server, endpoint)
+            return inside(connection, endpoint, _table(work.shape), states, ranges)
+        finally:
+            connection.close()
+
+    group = read_group(task, work.log_bytes, asked)
     if group.failed:
         chunk, reason = group.failed[0]
         raise SourceError(
@@ -96,6 +95,10 @@ def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> It
         )
     for rows in group.rows.values():
         yield from batches(copied_rows(rows, work.shard, work.epoch, work.time_us), schema)
+
+
+def _table(shape: TableShape) -> Table:
+    return Table(shape.table, tuple(c.column for c in shape.columns), shape.key)
 
 
 def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -148,6 +151,7 @@ def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]
         connection.close()
     if added & now:
         raise Unsupported(
-            f"shard {work.shard}, {work.shape.table}: column {', '.join(sorted(added & now))} was added; start the "
+            f"shard {work.shard}, {work.shape.table}: column {', '.join(sorted(added & now))} was added; "
+            "start the "
             "query again with the same checkpoint: it goes on with the new column"
         )

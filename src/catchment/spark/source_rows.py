@@ -1,4 +1,6 @@
-"""What a reader of the source sees: the table's columns, and change columns named as in Delta's change data feed."""
+"""What a reader of the source sees: the table's columns, and change columns named as in Delta's change
+data feed.
+"""
 
 from collections.abc import Iterator
 
@@ -34,18 +36,22 @@ _BATCH_ROWS = 16_384
 def schema_of(table: Table) -> StructType:
     """Spark's schema of the table's columns and the change columns; raises Unsupported when a name is taken.
 
-    TIME is bigint (signed microseconds), BIGINT UNSIGNED decimal(20,0), DATETIME timestamp_ntz, TIMESTAMP timestamp.
+    TIME is bigint (signed microseconds), BIGINT UNSIGNED decimal(20,0), DATETIME timestamp_ntz, TIMESTAMP
+    timestamp.
     """
     taken = {field.name for field in _CHANGE_FIELDS} & {column.name.lower() for column in table.columns}
     if taken:
         raise Unsupported(
-            f"{table.id}: column {', '.join(sorted(taken))} has the name of a change column; rename the column"
+            f"{table.id}: column {', '.join(sorted(taken))} has the name of a change column; rename the "
+            "column"
         )
     return from_arrow_schema(pa.schema([*arrow_schema(table), *_CHANGE_FIELDS]))
 
 
 def batches(rows: pa.Table, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows in exactly Spark's types (SPARK.md 1); columns that they lack are null, others are left out."""
+    """The rows in exactly Spark's types (SPARK.md 1); columns that they lack are null, others are left
+    out.
+    """
     wanted = to_arrow_schema(schema, timezone="UTC")
     columns = [
         rows.column(field.name).cast(field.type)
@@ -57,7 +63,9 @@ def batches(rows: pa.Table, schema: StructType) -> Iterator[pa.RecordBatch]:
 
 
 def copied_rows(rows: pa.Table, shard: str, epoch: int, time_us: int) -> pa.Table:
-    """Rows of chunks: inserts as of the cut. Their `_order` is 0: changes of the same epoch come after them."""
+    """Rows of chunks: inserts as of the cut. Their `_order` is 0: changes of the same epoch come after
+    them.
+    """
     count = rows.num_rows
     own = {
         CHANGE_TYPE: pa.repeat(pa.scalar(INSERT), count),
@@ -96,8 +104,9 @@ class GroupFacts:
 
 
 def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
-    """The followed images with their change type. A side of a key update whose other side is not followed stands alone:
-    then it is a delete or an insert (DESIGN 4: a key update is split before any filter)."""
+    """The followed images with their change type. A side of a key update whose other side is not followed
+    stands alone: then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
+    """
     update = pc.equal(images.column(OP), _UPDATE).to_numpy()
     before = pc.equal(images.column(SIDE), BEFORE).to_numpy()
     alone = np.zeros(len(update), dtype=bool)

@@ -1,4 +1,6 @@
-"""`spark.readStream.format("catchment")`: the rows first, then every change, in micro-batches that end at cuts."""
+"""`spark.readStream.format("catchment")`: the rows first, then every change, in micro-batches that end at
+cuts.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,12 +26,13 @@ from catchment.spark.source_offset import (
     read,
 )
 from catchment.spark.source_options import SourceOptions
-from catchment.spark.source_read import ChunkGroup, LogRange, Work, dealt, read_work
+from catchment.spark.source_read import ChunkGroup, LogRange, Work, read_work
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Spark's view of a stream. Made in several processes: sessions are opened where they are used, by the driver-side
-    instance in `latestOffset` and by executors in `read`."""
+    """Spark's view of a stream. Made in several processes: sessions are opened where they are used, by the
+    driver-side instance in `latestOffset` and by executors in `read`.
+    """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -69,6 +72,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """The rows of a partition."""
         yield from read_work(partition.value, self._schema)
 
+    def stop(self) -> None:
+        """End the clock; Spark seldom asks, it ends the process."""
+        if self._driver is not None:
+            self._driver.stop()
+
     def _live(self) -> StreamDriver:
         if self._driver is None:
             self._driver = StreamDriver(self._options)
@@ -86,8 +94,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 )
             if end.copy is None:
                 continue
-            chunks = chunks_between(shard, shape.table, copy, end.copy)
-            for group in dealt([(chunk,) for chunk in chunks], shape):
+            for chunk in chunks_between(shard, shape.table, copy, end.copy):
                 yield ChunkGroup(
                     options=self._options,
                     shape=shape,
@@ -95,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                     server=end.position.server,
                     floor=end.sealed,
                     at=end.position.at,
-                    chunks=group,
+                    chunks=(chunk,),
                     epoch=until.epoch,
                     time_us=until.time_us,
                 )

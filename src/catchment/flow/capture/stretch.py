@@ -1,4 +1,6 @@
-"""Reading a stretch of log: images to whoever wants them, and the facts that prove where the reader stands."""
+"""Reading a stretch of log: images to whoever wants them, and the facts that prove where the reader
+stands.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -135,9 +137,9 @@ def read_stretch(
 ) -> Stretch:
     """Read the log from `start` to `stop`, or to its end when there is none.
 
-    `keys`: the chosen tables and their key columns; images of others are skipped. `before`: "full" images, or the "key"
-    where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart. Opens and
-    closes a session of its own.
+    `keys`: the chosen tables and their key columns; images of others are skipped. `before`: "full" images,
+    or the "key" where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart.
+    Opens and closes a session of its own.
 
     `budget`: end with the first group by which so many bytes of log are read; the stretch is what lies
     before, images may come of later groups too. `on_groups` is handed the groups (wire.groups.SCHEMA).

@@ -1,0 +1,74 @@
+"""Asking a server which keys lie in a range: only it knows the order of collated text."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.bounds import MARK, quoted, source_name, where
+from catchment.flow.capture.connect import mapped
+from catchment.model.chunk import Bound, chunk_key
+from catchment.model.source import Endpoint
+from catchment.model.table import Column, Kind, Table
+
+_KEYS_PER_QUERY = 500
+
+
+def inside(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    table: Table,
+    rows: pa.Table,
+    ranges: Iterable[tuple[Bound | None, Bound | None]],
+) -> npt.NDArray[np.bool_]:
+    """Which rows have a key within any of the ranges `(lo, hi]`, by the conditions by which chunks are read.
+
+    The session must be pinned. Raises SourceError.
+    """
+    found = np.zeros(rows.num_rows, dtype=bool)
+    key = chunk_key(table)
+    keys = [
+        tuple(_parameter(column, row[column.name]) for column in key.columns)
+        for row in rows.select([column.name for column in key.columns]).to_pylist()
+    ]
+    wanted = list(ranges)
+    for first in range(0, len(keys), _KEYS_PER_QUERY):
+        some = keys[first : first + _KEYS_PER_QUERY]
+        for lo, hi in wanted:
+            condition, bounds = where(key, lo, hi)
+            sql, values = _query(table, some)
+            sql = (sql + condition).replace("%", "%%").replace(MARK, "%s")
+            with mapped(endpoint), connection.cursor() as cursor:
+                cursor.execute(sql, (*values, *bounds))
+                found[[first + int(row[0]) for row in cursor.fetchall()]] = True
+    return found
+
+
+def _query(table: Table, keys: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
+    """The keys as a table of their own, whose columns have the collations of the real one's: a column
+    decides over literals (MariaDB manual: Coercibility).
+    """
+    names = ", ".join(quoted(column.name) for column in chunk_key(table).columns)
+    row = ", ".join([MARK] * (len(keys[0]) + 1))
+    literals = " UNION ALL ".join([f"SELECT {row}"] * len(keys))
+    number = quoted(_unused(table))
+    real = f"SELECT 0 AS {number}, {names} FROM {source_name(table.id)} WHERE FALSE"
+    values = [value for n, key in enumerate(keys) for value in (n, *key)]
+    return f"SELECT {number} FROM ({real} UNION ALL {literals}) AS touched", values
+
+
+def _unused(table: Table) -> str:
+    return "n" + "_" * max(len(column.name) for column in table.columns)
+
+
+def _parameter(column: Column, value: Any) -> Any:
+    if column.type.kind is Kind.TIME:
+        sign, span = ("-" if value < 0 else ""), timedelta(microseconds=abs(value))
+        seconds, fraction = divmod(span // timedelta(microseconds=1), 1_000_000)
+        return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
+    return value
