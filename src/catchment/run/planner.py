@@ -62,8 +62,10 @@ class Planner:
                 waiting.setdefault(progress.shard, []).append(progress)
         groups = []
         for shard, tables in waiting.items():
-            floor = manifest.sealed.get(shard)
-            if floor is None or self._too_far(shard, floor, tick.offsets[shard]):
+            floor, now = manifest.sealed.get(shard), tick.offsets[shard]
+            # Where the log stands still the floor does: waiting for a nearer one would be for ever.
+            resting = now == manifest.cut[shard].at
+            if floor is None or (self._too_far(shard, floor, now) and not resting):
                 continue
             groups += self._deal(self._shard(shard, tables, shapes))
         return groups
