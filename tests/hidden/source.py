@@ -34,7 +34,7 @@ def create(server: PrivateServer) -> None:
 
 
 def settled_end(server: PrivateServer, file: str) -> int:
-    """The end of the newest log file once its own checkpoint event has come; the redo log is flushed for it."""
+    """The end of the newest log file once its own checkpoint event has come, for which redo is flushed."""
     server.sql("FLUSH LOCAL ENGINE LOGS")
     deadline = time.monotonic() + 5
     while True:

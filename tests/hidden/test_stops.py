@@ -22,12 +22,18 @@ from tests.semisync import Background, hold_commits, release
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate"}
 
 
-@pytest.fixture
-def server() -> Iterator[PrivateServer]:
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateServer]:
     with PrivateServer(settings={"max_binlog_size": 4096}) as server:
-        create(server)
         yield server
-        release(server)
+
+
+@pytest.fixture
+def server(running: PrivateServer) -> Iterator[PrivateServer]:
+    create(running)
+    yield running
+    release(running)
+    running.sql("DROP DATABASE d")
 
 
 def _places(server: PrivateServer, start: Place) -> tuple[list[Place], list[Place]]:

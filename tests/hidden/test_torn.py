@@ -20,12 +20,18 @@ from tests.semisync import flush_logs_in_hold, held_commit, held_group, release
 _FILLING = 1500
 
 
-@pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"])
-def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+@pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"], scope="module")
+def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
     with PrivateServer(settings={"max_binlog_size": request.param}) as server:
-        create(server)
         yield server
-        release(server)
+
+
+@pytest.fixture
+def server(running: PrivateServer) -> Iterator[PrivateServer]:
+    create(running)
+    yield running
+    release(running)
+    running.sql("DROP DATABASE d")
 
 
 def _tell(writer: int, padding: int = 0) -> str:

@@ -165,8 +165,10 @@ def _newest_position(
     log: Stretch,
     begun: LogOffset,
 ) -> Position:
-    """`begun`, the start of the newest file, or a later position sealed by a snapshot taken now; `log` is what was
-    read of the file so far. Holds when XA RECOVER is empty afterwards; raises CutMissed."""
+    """`begun`, the start of the newest file, or a later position sealed by a snapshot taken now.
+
+    `log` is what was read of the file so far. Holds when XA RECOVER is empty afterwards; raises CutMissed.
+    """
     snapshot = snapshot_offset(connection, endpoint)
     if snapshot.file != begun.file or went_backwards(log.at, snapshot):
         raise CutMissed(f"shard {endpoint.shard}: the log went on from {log.at} to {snapshot} meanwhile")
