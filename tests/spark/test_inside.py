@@ -50,9 +50,8 @@ def test_keys_in_a_range_are_those_that_a_select_returns(
     columns, rows, lo, hi = CASES[name]
     schema = fresh_schema(shard)
     ignore = [f"INSERT IGNORE INTO t VALUES {values}" for values in rows]
-    shard.sql(
-        f"CREATE TABLE t ({columns}, PRIMARY KEY (s, n)) CHARACTER SET utf8mb4", *ignore, database=schema
-    )
+    create = f"CREATE TABLE t ({columns}, PRIMARY KEY (s, n)) CHARACTER SET utf8mb4"
+    shard.sql(create, *ignore, database=schema)
     endpoint = Endpoint("-80", shard.host, shard.port, FEED_USER, shard.password)
     connection = connect(endpoint)
     try:

@@ -96,21 +96,20 @@ class StreamDriver:
             return self._begin(copy=start["start"] != LATEST)
         clock = self._started(cut)
         if self._end is None:
-            tick = clock.after(cut.epoch, 0)
+            tick = clock.after(max(cut.epoch, self._tick), 0)
             return start if tick is None else self._tried(start, cut, tick, byte_limit)
         # Here `start` would mean that all is delivered.
         for _ in range(ATTEMPTS):
             if self._ended(cut, self._end):
                 break
-            tick = clock.after(self._tick, TICK_SECONDS)
+            tick = clock.after(max(cut.epoch, self._tick), TICK_SECONDS)
             end = start if tick is None else self._tried(start, cut, tick, byte_limit)
             if end != start:
                 return end
         else:
             raise SourceError(
                 f"{self._options.table}: no chunk could be planned in {ATTEMPTS} ticks: too much log lies "
-                "behind what is "
-                "proven visible (copy.log_budget of the feed), or a shard is silent; start the query again"
+                "behind what is proven visible (copy.log_budget of the feed), or a shard is silent; start the query again"
             )
         return start
 

@@ -53,8 +53,12 @@ def _query(table: Table, keys: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any
     """The keys as a table of their own, whose columns have the collations of the real one's: a column
     decides over literals (MariaDB manual: Coercibility).
     """
-    names = ", ".join(quoted(column.name) for column in chunk_key(table).columns)
-    row = ", ".join([MARK] * (len(keys[0]) + 1))
+    columns = chunk_key(table).columns
+    names = ", ".join(quoted(column.name) for column in columns)
+    # With a text in its place, TIME would be compared as text.
+    row = ", ".join(
+        [MARK] + [f"CAST({MARK} AS TIME(6))" if c.type.kind is Kind.TIME else MARK for c in columns]
+    )
     literals = " UNION ALL ".join([f"SELECT {row}"] * len(keys))
     number = quoted(_unused(table))
     real = f"SELECT 0 AS {number}, {names} FROM {source_name(table.id)} WHERE FALSE"
