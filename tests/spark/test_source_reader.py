@@ -148,6 +148,27 @@ def test_a_byte_limit_ends_batches_with_groups(
     assert sorted(row["k"] for row in driver.rows) == list(range(200))
 
 
+def test_cuts_pass_from_file_to_file(
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
+) -> None:
+    server, schema = shards[0], fresh_schema(shards[0])
+    server.sql(KV, "INSERT INTO kv VALUES (1000, 'first')", database=schema)
+    feed, name = make_feed(server), f"{schema}.kv"
+    driver = drive(feed, name, maxBytesPerTrigger="1KB")
+    driver.finish()
+    for n in range(0, 60, 20):
+        server.sql("FLUSH BINARY LOGS", "FLUSH BINARY LOGS", database=schema)
+        server.sql(*(f"INSERT INTO kv VALUES ({k}, 'x')" for k in range(n, n + 20)), database=schema)
+    again = drive(feed, name, driver.offset, maxBytesPerTrigger="1KB")
+    again.finish()
+    assert sorted(row["k"] for row in again.rows) == list(range(60))
+    files = {offset["shards"]["-80"]["file"] for offset in again.offsets}
+    assert len(files) >= 4
+    for offset in again.offsets:
+        part = offset["shards"]["-80"]
+        assert server.sql(f"SELECT BINLOG_GTID_POS('{part['file']}', {part['offset']})") == [(part["gtid"],)]
+
+
 def test_an_idle_stream_stands_still(
     shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
 ) -> None:

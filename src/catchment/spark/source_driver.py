@@ -109,7 +109,8 @@ class StreamDriver:
         else:
             raise SourceError(
                 f"{self._options.table}: no chunk could be planned in {ATTEMPTS} ticks: too much log lies "
-                "behind what is proven visible (copy.log_budget of the feed), or a shard is silent; start the query again"
+                "behind what is proven visible (copy.log_budget of the feed), or a shard is silent; start "
+                "the query again"
             )
         return start
 
