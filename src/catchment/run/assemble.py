@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from catchment.flow.epoch.columns import shape_after
+from catchment.flow.epoch.ddl import Columns
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import DataFile, Manifest, Part, Plan, TableDelta, TableShape
 from catchment.model.errors import Retry
@@ -17,7 +18,7 @@ from catchment.spark.work import ChunkReceipt, Failed, Output, Receipt, SegmentR
 
 @dataclass(frozen=True)
 class Gathered:
-    """What an epoch's receipts amount to before files are written: outputs per table in order, and the rest."""
+    """What the receipts of an epoch amount to before files are written: outputs in order, and the rest."""
 
     segments: dict[str, SegmentReceipt]
     shapes: tuple[TableShape, ...]
@@ -52,8 +53,9 @@ def gather(
     for receipt in copies:
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
             raise receipt.error
-    shapes = tuple(_shape(shape, shards, segments, plan.epoch, late_tables) for shape in previous.shapes)
-    altered = {(s.shard, a.effect.table) for s in segments.values() for a in s.altered}
+    log = _Log.of(segments, late_tables)
+    shapes = tuple(_shape(shape, shards, log, plan.epoch) for shape in previous.shapes)
+    altered = set(log.effects)
     accepted = _accept(groups, copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
@@ -70,20 +72,33 @@ def gather(
     )
 
 
-def _shape(
-    shape: TableShape,
-    shards: Sequence[str],
-    segments: Mapping[str, SegmentReceipt],
-    epoch: int,
-    late_tables: Mapping[tuple[str, TableId], Table],
-) -> TableShape:
+@dataclass(frozen=True)
+class _Log:
+    """What the segments say of each shard's tables: definitions in the order of trust, effects of DDL."""
+
+    seen: dict[tuple[str, TableId], list[Table]]
+    effects: dict[tuple[str, TableId], list[Columns]]
+
+    @classmethod
+    def of(
+        cls, segments: Mapping[str, SegmentReceipt], late_tables: Mapping[tuple[str, TableId], Table]
+    ) -> "_Log":
+        seen = {(shard, table.id): [table] for shard, segment in segments.items() for table in segment.met}
+        for key, table in late_tables.items():
+            seen.setdefault(key, []).append(table)
+        effects: dict[tuple[str, TableId], list[Columns]] = {}
+        for shard, segment in segments.items():
+            for alteration in segment.altered:
+                effects.setdefault((shard, alteration.effect.table), []).append(alteration.effect)
+        return cls(seen, effects)
+
+
+def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> TableShape:
     for shard in shards:
-        segment = segments[shard]
-        seen = [t for t in segment.met if t.id == shape.table]
-        if (late := late_tables.get((shard, shape.table))) is not None:
-            seen.append(late)
-        effects = [a.effect for a in segment.altered if a.effect.table == shape.table]
-        shape = shape_after(shape, shard, shards, seen, effects, epoch)
+        key = (shard, shape.table)
+        if key in log.seen or key in log.effects:
+            seen, effects = log.seen.get(key, []), log.effects.get(key, [])
+            shape = shape_after(shape, shard, shards, seen, effects, epoch)
     return shape
 
 
@@ -145,12 +160,15 @@ def manifest(
     """The manifest; `files` are those of the outputs and those that the driver wrote for inline ones."""
     shapes = {shape.table: shape for shape in gathered.shapes}
     before = {shape.table: shape for shape in previous.shapes}
+    outputs: dict[TableId, list[Output]] = {}
+    for output in gathered.outputs:
+        outputs.setdefault(output.table, []).append(output)
     deltas = []
     for table, shape in shapes.items():
         written = tuple(files.get(table, ()))
         if not written and shape == before.get(table):
             continue
-        changes = [o for o in gathered.outputs if o.table == table]
+        changes = outputs.get(table, [])
         deltas.append(
             TableDelta(
                 shape=shape,

@@ -42,9 +42,9 @@ class Store:
         read."""
         with self.database.transaction() as connection:
             self._guard(connection, fence)
-            newest = self._newest(connection, _MANIFEST, Manifest)
-            if newest is not None and plan.epoch <= newest.epoch:
-                raise StateError(f"plan of epoch {plan.epoch} comes after the manifest of {newest.epoch}")
+            newest = self._newest_epoch(connection, _MANIFEST)
+            if newest is not None and plan.epoch <= newest:
+                raise StateError(f"plan of epoch {plan.epoch} comes after the manifest of {newest}")
             self._put(connection, _PLAN, plan)
 
     def put_manifest(self, manifest: Manifest, fence: int) -> None:
@@ -112,6 +112,10 @@ class Store:
         return self._decoded(
             connection.scalar(query.order_by(record_table.c.epoch.desc()).limit(1)), kind, type_
         )
+
+    def _newest_epoch(self, connection: Connection, kind: str) -> int | None:
+        epochs = select(record_table.c.epoch).filter_by(feed=self.feed, kind=kind)
+        return connection.scalar(epochs.order_by(record_table.c.epoch.desc()).limit(1))
 
     def _decoded(self, record: bytes | None, kind: str, type_: type[R]) -> R | None:
         if record is None:
