@@ -85,6 +85,13 @@ class LogDecoder(Contents):
         finally:
             PyBuffer_Release(cython.address(view))
 
+    def resume(self):
+        """Take bytes of a new dump; see log.pyi."""
+        if self.error is not None and not isinstance(self.error, ServerSaid):
+            raise self.error
+        self.error = None
+        self.packets = PacketReader()
+
     def take_images(self):
         """All image rows decoded so far; see log.pyi."""
         return self.tables.take()

@@ -39,6 +39,9 @@ class LogDecoder:
         Raises CorruptLog (file and offset), CutMissed, ServerSaid (an error packet), Unsupported.
         """
 
+    def resume(self) -> None:
+        """Go on after the server's error packet, with the bytes of a new dump that begins with a later file."""
+
     def take_images(self) -> list[Images]:
         """Image rows decoded since the last call, also of a group that is still open.
 

@@ -22,6 +22,7 @@ _MARIADB_CAPABILITY_GTID = 4
 _READ_BYTES = 1 << 20
 _ER_MASTER_FATAL = 1236
 _ACCESS = {1045, 1227}
+_BROKEN_OFF = "truncated in the middle of event"
 
 
 def dump(
@@ -30,11 +31,13 @@ def dump(
     start: LogOffset,
     decoder: LogDecoder,
     drain: Callable[[LogDecoder], bool],
-) -> int:
-    """Feed the log from `start` to `decoder` until it has reached its stop or the log's end; bytes read.
+) -> tuple[int, bool]:
+    """Feed the log from `start` to `decoder` until it has reached its stop or the log's end.
 
-    `drain` is called whenever the decoder may hold a batch; when it returns True, no more is read. The
-    session is used up: the server closes it. Raises Purged, Diverged, ConnectionLost, CutMissed, CorruptLog.
+    Returns the bytes read, and whether the server says that a file ends inside an event: a crash left it so,
+    and no dump passes its end. `drain` is called whenever the decoder may hold a batch; when it returns True,
+    no more is read. The session is used up: the server closes it. Raises Purged, Diverged, ConnectionLost,
+    CutMissed, CorruptLog.
     """
     with mapped(endpoint):
         with connection.cursor() as cursor:
@@ -56,10 +59,12 @@ def dump(
             try:
                 decoder.feed(view[:size])
             except ServerSaid as error:
+                if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
+                    return total, True
                 raise _refusal(error, endpoint, start) from error
             if drain(decoder):
                 break
-    return total
+    return total, False
 
 
 def _refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset) -> SourceError:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
+from catchment.model.errors import CorruptLog
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
@@ -17,6 +18,7 @@ from catchment.wire.facts import Fact, LogFile
 from catchment.wire.log import LogDecoder
 
 TAKE_BYTES = 8 << 20
+_FILE_START = 4
 HIDDEN = "DB_ROW_HASH_"
 
 OnImages = Callable[[Table, pa.RecordBatch], None]
@@ -157,15 +159,51 @@ def read_stretch(
             on_groups(taken)
         return groups.full
 
-    connection = connect(endpoint)
-    try:
-        if server is not None:
-            must_be(identify(connection, endpoint), server, endpoint)
-        size = dump(connection, endpoint, start, decoder, drain)
-        drain(decoder, all_of_it=True)
-    finally:
-        connection._force_close()  # type: ignore[attr-defined]
+    size = _dump_files(endpoint, server, start, decoder, drain)
+    drain(decoder, all_of_it=True)
     return _stretch(decoder, groups, size)
+
+
+def _dump_files(
+    endpoint: Endpoint,
+    server: Server | None,
+    start: LogOffset,
+    decoder: LogDecoder,
+    drain: Callable[[LogDecoder], bool],
+) -> int:
+    """Dump the log into the decoder, over files that a crash has cut off inside an event; bytes read.
+
+    Raises CorruptLog when the file behind such a one was not begun by a server start.
+    """
+    size, at = 0, start
+    while True:
+        connection = connect(endpoint)
+        try:
+            if server is not None:
+                must_be(identify(connection, endpoint), server, endpoint)
+            read, broken_off = dump(connection, endpoint, at, decoder, drain)
+        finally:
+            connection._force_close()  # type: ignore[attr-defined]
+        size += read
+        if at != start:
+            _must_follow_a_crash(endpoint, at.file, decoder.files)
+        if not broken_off:
+            return size
+        at = LogOffset(_next_file(decoder.at), _FILE_START)
+        decoder.resume()
+
+
+def _next_file(at: LogOffset) -> str:
+    digits = at.file.rpartition(".")[2]
+    return f"{at.base}.{at.number + 1:0{len(digits)}}"
+
+
+def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) -> None:
+    if any(file.name == name and file.created == 0 for file in files):
+        raise CorruptLog(
+            f"shard {endpoint.shard}: the log file before {name} breaks off inside an event, but no server "
+            f"start began {name}: the log is damaged; start a new feed to copy again"
+        )
 
 
 def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:

@@ -1,0 +1,39 @@
+"""Small file systems that fill up."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+class SmallDisk:
+    """A directory on a file system of its own; `resize` needs root, as making it does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def free(self) -> int:
+        """Bytes that can still be written."""
+        state = os.statvfs(self.path)
+        return state.f_bavail * state.f_bsize
+
+    def resize(self, size: int) -> None:
+        """Give it another size in bytes."""
+        subprocess.run(["mount", "-o", f"remount,size={size}", str(self.path)], check=True)
+
+
+@contextmanager
+def small_disk(path: Path, size: int) -> Iterator[SmallDisk]:
+    """Mount a file system of `size` bytes in memory; skips the test where that is not allowed."""
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield SmallDisk(path)
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
