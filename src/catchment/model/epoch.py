@@ -7,7 +7,7 @@ import msgspec
 
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.position import LogOffset, Position
-from catchment.model.table import Column, TableId
+from catchment.model.table import Column, Table, TableId
 
 _MICRO_BITS = 32
 
@@ -77,6 +77,11 @@ class TableShape(msgspec.Struct, frozen=True):
     table: TableId
     columns: tuple[LakeColumn, ...]
     key: tuple[str, ...]
+
+    @property
+    def definition(self) -> Table:
+        """The source table as the shards together have it."""
+        return Table(self.table, tuple(c.column for c in self.columns if c.live), self.key)
 
 
 class TableDelta(msgspec.Struct, frozen=True):

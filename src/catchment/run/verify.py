@@ -10,15 +10,15 @@ from catchment.api.read import state
 from catchment.config import Feed
 from catchment.flow.rewind.compare import Differences
 from catchment.flow.sink.epochs import EpochRow, EpochsTable
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk, Progress, chunk_key
 from catchment.model.epoch import Manifest, Tick
-from catchment.model.errors import ConfigError, Retry, SourceError
+from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.run.planner import Limits, Planner
 from catchment.spark import job
 from catchment.spark.verify_task import VerifyReceipt, VerifyTask, verify_chunks
-from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk, Failed, Target
+from catchment.spark.work import ChunkReceipt, ChunkTask, Failed, Target
 
 FRUITLESS_WAVES_MAX = 10
 
@@ -57,7 +57,10 @@ def verify(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
     )
     planner = Planner(endpoints, limits)
-    progress = [_unverified(p) for p in row.manifest.progress if not only or p.table in only]
+    whole = _collated(row.manifest)
+    progress = [
+        _unverified(p, p.table in whole) for p in row.manifest.progress if not only or p.table in only
+    ]
     verdict = Verdict(
         epochs=(row.manifest.epoch, row.manifest.epoch),
         partial=tuple(f"{p.table} on {p.shard}" for p in row.manifest.progress if not p.done),
@@ -66,11 +69,13 @@ def verify(
     while not all(p.done for p in progress):
         row = _newest(epochs, feed)
         verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
-        receipts = _wave(feed, endpoints, spark, planner, row, progress)
+        groups = _groups(planner, row.manifest, progress, whole)
+        tasks = [_task(feed, endpoints, row, group) for group in groups]
+        receipts = job.each(spark, verify_chunks, tasks) if tasks else []
         advanced = _advance(progress, receipts, planner, verdict)
         fruitless = 0 if advanced != progress else fruitless + 1
         if fruitless > FRUITLESS_WAVES_MAX:
-            raise SourceError(f"verification of feed {feed.name} does not get on: {_reason(receipts)}")
+            raise _standstill(feed.name, receipts)
         progress = advanced
         observe(verdict)
     return verdict
@@ -83,29 +88,32 @@ def _newest(epochs: EpochsTable, feed: Feed) -> EpochRow:
     return row
 
 
-def _unverified(progress: Progress) -> Progress:
-    """What there is to compare: everything, or what is copied so far."""
+def _collated(manifest: Manifest) -> set[TableId]:
+    """Tables whose keys only the server can order."""
+    return {shape.table for shape in manifest.shapes if not chunk_key(shape.definition).ordered}
+
+
+def _unverified(progress: Progress, whole: bool) -> Progress:
+    """What there is to compare: everything, or what is copied so far; of a table that can be compared as a
+    whole only, nothing before it is copied."""
     if progress.done:
         return msgspec.structs.replace(progress, copied=None, born_after=None, done=False, rows=0)
     limit = progress.copied
-    return msgspec.structs.replace(progress, copied=None, born_after=limit, done=limit is None, rows=0)
+    nothing = whole or limit is None
+    return msgspec.structs.replace(progress, copied=None, born_after=limit, done=nothing, rows=0)
 
 
-def _wave(
-    feed: Feed,
-    endpoints: dict[str, Endpoint],
-    spark: SparkSession,
-    planner: Planner,
-    row: EpochRow,
-    progress: list[Progress],
-) -> list[VerifyReceipt | Failed]:
-    manifest: Manifest = msgspec.structs.replace(row.manifest, progress=tuple(progress))
-    offsets = {shard: position.at for shard, position in manifest.cut.items()}
+def _groups(
+    planner: Planner, standing: Manifest, progress: list[Progress], whole: set[TableId]
+) -> list[tuple[Chunk, ...]]:
+    """Groups of chunks to compare next. Which lake rows belong to a chunk of a collated key only the server
+    knows, so that such a table is one chunk on each shard."""
+    parted = tuple(p for p in progress if p.table not in whole)
+    offsets = {shard: position.at for shard, position in standing.cut.items()}
+    manifest = msgspec.structs.replace(standing, progress=parted)
     groups = planner.groups(manifest, Tick(manifest.epoch, manifest.time_us, 0, offsets))
-    tasks = [_task(feed, endpoints, row, group) for group in groups]
-    if not tasks:
-        return []
-    return job.each(spark, verify_chunks, tasks)
+    rest = [p for p in progress if p.table in whole and not p.done]
+    return groups + [(Chunk(p.shard, p.table, None, None, last=True),) for p in rest]
 
 
 def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:
@@ -123,40 +131,37 @@ def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
 def _advance(
     progress: list[Progress], receipts: Sequence[VerifyReceipt | Failed], planner: Planner, verdict: Verdict
 ) -> list[Progress]:
-    """Move on past the unbroken run of compared chunks of each table; raises what cannot be repeated."""
-    compared: dict[tuple[str, TableId, object], CopiedChunk] = {}
+    """Move on past what was compared without a gap; raises what cannot be repeated."""
+    at = {(p.shard, p.table): p for p in progress}
     for receipt in receipts:
         if isinstance(receipt, Failed):
             if receipt.error.retry is Retry.NEVER:
                 raise receipt.error
             continue
-        planner.learn(ChunkReceipt(receipt.shard, receipt.compared, (), (), 0))
-        compared |= {(receipt.shard, c.chunk.table, c.chunk.lo): c for c in receipt.compared}
-        for table, found in receipt.found.items():
-            verdict.found[table] = verdict.found.get(table, Differences()) + found
-    return [_past(p, compared, verdict) for p in progress]
+        for table, chunks in receipt.compared.items():
+            planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
+            before = at[receipt.shard, table]
+            if chunks[0].chunk.lo != before.copied:
+                continue  # a run before this one failed: both are repeated
+            verdict.rows[table] = verdict.rows.get(table, 0) + receipt.rows[table]
+            verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
+            last = chunks[-1].chunk
+            at[receipt.shard, table] = msgspec.structs.replace(
+                before,
+                copied=last.hi if last.hi is not None else before.copied,
+                done=last.last,
+                rows=before.rows + receipt.rows[table],
+            )
+    return list(at.values())
 
 
-def _past(
-    progress: Progress, compared: dict[tuple[str, TableId, object], CopiedChunk], verdict: Verdict
-) -> Progress:
-    lo = progress.copied
-    while not progress.done and (step := compared.get((progress.shard, progress.table, lo))) is not None:
-        verdict.rows[progress.table] = verdict.rows.get(progress.table, 0) + step.rows
-        progress = msgspec.structs.replace(
-            progress,
-            copied=step.chunk.hi if step.chunk.hi is not None else progress.copied,
-            done=step.chunk.last,
-            rows=progress.rows + step.rows,
-        )
-        lo = step.chunk.hi
-    return progress
-
-
-def _reason(receipts: Sequence[VerifyReceipt | Failed]) -> str:
+def _standstill(feed: str, receipts: Sequence[VerifyReceipt | Failed]) -> CatchmentError:
+    """What keeps the verification from getting on."""
     for receipt in receipts:
         if isinstance(receipt, Failed):
-            return str(receipt.error)
+            return receipt.error
         if receipt.failed:
-            return receipt.failed[0][1]
-    return "no chunk could be planned: the log behind the newest epoch is not sealed"
+            return SourceError(f"verification of feed {feed} does not get on: {receipt.failed[0][1]}")
+    return SourceError(
+        f"verification of feed {feed} does not get on: the log behind its newest epoch is not sealed; run the feed"
+    )

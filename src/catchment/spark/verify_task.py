@@ -15,7 +15,7 @@ from catchment.flow.rewind.ranges import covered
 from catchment.flow.sink.layout import SHARD
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
 from catchment.model.errors import CatchmentError
-from catchment.model.table import INTEGERS, Table, TableId
+from catchment.model.table import INTEGERS, TableId
 from catchment.spark.chunk_task import read_group
 from catchment.spark.work import ChunkTask, CopiedChunk, Failed
 
@@ -32,12 +32,14 @@ class VerifyTask:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReceipt:
-    """What was compared. Chunks in `failed` were not: repeat them at a later epoch."""
+    """What was compared, by table: an unbroken run of chunks, their rows as of the epoch, and what differs.
+    Chunks in `failed` were not compared: repeat them at a later epoch."""
 
     shard: str
-    compared: tuple[CopiedChunk, ...]
-    failed: tuple[tuple[Chunk, str], ...]
+    compared: dict[TableId, tuple[CopiedChunk, ...]]
+    rows: dict[TableId, int]
     found: dict[TableId, Differences]
+    failed: tuple[tuple[Chunk, str], ...]
 
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
@@ -51,13 +53,13 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
             found[table] = _compare(task.states[table], shard, rows, ranges)
     except CatchmentError as error:
         return Failed(shard, error)
-    compared = tuple(read for reads in group.copied.values() for read in reads)
-    return VerifyReceipt(shard, compared, group.failed, found)
+    rows_as_of = {table: rows.num_rows for table, rows in group.rows.items()}
+    return VerifyReceipt(shard, group.copied, rows_as_of, found, group.failed)
 
 
 def _compare(state: TableState, shard: str, rows: pa.Table, ranges: Sequence[Range]) -> Differences:
     shape = state.shape
-    key = chunk_key(Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key))
+    key = chunk_key(shape.definition)
     lake = _lake_rows(state, shard, key, ranges)
     mask = covered(lake, key, ranges)
     if mask is not None:
