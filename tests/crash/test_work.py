@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -33,13 +35,11 @@ def python_workers() -> list[int]:
     return [worker for j in java for daemon in children(j) for worker in children(daemon)]
 
 
-def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
-) -> None:
-    life = live(pair)
-    life.load(100)
+@contextmanager
+def held_in_a_select(server: PrivateServer) -> Iterator[tuple[Proxy, threading.Event]]:
+    """A proxy that passes nothing on from the first SELECT of a chunk until told to; set when that begins."""
     inside = threading.Event()
-    with Proxy(pair["-80"].host, pair["-80"].port) as proxy:
+    with Proxy(server.host, server.port) as proxy:
 
         def hold(piece: bytes) -> bool:
             if execute_begins()(piece) and not inside.is_set():
@@ -48,6 +48,15 @@ def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
             return False
 
         proxy.cut_after(0, after=hold)
+        yield proxy, inside
+
+
+def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(100)
+    with held_in_a_select(pair["-80"]) as (proxy, inside):
         life.describe({"-80": {"port": proxy.port}})
         with FeedRun(life.feed) as run:
             assert inside.wait(SECONDS_MAX)
@@ -59,6 +68,23 @@ def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
             with written(life):
                 run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
             run.wait_for_log(pair)
+    life.must_be_exact()
+
+
+def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(100)
+    with held_in_a_select(pair["-80"]) as (proxy, inside):
+        life.describe({"-80": {"port": proxy.port}})
+        driver = life.start("run")
+        assert inside.wait(SECONDS_MAX), driver.output.read_text()
+        driver.process.kill()
+        proxy.flow()
+        assert driver.ended().code == -signal.SIGKILL
+        life.touch(1)
+        assert life.run() == 0
     life.must_be_exact()
 
 

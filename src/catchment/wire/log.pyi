@@ -40,7 +40,7 @@ class LogDecoder:
         """
 
     def resume(self) -> None:
-        """Go on after the server's error packet, with the bytes of a new dump that begins with a later file."""
+        """Go on after the server's error packet with the bytes of a new dump, from a later file on."""
 
     def take_images(self) -> list[Images]:
         """Image rows decoded since the last call, also of a group that is still open.
