@@ -91,8 +91,9 @@ def read(
 ) -> TableState:
     """State of `table` (`schema.name`) as of a committed epoch, the newest by default.
 
-    `lake` is the lake's directory, a feed or the path of a feed file; `feed` names one where several feeds share the directory. Raises
-    ConfigError for an unknown table, epoch or feed, SinkError when the files are no longer there.
+    `lake` is the lake's directory, a feed or the path of a feed file; `feed` names one where several
+    feeds share the directory. Raises ConfigError for an unknown table, epoch or feed, SinkError when the
+    files are no longer there.
     """
     root, row = committed(lake, epoch, feed)
     return state(root, row, table if isinstance(table, TableId) else TableId.parse(table), origin)

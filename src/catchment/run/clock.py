@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pymysql
 from pymysql.connections import Connection
@@ -56,10 +57,8 @@ class _Reader:
     def close(self) -> None:
         """Give the session up."""
         if self._connection is not None:
-            try:
+            with suppress(pymysql.err.Error):
                 self._connection.close()
-            except pymysql.err.Error:
-                pass
             self._connection = None
 
     def accept(self, offset: LogOffset) -> LogOffset | None:

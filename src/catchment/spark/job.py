@@ -32,8 +32,7 @@ _Receipt = TypeVar("_Receipt")
 
 
 def session(name: str, master: str, conf: Mapping[str, str], log: Path | None = None) -> SparkSession:
-    """The feed's Spark session; `conf` wins over the defaults. What Spark itself says goes to the file `log`.
-    """
+    """The feed's Spark session; `conf` wins over the defaults. What Spark itself says goes to the file `log`."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = dict(_DEFAULTS)
@@ -51,8 +50,7 @@ def session(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
 
 @contextmanager
 def _errors_to(log: Path | None) -> Iterator[None]:
-    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there.
-    """
+    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there."""
     if log is None:
         yield
         return

@@ -1,4 +1,6 @@
-"""Putting lake tables back to a committed epoch, when parts of a later one were applied and its manifest is lost."""
+"""Putting lake tables back to a committed epoch, when parts of a later one were applied and its manifest is
+lost.
+"""
 
 from pathlib import Path
 
