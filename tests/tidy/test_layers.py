@@ -106,7 +106,6 @@ def test_layers(module: Path) -> None:
         ("run/x.py", "import time, threading", True),
         ("run/x.py", "from catchment.spark.source import Source", False),
         ("spark/x.py", "from catchment.run.clock import Clock", False),
-        ("spark/source_x.py", "from catchment.run.clock import Clock", True),
     ],
 )
 def test_the_rule_itself(place: str, source: str, ok: bool) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from catchment.config import Feed
 from catchment.flow.sink.clean import clean_feed
 from catchment.flow.sink.due import FoldLimits, should_fold, table_stats
 from catchment.flow.sink.epochs import EpochsTable
@@ -36,6 +37,12 @@ class FoldOrder(msgspec.Struct, frozen=True):
     limits: FoldLimits
     keep_seconds: float
     all_tables: bool = False
+
+
+def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
+    """What a feed file says of folding."""
+    limits = FoldLimits(feed.sink.fold.share, feed.sink.fold.files, feed.sink.fold.age)
+    return FoldOrder(str(feed.sink.path), feed.name, fence, limits, feed.sink.keep, all_tables)
 
 
 class Folded(msgspec.Struct, frozen=True):

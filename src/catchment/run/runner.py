@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from catchment.config import Feed, selects
 from catchment.flow.capture.connect import connect
 from catchment.flow.capture.identity import must_be_same_log, must_have_file
 from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.due import FoldLimits
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import restore
 from catchment.model.epoch import Commit, Manifest
@@ -21,7 +22,7 @@ from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
 from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
-from catchment.run.fold_process import FoldOrder
+from catchment.run.fold_process import order_for
 from catchment.run.folding import Folding
 from catchment.run.lease import Lease, hold
 from catchment.run.loop import Loop
@@ -62,10 +63,10 @@ def run_feed(
     epochs = EpochsTable(feed.sink.path, feed.name)
     newest = epochs.newest()
     with hold(store, fence_above=newest.fence if newest else 0) as lease:
-        standing, last = _take_up(feed, endpoints, store, sink, epochs, lease)
-        folding = Folding(_fold_order(feed, lease))
+        standing, highest = _take_up(feed, endpoints, store, sink, epochs, lease)
+        folding = Folding(order_for(feed, lease.fence))
         metrics = Metrics(feed.name, _kept_seconds(endpoints))
-        clock = _started_clock(feed, endpoints, standing, last)
+        clock = _started_clock(feed, endpoints, standing, highest)
         spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         try:
             loop = Loop(
@@ -155,11 +156,6 @@ def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], standing: Manifes
     return clock.start(standing.cut)
 
 
-def _fold_order(feed: Feed, lease: Lease) -> FoldOrder:
-    limits = FoldLimits(feed.sink.fold.share, feed.sink.fold.files, feed.sink.fold.age)
-    return FoldOrder(str(feed.sink.path), feed.name, lease.fence, limits, feed.sink.keep)
-
-
 def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
     kept = {}
     for shard, endpoint in endpoints.items():
@@ -217,7 +213,7 @@ def spark_log(feed: Feed) -> Path:
 
 
 @contextmanager
-def _cancelled_on(stop: threading.Event, spark: "job.SparkSession") -> Iterator[None]:
+def _cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
     """Cancel the running Spark job when told to stop, so that the run ends within seconds."""
     ended = threading.Event()
 

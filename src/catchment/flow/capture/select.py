@@ -68,7 +68,7 @@ def stream(
         sock: socket.socket = connection._sock  # type: ignore[attr-defined]
         sock.sendall(prepare_packet(sql))
         answer = bytearray()
-        while (prepared := parse_prepare_ok(answer)) is None:
+        while (prepared := parse_prepare_ok(bytes(answer))) is None:
             answer += _received(sock, endpoint)
         sock.sendall(execute_packet(prepared.statement_id, parameters))
         decoder = ResultDecoder(columns)

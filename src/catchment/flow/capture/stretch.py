@@ -4,6 +4,7 @@ stands.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -131,7 +132,7 @@ def read_stretch(
     stop: LogOffset | None,
     *,
     keys: Mapping[TableId, tuple[str, ...]],
-    before: str,
+    before: Literal["full", "key"],
     on_images: OnImages,
     epoch: LogOffset | None = None,
     budget: int | None = None,
