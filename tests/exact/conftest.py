@@ -27,6 +27,14 @@ def servers() -> Iterator[Servers]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session that every `run_feed` finds, so that Java starts once."""
+
+    def warm(number: int) -> int:
+        # what a task needs is loaded, which takes seconds, before writers fill the log
+        from catchment.spark import run_task
+
+        return number if run_task else -1
+
     session = job.session("exact", "local[2]", {})
+    job.each(session, warm, range(4))
     yield session
     session.stop()

@@ -22,6 +22,7 @@ from catchment.run.runner import run_feed
 
 PATIENCE_SECONDS = 120.0
 _FOLD_SECONDS = 1.0
+_READ_SECONDS = 0.5
 
 
 def make_feed(
@@ -164,7 +165,7 @@ class Beside:
             self.folds += done is not None
 
     def _read(self, engine: str, rows_of: Callable[[Any], pa.Table]) -> None:
-        time.sleep(0.2)
+        time.sleep(_READ_SECONDS)
         newest = EpochsTable(self.feed.sink.path, self.feed.name).newest()
         if newest is None:
             return

@@ -1,20 +1,34 @@
 """One run of a feed under random transactions, from tables with rows in them to the verdict."""
 
+import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
+
+import pymysql
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import load
+from catchment.demo.writers import Session, Writer, Writers
 from tests.exact.feedrun import Beside, FeedRun, make_feed
 from tests.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.judge import source_rows
 from tests.oracle import Oracle
 from tests.workload import KEYS, create_random_tables, random_writers
 
-_LOADED_ROWS = 120
+_LOADED_ROWS = 100
+_KEYS = 100  # of random transactions; loaded rows go beyond them
 _WRITE_FIRST_SECONDS = 1.0
+
+
+class Alter(NamedTuple):
+    """What is done to one shard after a number of epochs."""
+
+    epochs: int
+    shard: str
+    sql: str
 
 
 class Trial:
@@ -27,8 +41,8 @@ class Trial:
         directory: Path,
         *,
         seed: int,
-        chunk_rows: int = 8,
-        rate: float = 20.0,
+        chunk_rows: int = 6,
+        rate: float = 4.0,
     ) -> None:
         self.servers = servers
         self.seed = seed
@@ -39,20 +53,38 @@ class Trial:
             load(server, schema, _LOADED_ROWS, index=index, count=len(servers))
         self.feed = make_feed(directory, servers, schema, chunk_rows=chunk_rows)
         self.beside = Beside(self.feed)
-        self.writers = random_writers(list(servers.values()), schema, seed=seed, rate=rate)
+        self.writers = random_writers(list(servers.values()), schema, seed=seed, rate=rate, keys=_KEYS)
+        self.fillers = Writers([])
         self.rests: list[Rest] = []
 
-    def run(self, *, epochs: int, rest_every: int) -> Verdict:
+    def fill(self, table: str, column: str, rate: float = 2.0) -> None:
+        """Write values into a column on every shard while it is there."""
+        transact = _filler(table, column)
+        self.fillers = Writers(
+            [
+                Writer([self._connector(server)], transact, seed=self.seed + number, rate=rate)
+                for number, server in enumerate(self.servers.values())
+            ]
+        )
+
+    def run(self, *, epochs: int, rest_every: int, alters: Sequence[Alter] = ()) -> Verdict:
         """Run the feed for at least so many epochs and until all is copied; judge them all."""
+        steps: list[tuple[int, Alter | None]] = [(alter.epochs, alter) for alter in alters]
+        steps += [(count, None) for count in range(rest_every, epochs + 1, rest_every)]
+        steps.sort(key=lambda step: step[0])
         oracles = {name: Oracle.from_rest(s.login(), self.keys) for name, s in self.servers.items()}
         with ExitStack() as stack:
             stack.enter_context(self.writers)
+            stack.enter_context(self.fillers)
             time.sleep(_WRITE_FIRST_SECONDS)
             run = stack.enter_context(FeedRun(self.feed))
             stack.enter_context(self.beside)
-            for count in range(rest_every, epochs + 1, rest_every):
+            for count, alter in steps:
                 run.wait_for_epochs(count)
-                self._rest(run)
+                if alter is None:
+                    self._rest(run)
+                else:
+                    self.servers[alter.shard].sql(alter.sql, database=self.schema)
             run.wait("all is copied", lambda done: all(p.done for p in done[-1].progress))
             self._rest(run)
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)
@@ -60,7 +92,29 @@ class Trial:
 
     def _rest(self, run: FeedRun) -> None:
         """Stop the writers, wait for an epoch that holds all that they wrote, SELECT everything."""
-        with self.writers.paused():
+        with self.writers.paused(), self.fillers.paused():
             epoch = run.wait_for_log(self.servers).epoch
             rows = {table: source_rows(self.servers, table, key) for table, key in self.keys.items()}
         self.rests.append(Rest(epoch, rows))
+
+    def _connector(self, server: PrivateServer) -> Callable[[], Session]:
+        return lambda: server.connect(database=self.schema, init_command="SET innodb_lock_wait_timeout = 1")
+
+
+def _filler(table: str, column: str) -> Callable[[Sequence[Session], random.Random], int]:
+    """A transaction that sets the column in a few rows; none while the shard has no such column."""
+    key = KEYS[table][0]
+
+    def transact(sessions: Sequence[Session], rng: random.Random) -> int:
+        with sessions[0].cursor() as cursor:
+            low, value = rng.randint(1, _KEYS), rng.choice((None, "1", str(rng.randrange(10**6))))
+            try:
+                return cursor.execute(
+                    f"UPDATE {table} SET {column} = %s WHERE {key} BETWEEN %s AND %s", (value, low, low + 10)
+                )
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != pymysql.constants.ER.BAD_FIELD_ERROR:
+                    raise
+                return 0
+
+    return transact

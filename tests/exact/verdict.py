@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
@@ -16,7 +18,7 @@ from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.table import Table, TableId
 from tests.canonical import Key
 from tests.exact.feedrun import Reading
-from tests.judge import Rows, compare, lake_rows
+from tests.judge import Rows, compare, lake_rows, oracle_rows
 from tests.oracle import Oracle
 
 NAMED_MAX = 20
@@ -56,6 +58,7 @@ class Verdict:
     epochs: int = 0
     copying: int = 0
     rests: int = 0
+    readings: int = 0
     rows: int = 0
 
     def must_be_clean(self, seed: int) -> None:
@@ -105,14 +108,14 @@ class Court:
         for table in self.keys:
             state = read(self.feed, table, manifest.epoch)
             records = state.arrow()
+            self._readers(row, table, records)
             columns = [c for c in records.column_names if not c.startswith("_")]
             lake = lake_rows(records.to_pylist(), self.keys[table])
             verdict.rows += len(lake)
-            replayed = {(s, k): r for s, o in self.oracles.items() for k, r in o.state[table].items()}
+            replayed = oracle_rows({shard: oracle.state[table] for shard, oracle in self.oracles.items()})
             self._compare(row, table, columns, lake, replayed, "log")
             if rest is not None:
                 self._compare(row, table, columns, lake, rest.rows[table], "SELECT")
-            self._readers(row, table, lake)
 
     def _compare(
         self, row: EpochRow, table: str, columns: list[str], lake: Rows, source: Rows, judge: str
@@ -124,17 +127,23 @@ class Court:
         """
         progress = {p.shard: p for p in row.manifest.progress if str(p.table) == table}
         ordered = self._is_ordered(row, table)
-        touched = {shard: self._touched(shard, table) for shard in progress} if judge == "log" else {}
+        copying = {shard for shard, p in progress.items() if not p.done}
+        touched: dict[str, set[Key]] = {}
+        if judge == "log" and not ordered:
+            touched = {shard: self._touched(shard, table) for shard in copying}
         expected: Rows = {}
+        names = set(columns)
         for (shard, key), have in source.items():
             place = shard, key
-            due = self._copied(progress[shard], key, ordered)
-            if not ordered:
-                due |= key in touched.get(shard, ()) or place in self._known[table] or place in lake
+            due = shard not in copying or self._copied(progress[shard], key, ordered)
+            if not due and not ordered:
+                due = key in touched.get(shard, ()) or place in self._known[table] or place in lake
             if due:
                 # a column that this shard does not have is NULL in the lake
-                expected[place] = {**dict.fromkeys(columns), **have}
+                expected[place] = have if have.keys() == names else {**dict.fromkeys(columns), **have}
         self._known[table] = set(lake)
+        if lake == expected:
+            return
         for line in compare(lake, expected):
             self._fault(row, f"{table} {line}", judge)
         for place in lake.keys() & expected.keys():
@@ -159,8 +168,6 @@ class Court:
 
     def _copied(self, progress: Progress, key: Key, ordered: bool) -> bool:
         """Whether the feed says that it holds the key: up to `copied`, or born later."""
-        if progress.done:
-            return True
         copied, born = progress.copied, progress.born_after
         return (copied is not None and not self._above(key, copied, ordered)) or (
             ordered and born is not None and self._above(key, born, ordered)
@@ -174,11 +181,16 @@ class Court:
     def _sorted(self, key: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(self.order(part) if isinstance(part, str) else part for part in key)
 
-    def _readers(self, row: EpochRow, table: str, lake: Rows) -> None:
+    def _readers(self, row: EpochRow, table: str, records: pa.Table) -> None:
         """What readers got while the epoch was the newest is what time travel gives afterwards."""
+        order = [(name, "ascending") for name in ("_shard", *self.keys[table])]
         for reading in self._readings.pop((row.manifest.epoch, table), []):
-            got = lake_rows(reading.rows.to_pylist(), self.keys[table])
-            for line in compare(got, lake):
+            got = reading.rows.cast(records.schema)
+            self._verdict.readings += 1
+            if got.sort_by(order).equals(records.sort_by(order)):
+                continue
+            had, has = (lake_rows(rows.to_pylist(), self.keys[table]) for rows in (got, records))
+            for line in compare(had, has) or ["two rows have one key"]:
                 self._fault(row, f"{table} {line}", f"a reader with {reading.engine}")
 
     def _grown(self, before: EpochRow, row: EpochRow) -> None:

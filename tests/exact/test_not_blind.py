@@ -1,0 +1,67 @@
+"""The judges of exactness see what they are there to see: each test breaks the feed in one place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catchment.model.position import LogOffset
+from catchment.spark import job
+from catchment.spark.work import ChunkTask, Receipt, Task
+from tests.exact.conftest import Servers
+from tests.exact.trial import Trial
+
+Fresh = Callable[..., str]
+
+
+def _unrewound(task: Task) -> Task:
+    """A chunk as of the end of the log that its task reads, instead of as of the epoch."""
+    if not isinstance(task, ChunkTask):
+        return task
+    return replace(task, epoch_at=LogOffset(f"{task.epoch_at.base}.999999", 4))
+
+
+@pytest.mark.timeout(600)
+def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
+    servers: Servers,
+    spark: SparkSession,
+    fresh_schema: Fresh,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = job.run
+
+    def run_unrewound(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
+        return run(spark, [_unrewound(task) for task in tasks])
+
+    monkeypatch.setattr(job, "run", run_unrewound)
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=31, chunk_rows=20, rate=15)
+    verdict = trial.run(epochs=8, rest_every=8)
+    with pytest.raises(AssertionError, match=r"seed 31:\nepoch \d+ .*by log: .*cut \{'-80'"):
+        verdict.must_be_clean(trial.seed)
+    assert any(" by SELECT: " in line or " by log: " in line for line in verdict.lines)
+
+
+@pytest.mark.timeout(600)
+def test_undone_rows_of_the_log_that_are_applied_are_found(
+    servers: Servers,
+    spark: SparkSession,
+    fresh_schema: Fresh,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run_with_undone_rows(task: Task) -> Receipt:
+        # a function inside another travels to the worker whole, and breaks what it finds there
+        from catchment.spark.run_task import run_task
+
+        with patch("catchment.spark.segment_task.without_voids", lambda images, voids: images):
+            return run_task(task)
+
+    monkeypatch.setattr(job, "run_task", run_with_undone_rows)
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=32, chunk_rows=100, rate=15)
+    verdict = trial.run(epochs=8, rest_every=4)
+    assert any(" by log: " in line for line in verdict.lines)
+    assert any(" by SELECT: " in line for line in verdict.lines)
