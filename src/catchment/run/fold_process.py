@@ -20,7 +20,7 @@ from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CatchmentError
-from catchment.run.faults import Fault, from_environment
+from catchment.run.faults import Fault, Injector, from_environment
 from catchment.run.lease import LEASE_SECONDS
 
 NICENESS = 5
@@ -59,8 +59,9 @@ def carry_out(order: FoldOrder) -> Folded:
     if row is None:
         return Folded({}, 0)
     changes = {}
+    fault = from_environment()
     for shape in row.manifest.shapes:
-        folded = _fold_table(order, shape)
+        folded = _fold_table(order, shape, fault)
         if folded:
             changes[str(shape.table)] = folded
     epochs.compact(order.fence)
@@ -68,14 +69,14 @@ def carry_out(order: FoldOrder) -> Folded:
     return Folded(changes, cleaned.attempts + cleaned.replaced)
 
 
-def _fold_table(order: FoldOrder, shape: TableShape) -> int:
+def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
     table = open_table(table_dir(order.root, shape.table))
     if table is None or not (order.all_tables or should_fold(table_stats(table), order.limits)):
         return 0
     prepared = prepare(order.root, shape, FoldOptions())
     if prepared is None:
         return 0
-    from_environment()(Fault.DURING_FOLD)
+    fault(Fault.DURING_FOLD)
     report = commit(order.root, prepared, order.feed, order.fence)
     return report.changes if report is not None else 0
 
