@@ -211,6 +211,8 @@ class PrivateServer:
             "port": self.port,
             "bind-address": self.host,
             "socket": self.socket,
+            # A server that starts removes the temporary tables that it finds, also those of its neighbours.
+            "tmpdir": self._run_dir,
             "pid-file": self._run_dir / "pid",
             "log-error": self.error_log,
             "init-file": self._run_dir / "init.sql",
