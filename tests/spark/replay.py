@@ -1,13 +1,18 @@
 """A consumer of the stream that keeps every row delivered."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark.direct import Rows, as_set
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 150
+LATE_WORKER = "Python worker failed to connect back"
 
 
 class Replay:
@@ -23,22 +28,31 @@ class Replay:
         self._options = {"feed": str(feed), "table": table}
         self._checkpoint = checkpoint
 
-    def start(self, *, available_now: bool = False, **options: object) -> StreamingQuery:
-        """Start the query with further options of the source."""
-        given = {name: str(value) for name, value in options.items()}
-        stream = self._spark.readStream.format("catchment").options(**self._options, **given).load()
-        writer = stream.writeStream.foreachBatch(self.take).option(
-            "checkpointLocation", str(self._checkpoint)
-        )
-        if available_now:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime="0 seconds").start()
-
     def catch_up(self, **options: object) -> StreamingQuery:
         """Run to what is available now; the ended query."""
-        query = self.start(available_now=True, **options)
-        assert query.awaitTermination(PATIENCE_SECONDS)
-        return query
+        return self._run({"availableNow": True}, options, lambda: False)
+
+    def follow(self, until: Callable[[], bool], **options: object) -> StreamingQuery:
+        """Run until told to stop; the stopped query. Raises what ended it before."""
+        return self._run({"processingTime": "0 seconds"}, options, until)
+
+    def _run(self, trigger: Any, options: dict[str, object], until: Callable[[], bool]) -> StreamingQuery:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        given = {**self._options, **{name: str(value) for name, value in options.items()}}
+        while True:
+            stream = self._spark.readStream.format("catchment").options(**given).load()
+            writer = stream.writeStream.foreachBatch(self.take)
+            query = writer.option("checkpointLocation", str(self._checkpoint)).trigger(**trigger).start()
+            try:
+                while not query.awaitTermination(1) and not until():
+                    assert time.monotonic() < deadline
+                return query
+            except StreamingQueryException as error:
+                # Spark gives its Python worker 10 s to start, which is too little on a busy machine.
+                if LATE_WORKER not in str(error) or time.monotonic() > deadline:
+                    raise
+            finally:
+                query.stop()
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Keep the rows of a micro-batch; one that is read again must be the same."""

@@ -5,7 +5,6 @@ be in them.
 import contextlib
 import io
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,10 +39,8 @@ def test_a_stream_is_resumed_and_repeated_exactly(
     replay.fail_at = 2
     with steady_writers(shards, schema, ROWS, rate=20.0) as writers:
         with pytest.raises(StreamingQueryException, match="fails once"):
-            replay.start(maxChunksPerTrigger=2).awaitTermination(PATIENCE_SECONDS)
-        query = replay.start(maxChunksPerTrigger=3)
-        _await(lambda: len(replay.batches) > 5)
-        query.stop()
+            replay.follow(lambda: False, maxChunksPerTrigger=2)
+        replay.follow(lambda: len(replay.batches) > 5, maxChunksPerTrigger=3)
         replay.catch_up()
         with writers.paused():
             replay.catch_up()
@@ -115,13 +112,6 @@ def test_types_arrive_as_declared_and_no_password_in_the_plan(
     assert "catchment" in said.getvalue()
     assert server.password not in said.getvalue() + repr(batch) + str(query.lastProgress)
     _must_not_hold(tmp_path / "checkpoint", [server.password])
-
-
-def _await(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def _texts(rows: list[dict[str, object]]) -> list[str]:

@@ -124,10 +124,11 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         must_be_whole(work.shard, work.start, work.stop, stretch)
         altered = alterations(work.shard, [table], stretch)
         _must_be_known(work, endpoint, altered)
+        known = groups.table()
         for images in kept.tables():
             counted = _counted(work, stretch, altered, images)
             if counted.num_rows:
-                yield from batches(changed_rows(counted, groups.table(), work.shard, work.epoch), schema)
+                yield from batches(changed_rows(counted, known, work.shard, work.epoch), schema)
 
 
 def _counted(work: LogRange, stretch: Stretch, altered: list[Alteration], images: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from catchment.flow.rewind.states import BEFORE, GROUP, OP, SEQ, SIDE
 from catchment.model.errors import Unsupported
 from catchment.model.table import Table
+from catchment.wire.groups import SCHEMA
 from catchment.wire.types import arrow_schema
 
 CHANGE_TYPE, VERSION, TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -87,11 +88,11 @@ class GroupFacts:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take a batch of groups (wire.groups.SCHEMA)."""
-        self._batches.append(batch.select(["ordinal", "domain", "server_id", "sequence", "timestamp"]))
+        self._batches.append(batch)
 
     def table(self) -> pa.Table:
         """`ordinal`, `_gtid` and `_commit_timestamp`, in order."""
-        groups = pa.Table.from_batches(self._batches)
+        groups = pa.Table.from_batches(self._batches, SCHEMA)
         names = [groups.column(name).cast(pa.string()) for name in ("domain", "server_id", "sequence")]
         seconds = groups.column("timestamp").cast(pa.timestamp("s", tz="UTC"))
         return pa.table(
