@@ -135,6 +135,17 @@ def read_string(
 
 @cython.cfunc
 @cython.inline
+def put_date(c: cython.pointer(Cells), row: int64_t, s: cython.pointer(uint8_t)) -> cython.void:
+    """A DATE: day, month and year in 5, 4 and 15 bits; null when there is no such day."""
+    days: int32_t = date_days(little(s, 3) >> 9, (little(s, 3) >> 5) & 15, s[0] & 31)
+    if days == NO_DATE:
+        put_null(c, row)
+    else:
+        put_i32(c, row, days)
+
+
+@cython.cfunc
+@cython.inline
 @cython.exceptval(-1)
 def read_cell(
     p: cython.pointer(Plan), c: cython.pointer(Cells), row: int64_t, source: cython.pointer(Cursor)
@@ -142,7 +153,6 @@ def read_cell(
     """One cell that is not NULL; 1 when malformed, NOT_UTF8 for such a text."""
     code: cython.int = p.code
     s: cython.pointer(uint8_t)
-    days: int32_t
     if code > LAST_FIXED:
         return read_string(p, c, row, source)
     s = cython.cast(cython.pointer(uint8_t), claim(source, p.size))
@@ -181,11 +191,7 @@ def read_cell(
     elif code == CELL_YEAR:
         put_i16(c, row, 1900 + s[0] if s[0] else 0)
     elif code == CELL_DATE:
-        days = date_days(little(s, 3) >> 9, (little(s, 3) >> 5) & 15, s[0] & 31)
-        if days == NO_DATE:
-            put_null(c, row)
-        else:
-            put_i32(c, row, days)
+        put_date(c, row, s)
     elif code == CELL_TIME:
         return put_time(p, c, row, s)
     elif code == CELL_DATETIME:
