@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from catchment.demo.server import PrivateServer
 from tests.hidden.follow import Claim, CopiedRows, Seen
-from tests.hidden.ledger import Change, LoggedGroup, read_groups
+from tests.hidden.ledger import Change, read_groups
 from tests.oracle import Place
 
 
@@ -60,23 +60,28 @@ def take_base(server: PrivateServer) -> Base:
 
 def judge(server: PrivateServer, base: Base, seen: Seen) -> Verdict:
     """Replay the log and compare at every place that the run speaks of."""
-    groups = read_groups(server.login(), base.at)
     verdict = Verdict(len(seen.segments) - 1, len(seen.chunks), len(seen.claims))
     questions: list[tuple[Place, CopiedRows | Claim]] = [(c.cut, c) for c in seen.chunks]
     questions += [(c.sealed, c) for c in seen.claims]
+    questions.sort(key=lambda question: question[0], reverse=True)
     state = _State(dict(base.rows), dict(base.told))
-    following = iter(groups)
-    group = next(following, None)
-    for at, question in sorted(questions, key=lambda q: q[0]):
-        while group is not None and group.end <= at:
-            state.apply(group.changes)
-            group = next(following, None)
-        if isinstance(question, Claim):
-            _judge_claim(question, state, verdict)
-        else:
-            _judge_chunk(question, state, verdict)
-    _judge_segments(seen, groups, verdict)
+    sequences: dict[Place, int] = {}
+    for group in read_groups(server.login(), base.at):
+        while questions and questions[-1][0] < group.end:
+            _answer(questions.pop()[1], state, verdict)
+        state.apply(group.changes)
+        sequences[group.end] = group.sequence
+    while questions:
+        _answer(questions.pop()[1], state, verdict)
+    _judge_segments(seen, sequences, verdict)
     return verdict
+
+
+def _answer(question: CopiedRows | Claim, state: _State, verdict: Verdict) -> None:
+    if isinstance(question, Claim):
+        _judge_claim(question, state, verdict)
+    else:
+        _judge_chunk(question, state, verdict)
 
 
 def _judge_chunk(chunk: CopiedRows, state: _State, verdict: Verdict) -> None:
@@ -92,9 +97,8 @@ def _judge_claim(claim: Claim, state: _State, verdict: Verdict) -> None:
         verdict.wrong_claims.append(f"{claim.sealed}: transactions {unseen}, a new SELECT shows {claim.told}")
 
 
-def _judge_segments(seen: Seen, groups: list[LoggedGroup], verdict: Verdict) -> None:
+def _judge_segments(seen: Seen, sequences: dict[Place, int], verdict: Verdict) -> None:
     """Sequence numbers have no gaps in a log of one server and domain: a group skipped shows at once."""
-    sequences = {group.end: group.sequence for group in groups}
     for (at, before, _), (to, after, count) in pairwise(seen.segments):
         if after - before != count:
             verdict.wrong_segments.append(f"{at} to {to}: {count} groups of {after - before}")

@@ -1,6 +1,6 @@
 """Every group of a log with its end, read with mysql-replication; shares no code with catchment."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ class LoggedGroup:
     changes: tuple[Change, ...]
 
 
-def read_groups(login: Mapping[str, Any], start: Place) -> list[LoggedGroup]:
+def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]:
     """All groups from `start`, which lies between two groups, to the end of the log."""
     reader = BinLogStreamReader(
         connection_settings=dict(login),
@@ -48,7 +48,6 @@ def read_groups(login: Mapping[str, Any], start: Place) -> list[LoggedGroup]:
         ],
         enable_logging=False,
     )
-    groups: list[LoggedGroup] = []
     file, sequence, alone, changes = start.file, 0, False, list[Change]()
     try:
         for event in reader:
@@ -59,12 +58,11 @@ def read_groups(login: Mapping[str, Any], start: Place) -> list[LoggedGroup]:
             elif isinstance(event, XidEvent) or (
                 isinstance(event, QueryEvent) and (alone or _commits(event))
             ):
-                groups.append(LoggedGroup(Place(file, event.packet.log_pos), sequence, tuple(changes)))
+                yield LoggedGroup(Place(file, event.packet.log_pos), sequence, tuple(changes))
             elif not isinstance(event, QueryEvent):
                 changes += _changes(event)
     finally:
         reader.close()
-    return groups
 
 
 def _commits(event: Any) -> bool:

@@ -14,6 +14,7 @@ from tests.semisync import Background, commits_wait, hold_commits, release
 KEYS = 1200
 TABLES = {"d.t": ("id",), "d.told": ("writer",)}
 _WRITERS = 16
+_RATE = 12.0  # transactions of each in a second, when none is held
 _LOADED = 800
 _TIMEOUT_MS = 20_000
 
@@ -112,7 +113,7 @@ class Holder(threading.Thread):
         hold_commits(self._server, _TIMEOUT_MS)
         deadline = time.monotonic() + 1.0
         while not (waiting := commits_wait(self._server)) and time.monotonic() < deadline:
-            time.sleep(0.001)
+            time.sleep(0.004)
         flush: Background | None = None
         if waiting and self._rng.random() < self._flush_share:
             flush = _flush(self._server)
@@ -145,7 +146,7 @@ def under_holds(
     """16 free writers (one row in fifty is of `filling` bytes) and the holder run inside the block."""
     writers = Writers(
         [
-            Writer([server.connect], _transact(n, filling), seed=seed * 100 + n, rate=25)
+            Writer([server.connect], _transact(n, filling), seed=seed * 100 + n, rate=_RATE)
             for n in range(_WRITERS)
         ]
     )

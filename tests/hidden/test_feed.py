@@ -23,7 +23,7 @@ from tests.hidden.source import TABLES, create, settled_end, under_holds
 from tests.oracle import Oracle
 from tests.semisync import held_commit, release
 
-_COPY_SECONDS = 60
+_COPY_SECONDS = 100
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_without_a_write_the_copy_does_not_wait(
     with PrivateServer() as server:
         create(server)
         before(server)
-        oracle = Oracle.from_rest(server.login(), TABLES)
+        written = server.sql("SELECT @@gtid_binlog_pos")
         made = make_feed(tmp_path, {"a": server}, "d", chunk_rows=1000)
         feed = made.model_copy(
             update={"copying": made.copying.model_copy(update={"log_budget": LOG_BUDGET_MIN})}
@@ -192,6 +192,6 @@ def test_without_a_write_the_copy_does_not_wait(
         assert time.monotonic() - started < _COPY_SECONDS
         assert _copied(manifests)
         assert len(manifests) <= 2
-        assert server.log_end() == oracle.at, "a feed writes nothing"
+        assert server.sql("SELECT @@gtid_binlog_pos") == written, "a feed writes nothing"
         ((rows,),) = server.sql("SELECT COUNT(*) FROM d.t")
         assert read(feed.sink.path, "d.t").arrow().num_rows == rows

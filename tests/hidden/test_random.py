@@ -55,12 +55,12 @@ def _assert_all_right(verdict: Verdict, cuts: int, chunks: int) -> None:
 def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
     verdict, holder = _run(server, 1000, 200)
     _assert_all_right(verdict, 1000, 200)
-    print(verdict.cuts, verdict.chunks, verdict.claims, holder.held, holder.flushed)
     assert verdict.claims > 20
     assert holder.held > 100
     assert holder.flushed > 5
 
 
+@pytest.mark.parametrize("server", [4096], indirect=True)
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong(server: PrivateServer) -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
     verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7)

@@ -105,6 +105,7 @@ def test_a_torn_cut_is_planned_again_and_no_group_is_skipped(server: PrivateServ
     assert verdict.wrong_claims == []
 
 
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
 def test_a_dump_from_an_unverified_offset_skips_groups(server: PrivateServer) -> None:
     """The proof that the test above can fail: the server serves such a dump without a word."""
     base, follower = _skipping(server, on_credit=True)
@@ -138,6 +139,7 @@ def test_a_torn_snapshot_seals_nothing(server: PrivateServer) -> None:
     assert verdict.wrong_segments == []
 
 
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
 def test_a_seal_by_one_snapshot_alone_would_be_wrong(
     server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_the_clock_goes_on_after_a_torn_tick(server: PrivateServer) -> None:
     assert verdict.wrong_chunks == []
 
 
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
 def test_a_log_that_was_reset_is_another_log(server: PrivateServer) -> None:
     server.sql(_tell(5), "FLUSH BINARY LOGS", _tell(5))
     follower = Follower(server)
