@@ -112,6 +112,24 @@ def test_a_dump_from_an_unverified_offset_skips_groups(server: PrivateServer) ->
     assert judge(server, base, follower.seen).wrong_segments
 
 
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
+def test_chunks_of_a_torn_cut_inside_an_event_fail_nothing(server: PrivateServer) -> None:
+    """A group proves a nearer floor by a dump from its cut, which nobody has verified yet."""
+    base = take_base(server)
+    follower = Follower(server)
+    try:
+        torn = _tear(server)
+        server.sql("UPDATE d.t SET v = REPEAT('x', 300)", _tell(7), _tell(6))
+        assert not follower.visit(torn.offset, with_chunks=True)
+        assert follower.visit(LogOffset(*server.log_end()), with_chunks=True)
+    finally:
+        follower.close()
+    verdict = judge(server, base, follower.seen)
+    assert verdict.chunks > 0
+    assert verdict.wrong_chunks == []
+    assert verdict.wrong_segments == []
+
+
 def _reached_by_others(server: PrivateServer) -> tuple[Base, Follower]:
     """Two held transactions end at just the offset of a snapshot that was torn before they were logged."""
     length = _length(server, 2)

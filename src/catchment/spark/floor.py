@@ -11,7 +11,7 @@ from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import read_stretch
 from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.seal import newest_sealed
-from catchment.model.errors import CutMissed
+from catchment.model.errors import SourceError, WireError
 from catchment.model.position import LogOffset, reaches
 from catchment.spark.work import ChunkTask
 from catchment.wire.facts import Checkpoint
@@ -45,7 +45,11 @@ def proven_floor(task: ChunkTask) -> LogOffset:
 
 
 def _sealed(task: ChunkTask, snapshot: LogOffset) -> LogOffset | None:
-    """What a snapshot beyond the cut proves, by the log between the two."""
+    """What a snapshot beyond the cut proves, by the log between the two; None when that cannot be read.
+
+    The cut is still on credit: where it is torn, a dump may begin inside an event and be refused or be
+    garbage. The segment's task tells what such a cut is.
+    """
     try:
         stretch = read_stretch(
             task.endpoint,
@@ -56,7 +60,7 @@ def _sealed(task: ChunkTask, snapshot: LogOffset) -> LogOffset | None:
             before="key",
             on_images=lambda table, batch: None,
         )
-    except CutMissed:
+    except (SourceError, WireError):
         return None
     if not stretch.reached_stop:
         return None
