@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from catchment.flow.sink.epochs import EpochsTable
 from tests.exact.conftest import Servers
 from tests.exact.trial import Alter, Trial
 
@@ -55,7 +56,7 @@ def test_columns_that_go_and_come_back_leave_every_epoch_exact(
     servers: Servers, spark: SparkSession, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
     schema = fresh_schema(*servers.values())
-    trial = Trial(servers, schema, tmp_path, seed=23, chunk_rows=30)
+    trial = Trial(servers, schema, tmp_path, seed=23)
     for server in servers.values():
         server.sql(ADD.format("VARCHAR(20)"), database=schema)
     trial.fill("orders", "extra")
@@ -69,3 +70,9 @@ def test_columns_that_go_and_come_back_leave_every_epoch_exact(
     verdict = trial.run(epochs=20, rest_every=10, alters=alters)
     verdict.must_be_clean(trial.seed)
     assert verdict.epochs >= 20
+    assert verdict.copying >= 8
+    newest = EpochsTable(trial.feed.sink.path, trial.feed.name).newest()
+    assert newest is not None
+    (orders,) = (shape for shape in newest.manifest.shapes if shape.table.name == "orders")
+    extras = [column for column in orders.columns if column.column.name == "extra"]
+    assert [column.live for column in extras] == [False, True], "a name added again is a new physical column"

@@ -38,8 +38,8 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
         return run(spark, [_unrewound(task) for task in tasks])
 
     monkeypatch.setattr(job, "run", run_unrewound)
-    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=31, chunk_rows=20, rate=15)
-    verdict = trial.run(epochs=8, rest_every=8)
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=31, chunk_rows=20, rate=8)
+    verdict = trial.run(epochs=6, rest_every=6)
     with pytest.raises(AssertionError, match=r"seed 31:\nepoch \d+ .*by log: .*cut \{'-80'"):
         verdict.must_be_clean(trial.seed)
     assert any(" by SELECT: " in line or " by log: " in line for line in verdict.lines)
@@ -61,7 +61,7 @@ def test_undone_rows_of_the_log_that_are_applied_are_found(
             return run_task(task)
 
     monkeypatch.setattr(job, "run_task", run_with_undone_rows)
-    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=32, chunk_rows=100, rate=15)
-    verdict = trial.run(epochs=8, rest_every=4)
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=32, chunk_rows=100, rate=6)
+    verdict = trial.run(epochs=6, rest_every=3)
     assert any(" by log: " in line for line in verdict.lines)
     assert any(" by SELECT: " in line for line in verdict.lines)
