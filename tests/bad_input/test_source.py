@@ -200,6 +200,15 @@ def test_a_table_that_cannot_be_carried_is_refused_by_name(
     assert "exclude" in said
 
 
+def test_tables_made_just_before_the_feed_are_no_change_of_it(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+) -> None:
+    life = live(pair)
+    must_go_on(life)
+    life.load(5)
+    must_go_on(life)
+
+
 def test_rules_that_choose_no_table(pair: dict[str, PrivateServer], live: MakeLife, refusal: Refusal) -> None:
     life = live(pair)
     life.describe(tables=["nothing.*"])

@@ -11,7 +11,7 @@ from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
 from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.chain import gtids_after, went_backwards
@@ -20,7 +20,7 @@ from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError, Unsupported
-from catchment.model.position import GtidList, LogOffset, Position, Server
+from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.facts import Checkpoint
@@ -178,7 +178,24 @@ def _newest_position(
     if sealed != begun:
         gtids = gtids_after(gtids, {} if rest is log else log.newest)
         gtids = gtids_after(gtids, rest.newest_before)
+    if rest.last is not None and sealed == rest.last.start and _is_statement(connection, endpoint, rest.last):
+        sealed, gtids = rest.last.end, gtids.with_gtid(rest.last.gtid)
     return Position(sealed, log.files[0].born, server, gtids)
+
+
+def _is_statement(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, group: LastGroup
+) -> bool:
+    """Whether a group is one DDL statement without rows: the server logs it when it is done, so it is visible.
+
+    On a server at rest a chosen table that was created last would else be created again behind the first cut.
+    """
+    if group.kind is not GroupKind.DDL:
+        return False
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
+        events = [(kind, end) for _, _, kind, _, end, *_ in cursor.fetchall()]
+    return [kind for kind, _ in events] == ["Gtid", "Query"] and events[1][1] == group.end.offset
 
 
 def _scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
