@@ -156,6 +156,7 @@ class _Walk:
         self._ended = False
         self._arithmetic = key.ordered and key.columns[0].type.kind in INTEGERS
         self._end = progress.born_after
+        self._unplanned = progress.rows_expected - progress.rows
 
     def step(self) -> tuple[Chunk, int] | None:
         """The next chunk and the rows expected in it; None after the last one."""
@@ -171,7 +172,10 @@ class _Walk:
         chunk = Chunk(self._progress.shard, self._progress.table, self._lo, end, last)
         self._lo = self._at = hi
         self._ended = last
-        return chunk, rows
+        # By the estimate a small table takes a small part of an epoch, so that hundreds of them fit in one.
+        expected = min(rows, max(self._unplanned, 1)) if last else rows
+        self._unplanned -= expected
+        return chunk, expected
 
     def _next_integer(self, rows: int) -> Bound | None:
         if self._at is None:
