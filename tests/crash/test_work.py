@@ -92,10 +92,11 @@ def test_a_locked_table_is_copied_later_and_holds_up_no_other(
     pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
 ) -> None:
     life = live(pair)
-    life.load(60)
+    life.load(400)
     first, *others = life.keys
     holder = pair["-80"].connect()
     with holder.cursor() as cursor, FeedRun(life.feed) as run:
+        run.wait("an epoch", bool)
         cursor.execute(f"LOCK TABLES {first} WRITE")
         run.wait(
             "the others are copied",

@@ -51,6 +51,7 @@ class Planner:
         self._endpoints = endpoints
         self._limits = limits
         self._paces: dict[tuple[str, TableId], _Pace] = {}
+        self._failed: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
 
     def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
@@ -62,6 +63,8 @@ class Planner:
                 waiting.setdefault(progress.shard, []).append(progress)
         groups = []
         for shard, tables in waiting.items():
+            # A table whose chunks failed, as a locked one's do, stands behind the others.
+            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._failed)
             floor, now = manifest.sealed.get(shard), tick.offsets[shard]
             # Where the log stands still the floor does: waiting for a nearer one would be for ever.
             resting = now == manifest.cut[shard].at
@@ -71,7 +74,9 @@ class Planner:
         return groups
 
     def learn(self, receipt: ChunkReceipt) -> None:
-        """Take the pace of the chunks that were read."""
+        """Take the pace of the chunks that were read, and which tables' failed."""
+        self._failed -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
+        self._failed |= {(receipt.shard, chunk.table) for chunk, _ in receipt.failed}
         for copied in receipt.copied:
             pace = self._pace(receipt.shard, copied.chunk.table)
             rate = copied.rows / max(copied.seconds, 0.001)
