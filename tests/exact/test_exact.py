@@ -42,11 +42,12 @@ def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
 def test_300_epochs_are_exact(
     servers: Servers, spark: SparkSession, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
-    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=22, chunk_rows=2)
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=22, chunk_rows=2, loaded_rows=700)
     trial.fill("orders", "extra")
     verdict = trial.run(epochs=300, rest_every=15, alters=_added(30, 60))
     verdict.must_be_clean(trial.seed)
     assert verdict.epochs >= 300
+    assert verdict.copying >= 150
     assert verdict.rests >= 20
     assert trial.beside.folds > 50
 
@@ -56,7 +57,7 @@ def test_columns_that_go_and_come_back_leave_every_epoch_exact(
     servers: Servers, spark: SparkSession, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
     schema = fresh_schema(*servers.values())
-    trial = Trial(servers, schema, tmp_path, seed=23)
+    trial = Trial(servers, schema, tmp_path, seed=23, chunk_rows=6)
     for server in servers.values():
         server.sql(ADD.format("VARCHAR(20)"), database=schema)
     trial.fill("orders", "extra")

@@ -18,7 +18,6 @@ from tests.judge import source_rows
 from tests.oracle import Oracle
 from tests.workload import KEYS, create_random_tables, random_writers
 
-_LOADED_ROWS = 100
 _KEYS = 100  # of random transactions; loaded rows go beyond them
 _WRITE_FIRST_SECONDS = 1.0
 
@@ -41,7 +40,8 @@ class Trial:
         directory: Path,
         *,
         seed: int,
-        chunk_rows: int = 6,
+        chunk_rows: int = 4,
+        loaded_rows: int = 100,
         rate: float = 4.0,
     ) -> None:
         self.servers = servers
@@ -50,7 +50,7 @@ class Trial:
         self.keys = {f"{schema}.{table}": key for table, key in KEYS.items()}
         create_random_tables(list(servers.values()), schema)
         for index, server in enumerate(servers.values()):
-            load(server, schema, _LOADED_ROWS, index=index, count=len(servers))
+            load(server, schema, loaded_rows, index=index, count=len(servers))
         self.feed = make_feed(directory, servers, schema, chunk_rows=chunk_rows)
         self.beside = Beside(self.feed)
         self.writers = random_writers(list(servers.values()), schema, seed=seed, rate=rate, keys=_KEYS)
