@@ -4,6 +4,7 @@ It calls the functions that the loop has Spark call, so that thousands of epochs
 kept in `Seen`, for `judge` to compare with the log afterwards.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -106,9 +107,10 @@ class Follower:
         self._claim()
 
     def close(self) -> None:
-        """End the clock and the sessions."""
+        """End the clock and the sessions, remove what was written."""
         self.clock.stop()
         self._look.close()
+        shutil.rmtree(self._root)
 
     def step(self, *, with_chunks: bool) -> bool:
         """One epoch: False when its cut turned out to be none, and nothing of it counts."""
