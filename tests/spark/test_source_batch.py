@@ -4,11 +4,12 @@ import random
 from collections.abc import Callable, Sequence
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from catchment.demo.workload import KEYS, create_tables, load
 from catchment.demo.writers import Session, Writer, Writers
+from catchment.model.errors import SourceError
+from catchment.spark.source import CatchmentDataSource
 from tests.conftest import Shards
 from tests.judge import lake_rows, source_rows
 from tests.spark.conftest import NAMES, MakeFeed
@@ -74,12 +75,19 @@ def test_a_read_under_writes_is_the_state_at_one_moment(
     assert writers.transactions > 20
 
 
-def test_too_much_log_behind_the_rows_is_an_error(
-    spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
+def test_a_partition_read_late_is_still_of_the_cut_or_too_much_log_is_said(
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed
 ) -> None:
     server, schema = shards[0], fresh_schema(shards[0])
     create_tables(server, schema)
     load(server, schema, 500)
-    options = {"feed": str(make_feed(server)), "table": f"{schema}.orders", "maxLogBytes": "1KB"}
-    with pytest.raises(PySparkException, match="more than 1024 bytes of log"):
-        spark.read.format("catchment").options(**options).load().count()
+    options = {"feed": str(make_feed(server)), "table": f"{schema}.orders"}
+    source = CatchmentDataSource(options)
+    planned = source.reader(source.schema()).partitions()
+    limited = CatchmentDataSource({**options, "maxLogBytes": "1KB"}).reader(source.schema())
+    partitions = limited.partitions()
+    server.sql(*(f"DELETE FROM orders WHERE id = {n}" for n in range(1, 51)), database=schema)
+    reader = source.reader(source.schema())
+    assert sum(batch.num_rows for part in planned for batch in reader.read(part)) == 500
+    with pytest.raises(SourceError, match="more than 1024 bytes of log"):
+        list(limited.read(partitions[0]))
