@@ -40,7 +40,7 @@ class Trial:
         directory: Path,
         *,
         seed: int,
-        chunk_rows: int = 4,
+        chunk_rows: int = 3,
         loaded_rows: int = 100,
         rate: float = 4.0,
     ) -> None:
