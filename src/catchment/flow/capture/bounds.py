@@ -20,6 +20,8 @@ Condition = tuple[str, list[int | str | bytes]]
 # Stands for a value in a condition: no identifier can hold a zero byte (MariaDB manual: Identifier Names).
 MARK = "\0"
 
+NUMBERED = (Kind.ENUM, Kind.SET, Kind.BIT)
+
 
 def quoted(name: str) -> str:
     """An identifier in backticks."""
@@ -31,6 +33,13 @@ def source_name(table: TableId) -> str:
     return f"{quoted(table.schema)}.{quoted(table.name)}"
 
 
+def ordering(column: Column) -> str:
+    """SQL expression whose order is that of the index: ENUM, SET and BIT are indexed by their numbers, while a
+    comparison of an ENUM with text compares labels."""
+    name = quoted(column.name)
+    return f"{name}+0" if column.type.kind in NUMBERED else name
+
+
 def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes]:
     """SQL text and value of one bound: decimals and times are cast, since a comparison with text goes through
     DOUBLE.
@@ -38,6 +47,8 @@ def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes
     kind = column.type.kind
     if kind is Kind.DECIMAL:
         return f"CAST({MARK} AS DECIMAL({column.type.length},{column.type.scale}))", value
+    if kind is Kind.TIME:
+        return f"CAST({MARK} AS TIME({column.type.scale}))", value
     if kind in (Kind.DATETIME, Kind.TIMESTAMP):
         return f"CAST({MARK} AS DATETIME({column.type.scale}))", value
     if kind in (Kind.BINARY, Kind.BLOB):
@@ -51,11 +62,11 @@ def _beyond(columns: tuple[Column, ...], bound: Bound, last: str, earlier: str) 
         equal = []
         for column, value in zip(columns[:index], bound[:index], strict=True):
             text, parameter = _parameter(column, value)
-            equal.append(f"{quoted(column.name)} = {text}")
+            equal.append(f"{ordering(column)} = {text}")
             values.append(parameter)
         text, parameter = _parameter(columns[index], bound[index])
         operator = last if index == len(bound) - 1 else earlier
-        terms.append("(" + " AND ".join([*equal, f"{quoted(columns[index].name)} {operator} {text}"]) + ")")
+        terms.append("(" + " AND ".join([*equal, f"{ordering(columns[index])} {operator} {text}"]) + ")")
         values.append(parameter)
     return "(" + " OR ".join(terms) + ")", values
 
@@ -84,8 +95,10 @@ def bound_of(key: ChunkKey, row: tuple[Any, ...]) -> Bound:
 
 
 def _portable(column: Column, value: Any) -> int | str:
-    if column.type.kind in INTEGERS or column.type.kind is Kind.YEAR:
+    if column.type.kind in (*INTEGERS, *NUMBERED, Kind.YEAR):
         return int(value)
+    if isinstance(value, datetime.timedelta):
+        return _clock_text(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Decimal):
@@ -93,6 +106,13 @@ def _portable(column: Column, value: Any) -> int | str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ", "microseconds")
     return str(value)
+
+
+def _clock_text(value: datetime.timedelta) -> str:
+    """A TIME as the server writes it: hours up to 838, a sign, microseconds."""
+    sign, size = ("-", -value) if value < datetime.timedelta() else ("", value)
+    minutes, seconds = divmod(size.days * 86_400 + size.seconds, 60)
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{size.microseconds:06}"
 
 
 def newest_key(
@@ -132,7 +152,7 @@ def _one(
     descending: bool,
     skip: int,
 ) -> Bound | None:
-    names = [quoted(c.name) for c in key.columns]
+    names = [ordering(c) for c in key.columns]
     order = ", ".join(f"{name} DESC" if descending else name for name in names)
     text, values = condition
     sql = f"SELECT {', '.join(names)} FROM {source_name(table)}{text} ORDER BY {order} LIMIT 1"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.bounds import MARK, quoted, source_name, where
+from catchment.flow.capture.bounds import MARK, ordering, quoted, source_name, where
 from catchment.flow.capture.connect import mapped
 from catchment.model.chunk import Bound, chunk_key
 from catchment.model.source import Endpoint
@@ -54,7 +54,7 @@ def _query(table: Table, keys: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any
     decides over literals (MariaDB manual: Coercibility).
     """
     columns = chunk_key(table).columns
-    names = ", ".join(quoted(column.name) for column in columns)
+    names = ", ".join(f"{ordering(column)} AS {quoted(column.name)}" for column in columns)
     # With a text in its place, TIME would be compared as text.
     row = ", ".join(
         [MARK] + [f"CAST({MARK} AS TIME(6))" if c.type.kind is Kind.TIME else MARK for c in columns]
@@ -71,6 +71,12 @@ def _unused(table: Table) -> str:
 
 
 def _parameter(column: Column, value: Any) -> Any:
+    """A key's value as the bounds have it: ENUM and SET by their numbers."""
+    labels = column.type.labels
+    if column.type.kind is Kind.ENUM:
+        return labels.index(value) + 1 if value else 0
+    if column.type.kind is Kind.SET:
+        return sum(1 << labels.index(label) for label in value.split(",") if label)
     if column.type.kind is Kind.TIME:
         sign, span = ("-" if value < 0 else ""), timedelta(microseconds=abs(value))
         seconds, fraction = divmod(span // timedelta(microseconds=1), 1_000_000)
