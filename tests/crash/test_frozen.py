@@ -32,11 +32,13 @@ def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair, count=12)
-    life.load(60)
-    # Some tables have its epoch and the others not, when it falls asleep.
-    runner = life.start("run", "--until-caught-up", fault="between-applies:30:freeze")
+    life.load(20)
+    assert life.run() == 0, capfd.readouterr().err
+    life.touch(0)
+    # More tables than the sink has threads: some have the epoch, and some not, when the runner falls asleep.
+    runner = life.start("run", "--until-caught-up", fault="between-applies:1:freeze")
     sleepers = [(runner, asleep(runner))]
-    fold = life.start("fold", fault="during-fold:3:freeze")
+    fold = life.start("fold", fault="during-fold:2:freeze")
     sleepers.append((fold, asleep(fold)))
     life.touch(1)
     assert life.run() == 0, capfd.readouterr().err
