@@ -40,12 +40,12 @@ def _measure() -> list[float]:
     ):
         server.sql(
             "CREATE DATABASE bench",
-            f"CREATE TABLE {TABLE} (id bigint AUTO_INCREMENT PRIMARY KEY, at datetime(6), sig varchar(40))",
-            f"INSERT INTO {TABLE} (at, sig) VALUES (UTC_TIMESTAMP(6), 'first')",
+            f"CREATE TABLE {TABLE} (id bigint AUTO_INCREMENT PRIMARY KEY, written datetime(6), sig varchar(40))",
+            f"INSERT INTO {TABLE} (written, sig) VALUES (UTC_TIMESTAMP(6), 'first')",
         )
         chosen = feed(Path(directory), [server])
         now = "CONVERT_TZ(SYSDATE(6), @@time_zone, '+00:00')"
-        insert = f"INSERT INTO {TABLE} (at, sig) VALUES ({now}, SHA1(@n))"
+        insert = f"INSERT INTO {TABLE} (written, sig) VALUES ({now}, SHA1(@n))"
         with running(chosen) as ran:
             wait_for_copy(ran)
             with writing(server, insert, PER_SECOND):
@@ -71,6 +71,6 @@ def _poll(lake: Path) -> list[float]:
 def _rows_after(lake: Path, newest: int) -> list[tuple[int, float]]:
     try:
         state = read(lake, TABLE).duckdb()
-        return state.filter(f"id > {newest}").project("id, epoch(at)").order("id").fetchall()
+        return state.filter(f"id > {newest}").project("id, epoch(written)").order("id").fetchall()
     except CatchmentError:
         return []

@@ -22,6 +22,9 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.python.worker.reuse": "true",
     "spark.driver.memory": "1g",
+    # The JVM hands out tasks and sees no row: compiling its code more than once costs more than it gives back.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.python.daemon.module": "catchment.spark.daemon",
     "spark.log.level": "ERROR",
     # Tasks hold passwords: encrypted, they go to the JVM through a socket instead of a file in the clear.
     "spark.io.encryption.enabled": "true",
