@@ -9,6 +9,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConfigError, SourceError
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
+from tests.proxy import Proxy, dump_begins
 
 Refusal = Callable[[Life, int], str]
 
@@ -207,6 +208,26 @@ def test_tables_made_just_before_the_feed_are_no_change_of_it(
     must_go_on(life)
     life.load(5)
     must_go_on(life)
+
+
+def test_a_table_altered_while_the_feed_begins(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, refusal: Refusal
+) -> None:
+    life = live(pair)
+    life.load(20)
+    alterations = [f"ALTER TABLE {life.schema}.t00 ADD COLUMN late INT"]
+
+    def alter(piece: bytes) -> bool:
+        if dump_begins(piece) and alterations:
+            pair["-80"].sql(alterations.pop())
+        return False
+
+    with Proxy(pair["-80"].host, pair["-80"].port) as proxy:
+        proxy.cut_after(0, after=alter)
+        life.describe({"-80": {"port": proxy.port}})
+        assert "altered while the feed began" in refusal(life, SourceError.exit_code)
+        pair["80-"].sql(f"ALTER TABLE {life.schema}.t00 ADD COLUMN late INT")
+        must_go_on(life)
 
 
 def test_rules_that_choose_no_table(pair: dict[str, PrivateServer], live: MakeLife, refusal: Refusal) -> None:

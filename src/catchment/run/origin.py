@@ -98,8 +98,13 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
         position = msgspec.structs.replace(_sealed_position(endpoint, server), resets=resets)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest = {t.id: newest_key(connection, endpoint, t.id, chunk_key(t)) for t in tables.values()}
+        altered = [t.id for t in tables.values() if read_table(connection, endpoint, t.id) != t]
     finally:
         connection.close()
+    if altered:
+        raise CutMissed(
+            f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
+        )
     return _ShardOrigin(position, tables, estimates, newest)
 
 
