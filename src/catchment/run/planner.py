@@ -13,7 +13,7 @@ from catchment.model.epoch import Manifest, TableShape, Tick
 from catchment.model.errors import ServerSaid
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.model.table import INTEGERS, Table, TableId
+from catchment.model.table import INTEGERS, TableId
 from catchment.spark.work import ChunkReceipt
 
 FIRST_ROWS = 50_000
@@ -109,9 +109,12 @@ class Planner:
             pin(connection, endpoint)
             for progress in tables:
                 shape = shapes[progress.table]
-                table = Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key)
                 walk = _Walk(
-                    connection, endpoint, progress, chunk_key(table), self._pace(shard, progress.table)
+                    connection,
+                    endpoint,
+                    progress,
+                    chunk_key(shape.definition),
+                    self._pace(shard, progress.table),
                 )
                 while budget > 0 and (step := _next(walk)) is not None:
                     planned.append(step)

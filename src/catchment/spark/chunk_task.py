@@ -194,4 +194,4 @@ def _rewound(
 
 
 def _chunk_key(shape: TableShape) -> ChunkKey:
-    return chunk_key(Table(shape.table, tuple(c.column for c in shape.columns if c.live), shape.key))
+    return chunk_key(shape.definition)
