@@ -36,9 +36,14 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
         fresh = feed(Path(directory) / "fresh", [server])
         run_until_caught_up(fresh)
         pairs = [(_read(old), _read(fresh)) for _ in range(max(runs, READS) + 1)][1:]
+        state = read(old, TABLE)
     aged, new = zip(*pairs, strict=True)
     name = f"DuckDB read of {rows} rows after {made} epochs"
-    return [figure(name, aged, "s", "a fresh copy", new, 3)]
+    files = [float(len(state.changes))], [float(len(state.base))]
+    return [
+        figure(name, aged, "s", "a fresh copy", new, 3),
+        figure("files of changes in that read", files[0], "files", "files of the base", files[1]),
+    ]
 
 
 def _age(chosen: Feed, server: PrivateServer, rows: int, epochs: int) -> int:
