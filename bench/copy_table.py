@@ -12,6 +12,7 @@ from bench.feeds import Ran, feed, run_until_caught_up
 from bench.figures import Figure, figure
 from bench.stress import TABLE, fill, select_all_seconds, writing
 from catchment.demo.server import PrivateServer
+from catchment.flow.sink.epochs import EpochsTable
 from catchment.spark import job
 
 TRANSACTIONS_PER_SECOND = 1000
@@ -52,7 +53,7 @@ def _round(directory: Path, server: PrivateServer, rows: int) -> tuple[float, fl
         client,
         idle,
         rows / ran.copied_after(),
-        _log_read_per_byte(ran),
+        _log_read_per_byte(ran, directory / "loaded" / "lake"),
         writer.transactions / writer.seconds,
     )
 
@@ -61,16 +62,21 @@ def _copy(directory: Path, server: PrivateServer) -> Ran:
     return run_until_caught_up(feed(directory, [server]))
 
 
-def _log_read_per_byte(ran: Ran) -> float:
-    """Bytes of log that segments and groups of chunks read, per byte of log in the epochs of the copy."""
-    reports = [report for _, report in ran.epochs]
-    last = next(i for i, r in enumerate(reports) if all(p.done for p in r.manifest.progress))
+def _log_read_per_byte(ran: Ran, lake: Path) -> float:
+    """Bytes of log that segments and groups of chunks read, per byte from the feed's first cut to the last group's end.
+
+    That end is about the cut of the epoch after the copy's last: groups read on to where the log then ends.
+    """
+    reports = [report.manifest for _, report in ran.epochs]
+    last = next(i for i, manifest in enumerate(reports) if all(p.done for p in manifest.progress))
+    copying = reports[: last + 2]
+    origin = EpochsTable(lake, "bench").at(copying[0].previous)
+    assert origin is not None
     covered = sum(
-        reports[i].manifest.cut[shard].at.offset - reports[i - 1].manifest.cut[shard].at.offset
-        for i in range(1, last + 1)
-        for shard in reports[i].manifest.cut
+        copying[-1].cut[shard].at.offset - position.at.offset
+        for shard, position in origin.manifest.cut.items()
     )
-    return sum(report.manifest.log_bytes for report in reports[1 : last + 1]) / max(covered, 1)
+    return sum(manifest.log_bytes for manifest in copying) / max(covered, 1)
 
 
 def _median(values: list[float]) -> int:
