@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from pyspark.sql import SparkSession
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost
 from tests.crash.conftest import MakeLife
-from tests.crash.life import SECONDS_MAX, Command
+from tests.crash.life import SECONDS_MAX, Command, Life
+
+TRIES = 5
 
 
 def asleep(command: Command) -> int:
@@ -25,6 +29,33 @@ def asleep(command: Command) -> int:
     return pid
 
 
+def sleeping_runner(life: Life) -> Command:
+    """A runner asleep between two tables: there are more of them than the sink has threads.
+
+    One that fell asleep while it held SQLite's lock is ended and another one started: until it wakes up nobody
+    can write to that store, and every command says so.
+    """
+    for step in range(TRIES):
+        life.touch(step)
+        runner = life.start("run", "--until-caught-up", fault="between-applies:1:freeze")
+        asleep(runner)
+        if not locked(life):
+            return runner
+        runner.process.kill()
+        runner.process.wait()
+    raise AssertionError("every runner fell asleep with the lock of its state store")
+
+
+def locked(life: Life) -> bool:
+    """Whether somebody holds the lock of the state store."""
+    with closing(sqlite3.connect(life.state, timeout=0)) as store:
+        try:
+            store.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+    return False
+
+
 def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     pair: dict[str, PrivateServer],
     spark: SparkSession,
@@ -34,10 +65,8 @@ def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     life = live(pair, count=12)
     life.load(20)
     assert life.run() == 0, capfd.readouterr().err
-    life.touch(0)
-    # More tables than the sink has threads: some have the epoch, and some not, when the runner falls asleep.
-    runner = life.start("run", "--until-caught-up", fault="between-applies:1:freeze")
-    sleepers = [(runner, asleep(runner))]
+    runner = sleeping_runner(life)
+    sleepers = [(runner, runner.process.pid)]
     fold = life.start("fold", fault="during-fold:2:freeze")
     sleepers.append((fold, asleep(fold)))
     life.touch(1)

@@ -25,22 +25,30 @@ def applied(life: Life) -> set[int]:
     return found
 
 
+# A start of Spark costs some seconds; tests/crash/test_work.py kills a driver while it reads.
+IN_SHORT = ("after-plan:2", "after-manifest:2", "between-applies:30", "after-apply:2")
+ALL = (
+    "between-applies:1",  # of the epoch that makes the tables
+    "after-plan:2",
+    "during-read:3",
+    "after-manifest:2",
+    "between-applies:30",
+    "after-apply:2",
+    "after-epoch-row:2",
+)
+
+
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "faults", [IN_SHORT, pytest.param(ALL, marks=pytest.mark.long)], ids=["in short", "all"]
+)
 def test_a_driver_killed_at_every_place_goes_on_exactly(
-    pair: dict[str, PrivateServer], live: MakeLife
+    pair: dict[str, PrivateServer], live: MakeLife, faults: tuple[str, ...]
 ) -> None:
     life = live(pair, count=TABLES)
     life.load(100)
     with written(life):
-        for fault in (
-            "between-applies:1",  # of the epoch that makes the tables
-            "after-plan:2",
-            "during-read:3",
-            "after-manifest:2",
-            "between-applies:30",
-            "after-apply:2",
-            "after-epoch-row:2",
-        ):
+        for fault in faults:
             ended = life.command(*CATCH_UP, fault=fault)
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
