@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, table_stats
+from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, should_gather, table_stats
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, commit, fold, fold_feed, prepare
+from catchment.flow.sink.fold import FoldOptions, commit, fold, fold_feed, prepare, prepare_gathering
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, DataFile, LakeColumn, Part
@@ -171,3 +171,30 @@ def test_rows_of_a_folded_file_stand_in_order(tmp_path: Path, others: tuple[int,
     assert ids == sorted({0, 10, 20, 30, 40, *others, others[1] + 1})
     notes = pq.read_metadata(uri).metadata
     assert notes[b"catchment.first"] < notes[b"catchment.last"]
+
+
+def test_small_files_of_changes_are_gathered_and_the_base_is_left_alone(
+    tmp_path: Path, sink: DeltaSink
+) -> None:
+    for epoch in range(2, 30):
+        sink.apply(delta(ORDERS, change(tmp_path, epoch, 1, epoch, deleted=epoch % 5 == 0)), epoch, 1)
+    table = DeltaTable(table_dir(tmp_path, ORDERS.table))
+    before = table_stats(table)
+    assert should_gather(before)
+    prepared = prepare_gathering(tmp_path, ORDERS)
+    assert prepared is not None
+    sink.apply(delta(ORDERS, change(tmp_path, 30, 2, deleted=True)), 30, 1)
+    report = commit(tmp_path, prepared, FEED, 1)
+    assert report is not None
+    assert (report.changes, report.removed, report.added) == (56, 28, 1)
+    table.update_incremental()
+    after = table_stats(table)
+    assert (after.changes_files, after.base_files, after.base_rows) == (
+        2,
+        before.base_files,
+        before.base_rows,
+    )
+    assert after.changes_rows == 29 + 1  # keys 1 to 29 once each, and the epoch that came in between
+    assert not should_gather(after)
+    assert after.oldest_s >= before.oldest_s, "the changes wait as long as before to be folded"
+    assert commit(tmp_path, prepared, FEED, 1) is None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from catchment.api.read import TableState
 from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.fold import FoldOptions, PreparedFold, commit, prepare
+from catchment.flow.sink.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.rewrite import Target
 from catchment.flow.sink.tables import file_lists, open_table
@@ -100,6 +100,11 @@ class Lake:
         if prepared is not None:
             self.prepared.append(prepared)
 
+    def prepare_gathering(self) -> None:
+        prepared = prepare_gathering(self.root, self.shape)
+        if prepared is not None:
+            self.prepared.append(prepared)
+
     def commit_fold(self) -> None:
         report = commit(self.root, self.prepared.pop(0), FEED, 1)
         if report is not None:
@@ -145,7 +150,10 @@ def plain(value: Any) -> Any:
 def step(lake: Lake, rng: random.Random) -> None:
     action = rng.random()
     if action < 0.15:
-        lake.prepare_fold(rng.choice([TINY, FoldOptions()]))
+        if rng.random() < 0.5:
+            lake.prepare_gathering()
+        else:
+            lake.prepare_fold(rng.choice([TINY, FoldOptions()]))
     elif action < 0.3 and lake.prepared:
         lake.commit_fold()
     else:

@@ -13,9 +13,9 @@ import msgspec
 
 from catchment.config import Feed
 from catchment.flow.sink.clean import clean_feed
-from catchment.flow.sink.due import FoldLimits, should_fold, table_stats
+from catchment.flow.sink.due import FoldLimits, should_fold, should_gather, table_stats
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, commit, prepare
+from catchment.flow.sink.fold import FoldOptions, commit, prepare, prepare_gathering
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import TableShape
@@ -70,10 +70,16 @@ def carry_out(order: FoldOrder) -> Folded:
 
 
 def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
+    """Fold a table that is due, else bring its small files of changes together; the changes it took up."""
     table = open_table(table_dir(order.root, shape.table))
-    if table is None or not (order.all_tables or should_fold(table_stats(table), order.limits)):
+    if table is None:
         return 0
-    prepared = prepare(order.root, shape, FoldOptions())
+    stats = table_stats(table)
+    prepared = None
+    if order.all_tables or should_fold(stats, order.limits):
+        prepared = prepare(order.root, shape, FoldOptions())
+    elif should_gather(stats):
+        prepared = prepare_gathering(order.root, shape)
     if prepared is None:
         return 0
     fault(Fault.DURING_FOLD)

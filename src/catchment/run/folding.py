@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from catchment.flow.sink.due import TableStats, should_fold, table_stats
+from catchment.flow.sink.due import SMALL_CHANGES_BYTES, TableStats, should_fold, should_gather, table_stats
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import DataFile, Part, TableShape
@@ -76,6 +76,7 @@ class Folding:
                     stats,
                     changes_rows=stats.changes_rows + file.rows,
                     changes_files=stats.changes_files + 1,
+                    small_files=stats.small_files + (file.size < SMALL_CHANGES_BYTES),
                 )
             else:
                 known.stats = msgspec.structs.replace(
@@ -88,6 +89,7 @@ class Folding:
     def _due(self, now: float) -> bool:
         for known in self._known.values():
             age = known.stats.oldest_s + (now - known.since if known.stats.changes_rows else 0.0)
-            if should_fold(msgspec.structs.replace(known.stats, oldest_s=age), self._order.limits):
+            stats = msgspec.structs.replace(known.stats, oldest_s=age)
+            if should_fold(stats, self._order.limits) or should_gather(stats):
                 return True
         return False

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment.flow.sink.basefile import describe, touch
-from catchment.flow.sink.due import FoldLimits, should_fold, table_stats
+from catchment.flow.sink.due import SMALL_CHANGES_BYTES, FoldLimits, should_fold, table_stats
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import PART, SHARD, identity_columns, table_dir
@@ -47,13 +47,15 @@ class FoldOptions(msgspec.Struct, frozen=True):
 
 
 class PreparedFold(msgspec.Struct, frozen=True):
-    """A fold whose files are written and not committed."""
+    """A fold whose files are written and not committed. `since_ms`: since when its changes wait to be folded into
+    the base, in milliseconds since 1970; 0 when none does any more."""
 
     shape: TableShape
     pinned: int
     removed: tuple[dict[str, Any], ...]
     added: tuple[DataFile, ...]
     changes: int
+    since_ms: int = 0
 
 
 class FoldReport(msgspec.Struct, frozen=True):
@@ -85,9 +87,7 @@ def prepare(root: str | Path, shape: TableShape, options: FoldOptions) -> Prepar
         return None
     lists = file_lists(table)
     changes = choose(lists[Part.CHANGES], options.changes_rows_max, options.changes_bytes_max)
-    # The table's own columns: it may have more than the shape, which is as of a committed epoch.
-    schema = pa.schema([f for f in pa.schema(table.schema().to_arrow()) if f.name != PART])
-    pinned = Pinned(directory, schema, identity_columns(shape))
+    pinned = _pinned(table, directory, shape)
     net = load_net(pinned, changes)
     work = _plan(pinned, lists[Part.BASE], net, options)
     if not changes and not work:
@@ -97,6 +97,35 @@ def prepare(root: str | Path, shape: TableShape, options: FoldOptions) -> Prepar
     removed = [*changes, *(f for f in lists[Part.BASE] if f["path"] in rewritten)]
     count = sum(f["num_records"] for f in changes)
     return PreparedFold(shape, table.version(), tuple(removed), tuple(added), count)
+
+
+def prepare_gathering(root: str | Path, shape: TableShape) -> PreparedFold | None:
+    """Write the net of all small files of changes as one file of changes; nothing is visible yet.
+
+    Each change keeps its epoch, so whatever other files hold, the newest change of a key stays the newest.
+    """
+    directory = table_dir(root, shape.table)
+    table = open_table(directory)
+    if table is None:
+        return None
+    small = [f for f in file_lists(table)[Part.CHANGES] if f["size_bytes"] < SMALL_CHANGES_BYTES]
+    if len(small) < 2:
+        return None
+    pinned = _pinned(table, directory, shape)
+    net = load_net(pinned, small)
+    keys = [name for name in pinned.identity if name != SHARD]
+    name = f"{FILE_PREFIX}{uuid.uuid4().hex}"
+    file = write_file(directory, Part.CHANGES, name, [net.rows], pinned.schema, keys, True)
+    since_ms = min(f["modification_time"] for f in small)
+    count = sum(f["num_records"] for f in small)
+    return PreparedFold(shape, table.version(), tuple(small), (file,), count, since_ms)
+
+
+def _pinned(table: DeltaTable, directory: Path, shape: TableShape) -> Pinned:
+    """The version that a handle has; with the table's own columns: it may have more than the shape, which is
+    as of a committed epoch."""
+    schema = pa.schema([f for f in pa.schema(table.schema().to_arrow()) if f.name != PART])
+    return Pinned(directory, schema, identity_columns(shape))
 
 
 def commit(root: str | Path, prepared: PreparedFold, feed: str, fence: int) -> FoldReport | None:
@@ -152,7 +181,7 @@ def _write(pinned: Pinned, work: Sequence[Unit], net: NetChanges, options: FoldO
 def _commit(directory: Path, table: DeltaTable, prepared: PreparedFold, feed: str, fence: int) -> int:
     now_ms = time.time_ns() // 1_000_000
     adds = [
-        AddAction(f.path, f.size, {PART: f.part.value}, now_ms, False, f.stats)
+        AddAction(f.path, f.size, {PART: f.part.value}, prepared.since_ms or now_ms, False, f.stats)
         for f in prepared.added
         if f.rows
     ]
