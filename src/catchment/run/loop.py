@@ -75,6 +75,7 @@ class Loop:
         self._stop = stop
         self._event_times = dict.fromkeys(endpoints, 0)
         self._phases: dict[str, float] = {}
+        self._apply_seconds = 0.0
 
     def run(self, done: Callable[[Manifest], bool]) -> Manifest:
         """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
@@ -107,7 +108,7 @@ class Loop:
                     if done(read):
                         return committed
                     # The same positions, with what was asked of the servers since.
-                    self._standing = msgspec.structs.replace(self._standing, cut=read.cut)
+                    self._standing = msgspec.structs.replace(self._standing, cut=read.cut, sealed=read.sealed)
                     self._stop.wait(self._interval)
                     continue
                 self._lease.check()
@@ -194,13 +195,15 @@ class Loop:
         self._epochs.append(read, commit, self._lease.fence)
         self._fault(Fault.AFTER_EPOCH_ROW)
         self._store.put_commit(commit, self._lease.fence)
-        phases["apply"] = time.monotonic() - began
+        self._apply_seconds = phases["apply"] = time.monotonic() - began
         self._observe(Report(read, commit, phases, dict(self._event_times), dict(self._planner.floor_lag)))
 
     def _pause(self, began: float, read: Manifest) -> None:
-        """Wait out the interval, unless there is still something to copy."""
+        """Wait out the interval, unless there is still something to copy. It grows while the apply takes more
+        than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
         if all(p.done for p in read.progress):
-            self._stop.wait(max(0.0, self._interval - (time.monotonic() - began)))
+            interval = max(self._interval, 2 * self._apply_seconds)
+            self._stop.wait(max(0.0, interval - (time.monotonic() - began)))
 
 
 def _brings_nothing(read: Manifest, standing: Manifest) -> bool:
