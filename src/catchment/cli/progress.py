@@ -50,7 +50,7 @@ class RunView:
         self.newest = report
         self._show(manifest)
         if not self._console.is_terminal:
-            self._console.print(self._line.plain, highlight=False)
+            self._console.print(self._line.plain, highlight=False, soft_wrap=True)
 
     def _show(self, manifest: Manifest) -> None:
         for shape in manifest.shapes:

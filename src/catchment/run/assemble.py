@@ -10,7 +10,7 @@ import msgspec
 from catchment.flow.epoch.columns import shape_after
 from catchment.flow.epoch.ddl import Columns
 from catchment.model.chunk import Chunk, Progress
-from catchment.model.epoch import DataFile, Manifest, Part, Plan, TableDelta, TableShape
+from catchment.model.epoch import DataFile, Manifest, Plan, TableDelta, TableShape
 from catchment.model.errors import Retry
 from catchment.model.table import Table, TableId
 from catchment.spark.work import ChunkReceipt, Failed, Output, Receipt, SegmentReceipt
@@ -160,20 +160,22 @@ def manifest(
     """The manifest; `files` are those of the outputs and those that the driver wrote for inline ones."""
     shapes = {shape.table: shape for shape in gathered.shapes}
     before = {shape.table: shape for shape in previous.shapes}
-    outputs: dict[TableId, list[Output]] = {}
-    for output in gathered.outputs:
-        outputs.setdefault(output.table, []).append(output)
+    # Of the log alone: chunks of collated keys lie among the changes, but their rows are copied ones.
+    followed: dict[TableId, list[Output]] = {}
+    for segment in gathered.segments.values():
+        for output in segment.outputs:
+            followed.setdefault(output.table, []).append(output)
     deltas = []
     for table, shape in shapes.items():
         written = tuple(files.get(table, ()))
         if not written and shape == before.get(table):
             continue
-        changes = outputs.get(table, [])
+        changes = followed.get(table, [])
         deltas.append(
             TableDelta(
                 shape=shape,
                 files=written,
-                upserts=sum(o.upserts for o in changes if o.part is Part.CHANGES),
+                upserts=sum(o.upserts for o in changes),
                 deletes=sum(o.deletes for o in changes),
                 copied=gathered.copied_rows.get(table, 0),
             )
