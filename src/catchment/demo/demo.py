@@ -30,7 +30,7 @@ class Options:
     and shard.
     """
 
-    rows: int = 150_000
+    rows: int = 300_000
     seconds: float = 20.0
     rate: float = 60.0
 
