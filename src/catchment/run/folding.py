@@ -15,7 +15,7 @@ from catchment.run.fold_process import FoldOrder, start
 from catchment.run.report import Report
 
 # A fold process takes half a second to start: tiny tables, always above their share, are folded no oftener.
-START_SECONDS_MIN = 10.0
+START_SECONDS_MIN = 5.0
 
 
 @dataclass
