@@ -50,7 +50,7 @@ def schema_of(table: Table) -> StructType:
 
 
 def batches(rows: pa.Table, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows in exactly Spark's types (SPARK.md 1); columns that they lack are null, others are left
+    """The rows in exactly Spark's types (it casts nothing); columns that they lack are null, others are left
     out.
     """
     wanted = to_arrow_schema(schema, timezone="UTC")
