@@ -1,7 +1,9 @@
 """With a state store that is lost or too old the run goes on exactly; with too old a lake it refuses."""
 
 import shutil
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,19 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     shutil.rmtree(life.lake)
     assert life.run() == SinkRestored.exit_code
     assert not life.lake.exists()
+
+
+def test_a_store_restored_to_just_the_lakes_epoch_takes_back_what_was_applied_after_it(
+    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+) -> None:
+    life = live(pair, count=12)
+    life.load(60)
+    run_until(life, Fault.BETWEEN_APPLIES, 20)
+    epoch = newest(life)
+    with closing(sqlite3.connect(life.state)) as store:
+        gone = store.execute("DELETE FROM catchment_record WHERE kind <> 'plan' AND epoch > ?", (epoch,))
+        assert gone.rowcount == 1, "the manifest of the epoch that was being applied"
+        store.commit()
+    life.touch(1)
+    assert life.run() == 0
+    life.must_be_exact()

@@ -15,7 +15,7 @@ from catchment.config import Feed
 from catchment.flow.sink.clean import clean_feed
 from catchment.flow.sink.due import FoldLimits, should_fold, should_gather, table_stats
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, commit, prepare, prepare_gathering
+from catchment.flow.sink.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import TableShape
@@ -75,11 +75,18 @@ def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
     if table is None:
         return 0
     stats = table_stats(table)
-    prepared = None
-    if order.all_tables or should_fold(stats, order.limits):
-        prepared = prepare(order.root, shape, FoldOptions())
-    elif should_gather(stats):
-        prepared = prepare_gathering(order.root, shape)
+    if not (order.all_tables or should_fold(stats, order.limits)):
+        return _commit(order, prepare_gathering(order.root, shape), fault) if should_gather(stats) else 0
+    folded = taken = _commit(order, prepare(order.root, shape, FoldOptions()), fault)
+    # One fold takes up what fits into memory; changes that come meanwhile wait for the next process.
+    while taken and folded < stats.changes_rows:
+        taken = _commit(order, prepare(order.root, shape, FoldOptions()), fault)
+        folded += taken
+    return folded
+
+
+def _commit(order: FoldOrder, prepared: PreparedFold | None, fault: Injector) -> int:
+    """Commit a prepared fold; the changes that it took up, 0 when there was none or another was faster."""
     if prepared is None:
         return 0
     fault(Fault.DURING_FOLD)

@@ -47,7 +47,8 @@ def decide(
                 f"feed {feed}: state store and lake hold different epochs {at}; one of them belongs to "
                 "another feed of that name"
             )
-        return Continue(stored, apply=committed is None or committed.epoch < stored.epoch)
+        # A store restored to just this epoch knows nothing of a later one that was being applied.
+        return Continue(stored, apply=committed is None or committed.epoch < stored.epoch, undo=lake)
     if at > stored.epoch:
         return Continue(lake.manifest, apply=False, undo=lake)
     if at == stored.previous and (committed is None or committed.epoch <= at):

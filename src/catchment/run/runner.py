@@ -126,7 +126,7 @@ def _take_up(
     _check_servers(endpoints, standing)
     if decision.undo is not None:
         last = max(last, restore(feed.sink.path, feed.name, decision.undo, lease.fence))
-    elif decision.apply:
+    if decision.apply:
         _commit(standing, store, sink, epochs, lease)
     return standing, max(last, standing.epoch)
 
