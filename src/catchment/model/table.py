@@ -27,6 +27,7 @@ class Kind(Enum):
     BLOB = "blob"  # VARBINARY and the BLOB family
     ENUM = "enum"
     SET = "set"
+    JSON = "json"  # of MySQL, carried as the text that SELECT gives
 
 
 INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)

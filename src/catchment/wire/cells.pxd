@@ -13,3 +13,6 @@ cdef int put_timestamp(Plan* p, Cells* c, int64_t row, uint8_t* source) noexcept
 cdef int put_long_decimal(Plan* p, Cells* c, int64_t row, uint8_t* source) except -1
 cdef int put_label(Plan* p, Cells* c, int64_t row, uint8_t* source) except -1
 cdef int put_labels(Plan* p, Cells* c, int64_t row, uint8_t* source) except -1
+
+cdef int decimal_text(Plan* p, uint8_t* source, uint8_t* text, int* first) noexcept
+cdef int decimal_size(int digits) noexcept

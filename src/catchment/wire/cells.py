@@ -114,10 +114,12 @@ def write_digits(out: cython.pointer(uint8_t), value: int64_t, width: cython.int
         value //= 10
 
 
-def put_long_decimal(p, c, row, source):
-    """A DECIMAL of more than 38 digits as the text that the server gives for it; 1 when malformed."""
+def decimal_text(p, source, text, first):
+    """A packed DECIMAL as the text that the server gives for it, from `text[first]` on.
+
+    Returns the length of the text, -1 when malformed. `text` has room for 80 bytes.
+    """
     groups: int64_t[18]
-    text: uint8_t[80]
     at: cython.int = 1
     n: cython.int = 0
     width: cython.int
@@ -125,11 +127,11 @@ def put_long_decimal(p, c, row, source):
     scale: cython.int = p.scale
     negative: cython.int = decimal_groups(source, p, groups)
     if negative < 0:
-        return 1
+        return -1
     text[1] = 48
     while digits:
         width = digits % 9 if digits % 9 else 9
-        write_digits(cython.address(text[at]), groups[n], width)
+        write_digits(text + at, groups[n], width)
         at += width
         digits -= width
         n += 1
@@ -143,14 +145,28 @@ def put_long_decimal(p, c, row, source):
         at += 1
     while scale:
         width = min(scale, 9)
-        write_digits(cython.address(text[at]), groups[n], width)
+        write_digits(text + at, groups[n], width)
         at += width
         scale -= width
         n += 1
     if negative:
         start -= 1
         text[start] = 45
-    return put_bytes(c, row, cython.address(text[start]), at - start)
+    first[0] = start
+    return at - start
+
+
+def put_long_decimal(p, c, row, source):
+    """A DECIMAL of more than 38 digits as text; 1 when malformed."""
+    text: uint8_t[80]
+    first: cython.int = 0
+    size: cython.int = decimal_text(p, source, text, cython.address(first))
+    return 1 if size < 0 else put_bytes(c, row, cython.address(text[first]), size)
+
+
+def decimal_size(digits):
+    """Bytes of that many packed digits on one side of the point."""
+    return digits // 9 * 4 + DIGIT_BYTES[digits % 9]
 
 
 @cython.cfunc

@@ -22,7 +22,7 @@ _META_BYTES: Final = {
     types.TIMESTAMP2: 1,
     types.DATETIME2: 1,
     types.TIME2: 1,
-    245: 1,
+    types.JSON: 1,
     types.VARCHAR: 2,
     types.VARCHAR_COMPRESSED: 2,
     types.VAR_STRING: 2,

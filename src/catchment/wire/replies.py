@@ -40,6 +40,7 @@ _TYPE_CODES: Final = {
     Kind.BLOB: _STRINGS,
     Kind.ENUM: (247, 254),
     Kind.SET: (248, 254),
+    Kind.JSON: (245,),
 }
 
 

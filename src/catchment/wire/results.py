@@ -48,6 +48,7 @@ _READERS = {
     Kind.TEXT: READ_TEXT,
     Kind.ENUM: READ_TEXT,
     Kind.SET: READ_TEXT,
+    Kind.JSON: READ_TEXT,
     Kind.BINARY: READ_BYTES,
     Kind.BLOB: READ_BYTES,
 }

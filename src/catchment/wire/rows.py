@@ -29,6 +29,7 @@ from cython.cimports.catchment.wire.cells import (
     put_timestamp,
 )
 from cython.cimports.catchment.wire.cursor import Cursor, big, claim, left, little, read_lenenc, read_little
+from cython.cimports.catchment.wire.jsontext import put_json
 from cython.cimports.catchment.wire.tablemap import (
     CELL_BIT,
     CELL_BIT64,
@@ -41,6 +42,7 @@ from cython.cimports.catchment.wire.tablemap import (
     CELL_I24,
     CELL_I32,
     CELL_I64,
+    CELL_JSON,
     CELL_LONG_DECIMAL,
     CELL_PADDED,
     CELL_RAW,
@@ -128,6 +130,8 @@ def read_string(
         return put_single_byte(p, c, row, cython.cast(cython.pointer(uint8_t), start), n)
     if p.code == CELL_PADDED:
         return put_padded(p, c, row, cython.cast(cython.pointer(uint8_t), start), n)
+    if p.code == CELL_JSON:
+        return put_json(c, row, start, n)
     if p.code == CELL_UTF8 and not is_utf8(start, n):
         return NOT_UTF8
     return put_bytes(c, row, start, n)

@@ -118,6 +118,8 @@ class TableMap:
             p.size = length_bytes(code, meta)
             if kind is Kind.TEXT:
                 self.plan_text(p, column.charset)
+            elif kind is Kind.JSON:
+                p.code = CELL_JSON
             else:
                 p.code = CELL_PADDED if kind is Kind.BINARY else CELL_BYTES
                 p.digits = column.length
@@ -149,7 +151,7 @@ class TableMap:
 
 def length_bytes(code: int, meta: int) -> int:
     """Bytes of the length in front of a string cell."""
-    if code == types.BLOB:
+    if code in (types.BLOB, types.JSON):
         return meta & 0xFF
     longest = types.string_meta(meta)[1] if code == types.STRING else meta
     return 1 if longest < 256 else 2

@@ -36,6 +36,7 @@ _OTHERS: Final = {
     Kind.BLOB: pa.binary(),
     Kind.ENUM: pa.string(),
     Kind.SET: pa.string(),
+    Kind.JSON: pa.string(),
 }
 
 
@@ -62,6 +63,7 @@ TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24 = 1, 2, 3, 4, 5, 8, 9
 DATE, YEAR, NEWDATE, VARCHAR, BIT = 10, 13, 14, 15, 16
 TIMESTAMP2, DATETIME2, TIME2 = 17, 18, 19
 BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
+JSON = 245
 NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY = 246, 247, 248, 252, 253, 254, 255
 
 _PLAIN: Final = {
@@ -75,6 +77,7 @@ _PLAIN: Final = {
     DATE: Kind.DATE,
     NEWDATE: Kind.DATE,
     YEAR: Kind.YEAR,
+    JSON: Kind.JSON,
 }
 _FRACTIONAL: Final = {TIMESTAMP2: Kind.TIMESTAMP, DATETIME2: Kind.DATETIME, TIME2: Kind.TIME}
 _REFUSED: Final = {
@@ -85,7 +88,6 @@ _REFUSED: Final = {
     7: "a TIMESTAMP in the format of servers before 10.1 (ALTER TABLE ... FORCE rewrites it)",
     11: "a TIME in the format of servers before 10.1 (ALTER TABLE ... FORCE rewrites it)",
     12: "a DATETIME in the format of servers before 10.1 (ALTER TABLE ... FORCE rewrites it)",
-    245: "a JSON column of MySQL",
 }
 
 
@@ -174,6 +176,7 @@ _CATALOG: Final = {
     "longtext": Kind.TEXT,
     "enum": Kind.ENUM,
     "set": Kind.SET,
+    "json": Kind.JSON,
 }
 _ARGUMENTS: Final = re.compile(r"\w+\((\d+)(?:,(\d+))?\)")
 _LABEL: Final = re.compile(r"'((?:[^']|'')*)'")

@@ -1,0 +1,1 @@
+"""Compiled, used by jsontext.py only (see jsonscalars.pxd)."""

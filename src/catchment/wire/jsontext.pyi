@@ -1,0 +1,1 @@
+"""Compiled, used by rows.py only (see jsontext.pxd)."""
