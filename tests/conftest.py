@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
+from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
+from tests.servers.debian import NotHere
+from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 
 Shards = tuple[PrivateServer, PrivateServer]
 
@@ -29,6 +32,46 @@ def shards() -> Iterator[Shards]:
 def shard(shards: Shards) -> PrivateServer:
     """The first of the two shared shards, for tests that need one."""
     return shards[0]
+
+
+def _build(of: Callable[[], Build]) -> Build:
+    try:
+        return of()
+    except NotHere as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def mysql_80_build() -> Build:
+    """MySQL 8.0 for a `PrivateMySQL` of one's own; skips where it cannot be had. It has no plugins."""
+    return _build(mysql_80)
+
+
+@pytest.fixture(scope="session")
+def mysql_97_build() -> Build:
+    """MySQL 9.7 for a `PrivateMySQL` of one's own, with semi-sync; skips where it cannot be had."""
+    return _build(mysql_97)
+
+
+@pytest.fixture(scope="session")
+def mysql_server(mysql_80_build: Build) -> Iterator[PrivateMySQL]:
+    """A running MySQL 8.0 with server id 201, shared by all tests of the run as `shards` are."""
+    with PrivateMySQL(mysql_80_build, server_id=201) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_97_server(mysql_97_build: Build) -> Iterator[PrivateMySQL]:
+    """A running MySQL 9.7 with server id 202, shared by all tests of the run as `shards` are."""
+    with PrivateMySQL(mysql_97_build, server_id=202) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_11_server() -> Iterator[PrivateMariaDB]:
+    """A running MariaDB 11.8 with server id 203, shared by all tests of the run as `shards` are."""
+    with PrivateMariaDB(_build(mariadb_11), server_id=203) as server:
+        yield server
 
 
 _numbers = itertools.count(1)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from catchment.model.errors import SourceError
@@ -31,8 +32,9 @@ def lay_out(datadir: Path) -> None:
 
     Raises SourceError when the server is not installed or the tables cannot be made.
     """
-    shutil.copytree(_template(), datadir, dirs_exist_ok=True)
-    datadir.chmod(0o700)
+    server = find_program("mariadbd")
+    said = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
+    copy_template(said, _install, datadir)
 
 
 def account_options() -> list[str]:
@@ -40,46 +42,51 @@ def account_options() -> list[str]:
     return ["--user=root"] if os.getuid() == 0 else []
 
 
-def _template() -> Path:
-    """The template of the installed version, made on first use; several processes may ask at once."""
-    server = find_program("mariadbd")
-    said = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
-    version = hashlib.sha256(said.encode()).hexdigest()[:12]
+def copy_template(version: str, install: Callable[[Path], None], datadir: Path) -> None:
+    """Copy a server version's template to `datadir`. `install` fills an empty directory on first use; several
+    processes may ask at once. Raises SourceError."""
+    shutil.copytree(
+        _template(hashlib.sha256(version.encode()).hexdigest()[:12], install), datadir, dirs_exist_ok=True
+    )
+    datadir.chmod(0o700)
+
+
+def _template(name: str, install: Callable[[Path], None]) -> Path:
     home = Path(tempfile.gettempdir()) / f"catchment-mariadb-{os.getuid()}"
     home.mkdir(mode=0o700, exist_ok=True)
     if home.stat().st_uid != os.getuid():
         raise SourceError(
             f"{home} belongs to another user; remove it or set TMPDIR to a directory of your own"
         )
-    template = home / version
-    with (home / f"{version}.lock").open("w") as lock:
+    template = home / name
+    with (home / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not template.exists():
-            _install(template)
+            # Beside the template, then moved there whole: an installer may be killed.
+            scratch = Path(tempfile.mkdtemp(dir=home, prefix="installing-"))
+            try:
+                install(scratch)
+                scratch.rename(template)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
     return template
 
 
-def _install(template: Path) -> None:
-    """Make the system tables beside `template` and move them there whole: an installer may be killed."""
-    scratch = Path(tempfile.mkdtemp(dir=template.parent, prefix="installing-"))
+def _install(directory: Path) -> None:
     options = [
         "--no-defaults",
-        f"--datadir={scratch}",
+        f"--datadir={directory}",
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
         "--innodb-log-file-size=4M",  # the server resizes it at its first start; a small one is quick to copy
         *account_options(),
     ]
-    try:
-        done = subprocess.run(
-            [find_program("mariadb-install-db"), *options],
-            capture_output=True,
-            text=True,
-            timeout=_INSTALL_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise SourceError(f"mariadb-install-db failed with {done.returncode}: {done.stderr[-2000:]}")
-        scratch.rename(template)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    done = subprocess.run(
+        [find_program("mariadb-install-db"), *options],
+        capture_output=True,
+        text=True,
+        timeout=_INSTALL_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SourceError(f"mariadb-install-db failed with {done.returncode}: {done.stderr[-2000:]}")

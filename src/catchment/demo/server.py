@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 from pymysql.connections import Connection
@@ -72,7 +72,7 @@ class PrivateServer:
         self._given_port = port
         self.port = port or _free_port()
         self.settings: dict[str, str | int] = {
-            **_defaults(buffer_pool, durable),
+            **self._defaults(buffer_pool, durable),
             **(settings or {}),
         }
         self._dies_with_parent = dies_with_parent
@@ -93,12 +93,12 @@ class PrivateServer:
         """Option file (mode 0600) for MariaDB's programs to log in as root: `--defaults-file=...`."""
         return self._run_dir / "client.cnf"
 
-    def start(self) -> "PrivateServer":
+    def start(self) -> Self:
         """Start and wait for an answer; raises SourceError with the end of the error log."""
         if self.pid is not None:
             raise SourceError(f"the private server on port {self.port} runs already")
         if not (self.datadir / "mysql").exists():
-            lay_out(self.datadir)
+            self._lay_out()
             if (
                 self._given_port is None
             ):  # another program may have taken the port since; a restart keeps its port
@@ -185,7 +185,7 @@ class PrivateServer:
         if done.returncode != 0:
             raise SourceError(f"mariadb-dump on port {self.port} failed: {done.stderr.strip()}")
 
-    def __enter__(self) -> "PrivateServer":
+    def __enter__(self) -> Self:
         try:
             return self.start()
         except BaseException:
@@ -197,8 +197,25 @@ class PrivateServer:
     ) -> None:
         self.close()
 
+    # What the servers of tests/servers do differently: system tables, accounts, options.
+
+    def _lay_out(self) -> None:
+        lay_out(self.datadir)
+
+    def _account_statements(self) -> list[str]:
+        return account_statements(self._root_password, self.password)
+
+    def _program(self) -> list[str]:
+        return [find_program("mariadbd"), "--no-defaults", *account_options()]
+
+    def _own_settings(self) -> dict[str, str | int]:
+        return {"gtid-domain-id": self.domain_id}
+
+    def _defaults(self, buffer_pool: str, durable: bool) -> dict[str, str | int]:
+        return _defaults(buffer_pool, durable)
+
     def _write_accounts(self) -> None:
-        statements = account_statements(self._root_password, self.password)
+        statements = self._account_statements()
         _write_private(self._run_dir / "init.sql", ";\n".join(statements) + ";\n")
         _write_private(
             self.defaults_file,
@@ -217,9 +234,9 @@ class PrivateServer:
             "log-error": self.error_log,
             "init-file": self._run_dir / "init.sql",
             "server-id": self.server_id,
-            "gtid-domain-id": self.domain_id,
+            **self._own_settings(),
         }
-        command = [find_program("mariadbd"), "--no-defaults", *account_options()]
+        command = self._program()
         command += [f"--{name.replace('_', '-')}={value}" for name, value in {**own, **self.settings}.items()]
         if self._dies_with_parent:
             command = [find_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", *command]

