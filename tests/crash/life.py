@@ -149,6 +149,7 @@ class Life:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, VARIABLE: fault},
+                process_group=0,  # signals may be sent to all of it, as a terminal does
             )
         return Command(process, output)
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import click
 
 from catchment import __version__
+from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.model.errors import CatchmentError
-
-EXIT_INTERRUPTED = 130
 
 # Each command lies in a module of its own, imported when it is called: `status` need not wait for Spark to
 # load.
@@ -29,7 +28,7 @@ Exit codes:
   1    verify found a difference        5    the lake refuses or is wrong
   2    the feed file or an argument     6    the state store, or another runner
   3    a shard refuses or is unusable   7    Spark lost its work
-  130  stopped by Ctrl-C                70   a fault of this program
+  130  stopped by Ctrl-C or SIGTERM     70   a fault of this program
 """
 
 

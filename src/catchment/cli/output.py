@@ -9,6 +9,8 @@ import msgspec
 
 T = TypeVar("T")
 
+EXIT_INTERRUPTED = 130
+
 feed_argument = click.argument("file", metavar="FEED.yaml", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

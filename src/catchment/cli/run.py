@@ -1,5 +1,6 @@
 """`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from catchment.cli.output import feed_argument
+from catchment.cli.output import EXIT_INTERRUPTED, feed_argument
 from catchment.cli.progress import RunView
 from catchment.config import load
 from catchment.run.faults import from_environment
@@ -24,13 +25,13 @@ from catchment.run.runner import run_feed
     is_flag=True,
     help="End when all is copied and the log of that moment is in the lake.",
 )
-def run(file: Path, until_caught_up: bool) -> None:
+def run(file: Path, until_caught_up: bool) -> int:
     """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
     stopped.
     """
     feed = load(file)
     view = RunView(Console())
-    with stopped_by_signals() as stop, view.live():
+    with stopped_by_signals(at_once=True) as stop, view.live():
         outcome = run_feed(
             feed,
             until_caught_up=until_caught_up,
@@ -43,17 +44,25 @@ def run(file: Path, until_caught_up: bool) -> None:
         f"{how} at epoch {outcome.manifest.epoch}: {view.copied:,} rows copied, {view.changes:,} changes "
         "applied"
     )
+    return EXIT_INTERRUPTED if outcome.stopped else 0
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set; a second Ctrl-C ends the process at once."""
+def stopped_by_signals(*, at_once: bool = False) -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set. A second one is a KeyboardInterrupt, or with `at_once` the end of
+    the process, for which a run is always ready: a session that waits for a shard cannot be interrupted.
+    """
     stop = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        stop.set()
+        if not stop.is_set():
+            stop.set()
+        elif at_once:
+            Console(stderr=True).show_cursor()
+            os.write(2, b"catchment: stopped again, ended at once; the same command goes on from here\n")
+            os._exit(EXIT_INTERRUPTED)
+        else:
+            raise KeyboardInterrupt
 
     before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
     try:

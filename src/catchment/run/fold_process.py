@@ -95,10 +95,13 @@ def _commit(order: FoldOrder, prepared: PreparedFold | None, fault: Injector) ->
 
 
 def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
-    """Start the process; it prints nothing when all goes well."""
+    """Start the process; it prints nothing when all goes well. Ctrl-C at a terminal is for its runner alone."""
     text = msgspec.json.encode(order).decode()
     return subprocess.Popen(
-        [sys.executable, "-m", "catchment.run.fold_process", text], stdin=subprocess.DEVNULL, cwd=Path.cwd()
+        [sys.executable, "-m", "catchment.run.fold_process", text],
+        stdin=subprocess.DEVNULL,
+        cwd=Path.cwd(),
+        process_group=0,
     )
 
 

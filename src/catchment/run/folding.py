@@ -1,6 +1,7 @@
 """Deciding when to fold, from what the committed epochs bring; the work is done by a process of its own."""
 
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from catchment.run.report import Report
 
 # A fold process takes half a second to start: tiny tables, always above their share, are folded no oftener.
 START_SECONDS_MIN = 5.0
+STOP_SECONDS_MAX = 60.0
 
 
 @dataclass
@@ -53,14 +55,16 @@ class Folding:
         """Share of changes not yet folded, by table."""
         return {table: known.stats.unfolded_share for table, known in self._known.items()}
 
-    def stop(self, seconds: float = 60.0) -> None:
-        """Wait for a running fold, and end it when it takes too long: nothing is lost by that."""
-        if self._process is not None:
-            try:
-                self._process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+    def stop(self, hurry: threading.Event) -> None:
+        """Wait for a running fold, and end it in a hurry or when it takes too long: nothing is lost by that."""
+        if self._process is None:
+            return
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if hurry.wait(0.1):
+                break
+        self._process.kill()
+        self._process.wait()
 
     def _look(self, shape: TableShape, now: float) -> _Known:
         table = open_table(table_dir(self._order.root, shape.table))

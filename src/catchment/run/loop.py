@@ -33,7 +33,8 @@ from catchment.run.tables import write_inline
 from catchment.spark import job
 from catchment.spark.work import ChunkReceipt, ChunkTask, Receipt, SegmentReceipt, SegmentTask, Target, Task
 
-TICK_WAIT_SECONDS = 60.0
+# As long as that it is not noticed that the run is to stop.
+TICK_WAIT_SECONDS = 0.5
 RETRIES_MAX = 30
 RETRY_SECONDS = 1.0
 

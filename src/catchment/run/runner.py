@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from catchment.config import Feed, selects
@@ -88,7 +89,7 @@ def run_feed(
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
-            folding.stop()
+            folding.stop(stop)
     return Outcome(last, stop.is_set())
 
 
@@ -220,8 +221,10 @@ def _cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
     def watch() -> None:
         while not ended.wait(0.1):
             if stop.is_set():
-                spark.sparkContext.cancelAllJobs()
-                return
+                # Again and again: the loop may be about to start another job. A signal to all processes of a
+                # service ends Java, too, and with it the jobs.
+                with suppress(Py4JError, OSError):
+                    spark.sparkContext.cancelAllJobs()
 
     thread = threading.Thread(target=watch, name="stop", daemon=True)
     thread.start()

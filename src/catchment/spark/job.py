@@ -1,7 +1,9 @@
 """One Spark job per epoch: the tasks go out, the receipts come back."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,10 +47,20 @@ def session(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     builder = SparkSession.builder.appName(f"catchment {name}").master(master)
     for key, value in {**settings, **conf}.items():
         builder = builder.config(key, value)
-    with _errors_to(log):
+    with _errors_to(log), _own_signals():
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the program's own handler of Ctrl-C: a Spark context that is made puts one of its own in its place."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    mine = before is not signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if mine:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -78,7 +90,7 @@ def each(spark: SparkSession, work: Callable[[_Task], _Receipt], tasks: Sequence
     """Run `work` for each task at once; raises EngineError when Spark gives the job up."""
     try:
         return list(spark.sparkContext.parallelize(list(tasks), len(tasks)).map(work).collect())
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise EngineError(
             f"Spark gave up a job of {len(tasks)} tasks: {lines[0] if lines else error}"
