@@ -77,6 +77,38 @@ ODD: dict[str, list[str]] = {
     "varbinary(300)": ["x'00'", "''", "x'ff00'", "repeat(x'ff', 300)"],
     "blob": ["x'00fe00'", "''", "repeat('b', 65535)"],
     "mediumblob": ["repeat('b', 70000)", "''"],
+    "varchar(30) compressed": ["'a'", "''", "repeat('é', 30)"],
+    "varchar(63) compressed": ["repeat('z', 63)", "'b  '"],
+    "text compressed": ["repeat('xy', 3000)", "''", "'é'"],
+    "longtext compressed character set gbk": ["repeat('中a', 30000)", "''", "'\\0'"],
+    "varbinary(300) compressed": ["repeat(x'00', 300)", "''", "x'00'", "x'89'"],
+    "blob compressed": ["repeat('b', 65000)", "''"],
+    "uuid": [
+        "'00000000-0000-0000-0000-000000000000'",
+        "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+        "'123e4567-e89b-12d3-a456-426614174000'",
+        "'019b1234-5678-7abc-8def-012345678900'",
+    ],
+    "inet4": ["'0.0.0.0'", "'255.255.255.255'", "'10.0.0.0'", "'1.23.0.4'"],
+    "inet6": ["'::'", "'::1'", "'::ffff:1.2.3.4'", "'::1.2.3.4'", "'2001:db8::'", "'1:0:2:0:0:3:0:0'"],
+    "geometry": ["ST_GeomFromText('POINT(1 -2)', 4326)", "ST_GeomFromText('GEOMETRYCOLLECTION EMPTY')"],
+    "point": ["POINT(0, 0)", "POINT(1e308, -5e-324)"],
+    "polygon": ["ST_GeomFromText('POLYGON((0 0,0 1,1 1,0 0))', 4294967295)"],
+    "char(30) character set sjis": ["'ソ表'", "'ｱ  '", "_sjis x'815c815f'"],
+    "varchar(30) character set big5": ["_big5 x'a15aa1c3'", "_big5 x'f9d6'", "''"],
+    "text character set eucjpms": ["_eucjpms x'8ff4d7adb58edf'", "'～'"],
+    "char(9) character set ucs2": ["'é '", "'\uffff'", "''"],
+    "varchar(9) character set utf16": ["'😀é'", "''"],
+    "text character set utf16le": ["'😀é'", "'a'"],
+    "char(255) character set utf32": ["'😀é'", "repeat('a', 255)"],
+    "varchar(9) character set swe7": ["_swe7 x'5b5c5d'", "'abc'"],
+    "enum('表','b') character set sjis": ["'表'", "2", "0"],
+    "set('é','b') character set ucs2": ["'é,b'", "''"],
+    "int as (id % 1000 + 7) virtual": ["default"],
+    "varchar(20) as (concat(id % 1000, 'é')) stored": ["default"],
+    "int invisible default 5": ["default", "-1"],
+    "float(7,3) unsigned": ["1234.567", "0.001"],
+    "double(20,5) zerofill": ["1.5", "99999999999.99999"],
     "enum('a','é','it''s','') ": ["'a'", "'é'", "'it''s'", "0", "''"],
     "set('x','ü','z') character set latin1": ["'x,z'", "''", "'ü'"],
 }
@@ -85,10 +117,11 @@ ODD: dict[str, list[str]] = {
 def fill(session: Session, schema: str) -> tuple[Column, ...]:
     """A table with one column per type, one row per literal of the longest list and a row of NULLs."""
     definitions = ", ".join(f"c{i} {kind}" for i, kind in enumerate(ODD))
+    names = ", ".join(f"c{i}" for i in range(len(ODD)))
     run(session, f"CREATE TABLE {schema}.odd (id int PRIMARY KEY, {definitions})")
     for row in range(max(map(len, ODD.values()))):
         values = ", ".join(literals[row % len(literals)] for literals in ODD.values())
-        run(session, f"INSERT INTO {schema}.odd VALUES ({row}, {values})")
+        run(session, f"INSERT INTO {schema}.odd (id, {names}) VALUES ({row}, {values})")
     run(session, f"INSERT INTO {schema}.odd (id) VALUES (100)")
     return columns_of(session, schema, "odd")
 
@@ -113,7 +146,7 @@ def said(session: Session, schema: str, column: Column) -> list[Any]:
         Kind.BIT: f"{name} + 0",
         Kind.FLOAT: f"HEX(WEIGHT_STRING({name}))",
         **dict.fromkeys((Kind.TEXT, Kind.ENUM, Kind.SET), f"HEX(CONVERT({name} USING utf8mb4))"),
-        **dict.fromkeys((Kind.BINARY, Kind.BLOB), f"HEX({name})"),
+        **dict.fromkeys((Kind.BINARY, Kind.BLOB, Kind.GEOMETRY), f"HEX({name})"),
     }
     rows = run(session, f"SELECT {as_text.get(kind, f'CAST({name} AS CHAR)')} FROM {schema}.odd ORDER BY id")
     texts = [None if row[0] is None else str(row[0]) for row in rows]
@@ -124,7 +157,9 @@ def value_of(column: ColumnType, text: str) -> Any:  # noqa: PLR0911
     kind = column.kind
     if kind in (Kind.TEXT, Kind.ENUM, Kind.SET):
         return bytes.fromhex(text).decode()
-    if kind in (Kind.BINARY, Kind.BLOB):
+    if kind in (Kind.UUID, Kind.INET4, Kind.INET6):
+        return text
+    if kind in (Kind.BINARY, Kind.BLOB, Kind.GEOMETRY):
         return bytes.fromhex(text)
     if kind is Kind.DECIMAL and column.length > 38:
         return (text.lstrip("0") or "0") if text.lstrip("0")[:1] != "." else "0" + text.lstrip("0")

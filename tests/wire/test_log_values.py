@@ -13,6 +13,7 @@ from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.wire.facts import IncompleteImage
 from catchment.wire.log import LogDecoder
+from catchment.wire.types import logged_as_binary
 from tests.wire.answers import Session, run
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.odd_values import fill, said
@@ -44,6 +45,7 @@ def test_odd_values_in_all_images(
     schema = fresh_schema(shard)
     start = end_of_log(shard)
     columns = fill(session, schema)
+    odd, kinds = TableId(schema, "odd"), {TableId(schema, "odd"): logged_as_binary(columns)}
     text = {column.name: said(session, schema, column) for column in columns}
     run(
         session,
@@ -51,7 +53,7 @@ def test_odd_values_in_all_images(
         f"DELETE FROM {schema}.odd ORDER BY id",
     )
     raw = read_dump(shard, start)
-    images = images_of(decoded(raw, start, wanted=[TableId(schema, "odd")]))
+    images = images_of(decoded(raw, start, wanted=[odd], kinds=kinds))
     assert images.num_rows == 40
     inserted = only(images, AFTER, INSERT)
     for column in columns:
@@ -64,7 +66,7 @@ def test_odd_values_in_all_images(
     assert only(images, BEFORE, DELETE).equals(moved)
     assert images["_seq"].to_pylist() == list(range(40))
 
-    short = images_of(decoded(raw, start, wanted=[TableId(schema, "odd")], before="key"))
+    short = images_of(decoded(raw, start, wanted=[odd], kinds=kinds, before="key"))
     assert only(short, AFTER, INSERT).equals(inserted)
     assert only(short, AFTER, UPDATE).equals(moved)
     for op, whole in ((UPDATE, inserted), (DELETE, moved)):

@@ -8,14 +8,12 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Unsupported
 from catchment.model.table import ColumnType, Kind, TableId
-from catchment.wire import charsets
-from catchment.wire.types import arrow_type, from_catalog
+from catchment.wire import charset_differences, charsets, types
+from catchment.wire.types import arrow_type, from_catalog, from_log, logged_as_binary
 from tests.wire.answers import Session, columns_of, run
+from tests.wire.charset_survey import all_of, differences
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.odd_values import ODD
-
-REFUSED = ["point", "geometry", "varchar(9) compressed", "blob compressed"]
-REFUSED += ["varchar(9) character set sjis", "enum('a') character set ucs2", "text character set swe7"]
 
 
 def test_every_collation_number(session: Session) -> None:
@@ -33,17 +31,19 @@ def test_a_collation_number_not_known() -> None:
     assert not charsets.carried(charsets.of_collation(600))
 
 
-@pytest.mark.parametrize("charset", sorted(charsets.CODECS))
-def test_every_byte_of_a_character_set(session: Session, charset: str) -> None:
-    asked = ", ".join(f"HEX(CONVERT(_{charset} x'{byte:02x}' USING utf8mb4))" for byte in range(256))
-    said = [bytes.fromhex(text) for text in run(session, f"SELECT {asked}")[0]]
-    assert charsets.table(charset) == tuple(said)
+@pytest.mark.parametrize("charset", sorted([*charsets.CODECS, *charsets.PAIRS]))
+def test_every_code_of_a_character_set(session: Session, charset: str) -> None:
+    told = all_of(session, charset)
+    assert charsets.characters(charset) == told
+    assert charset_differences.DIFFERENCES.get(charset, "").split() == differences(charset, told).split()
 
 
-def test_utf8_needs_no_table() -> None:
+def test_every_character_set_of_the_server(session: Session) -> None:
+    names = [row[0] for row in run(session, "SHOW CHARACTER SET")]
+    assert [name for name in names if not charsets.carried(name)] == ["binary"]
     assert charsets.table("utf8mb4") is None
     with pytest.raises(KeyError):
-        charsets.table("sjis")
+        charsets.table("gb18030")
 
 
 def test_catalog_and_table_map_agree(
@@ -70,13 +70,14 @@ def test_catalog_and_table_map_agree(
     start = end_of_log(shard)
     run(
         session,
-        f"CREATE TABLE {schema}.t ({columns}, PRIMARY KEY (`c8 ``x`, `c0 ``x`))",
+        f"CREATE TABLE {schema}.t (id int, {columns}, PRIMARY KEY (`c8 ``x`, `c0 ``x`))",
         f"CREATE TABLE {schema}.p (v varchar(99), b blob, PRIMARY KEY (b(5), v))",
-        f"INSERT INTO {schema}.t (`c0 ``x`, `c8 ``x`) VALUES (1, 2)",
+        f"INSERT INTO {schema}.t (id, `c0 ``x`, `c8 ``x`) VALUES (1, 1, 2)",
         f"INSERT INTO {schema}.p VALUES ('a', 'b')",
     )
     wanted = {TableId(schema, "t"), TableId(schema, "p")}
-    images = decoded(read_dump(shard, start), start, wanted=wanted).take_images()
+    kinds = {table: logged_as_binary(columns_of(session, schema, table.name)) for table in wanted}
+    images = decoded(read_dump(shard, start), start, wanted=wanted, kinds=kinds).take_images()
     assert [image.table.id.name for image in images] == ["t", "p"]
     for image in images:
         assert image.table.columns == columns_of(session, schema, image.table.id.name)
@@ -84,33 +85,38 @@ def test_catalog_and_table_map_agree(
     assert images[1].table.key == ("b", "v")
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_refused_types(
-    session: Session, shard: PrivateServer, fresh_schema: Callable[..., str], kind: str
-) -> None:
-    schema = fresh_schema(shard)
-    start = end_of_log(shard)
-    run(session, f"CREATE TABLE {schema}.t (id int, odd {kind})", f"INSERT INTO {schema}.t VALUES (1, NULL)")
-    with pytest.raises(Unsupported):
-        columns_of(session, schema, "t")
-    raw = read_dump(shard, start)
-    decoded(raw, start, wanted=[TableId(schema, "another")])
-    with pytest.raises(Unsupported, match=rf"{schema}\.t\.odd: "):
-        decoded(raw, start, wanted=[TableId(schema, "t")])
+def test_refused_types() -> None:
+    for code in (0, 7, 11, 12, 77):
+        with pytest.raises(Unsupported):
+            from_log(code, 0, False, 0, ())
+    with pytest.raises(Unsupported, match="248"):
+        from_log(types.VARCHAR, 30, False, 248, ())
+    with pytest.raises(Unsupported, match="xml"):
+        from_catalog("xml", "xml", None)
 
 
 @pytest.mark.parametrize("kind", ["inet4", "inet6", "uuid"])
 def test_types_that_the_log_shows_as_binary(
     session: Session, shard: PrivateServer, fresh_schema: Callable[..., str], kind: str
 ) -> None:
-    """Only the catalog can refuse these: the log declares them as BINARY of 4 or 16 bytes."""
+    """Only the catalog knows these: the log declares them as BINARY of 4 or 16 bytes."""
     schema = fresh_schema(shard)
     start = end_of_log(shard)
-    run(session, f"CREATE TABLE {schema}.t (odd {kind})", f"INSERT INTO {schema}.t VALUES (NULL)")
-    with pytest.raises(Unsupported, match=kind):
-        columns_of(session, schema, "t")
-    images = decoded(read_dump(shard, start), start, wanted=[TableId(schema, "t")]).take_images()
-    assert images[0].table.columns[0].type == ColumnType(Kind.BINARY, length=4 if kind == "inet4" else 16)
+    size = 4 if kind == "inet4" else 16
+    run(
+        session,
+        f"CREATE TABLE {schema}.t (odd {kind}, plain binary({size}))",
+        f"INSERT INTO {schema}.t VALUES (NULL, NULL)",
+    )
+    table, columns, raw = TableId(schema, "t"), columns_of(session, schema, "t"), read_dump(shard, start)
+    untold = decoded(raw, start, wanted=[table]).take_images()[0].table.columns
+    assert {column.type for column in untold} == {ColumnType(Kind.BINARY, length=size)}
+    kinds = logged_as_binary(columns)
+    assert kinds == {"odd": Kind(kind)}
+    told = decoded(raw, start, wanted=[table], kinds={table: kinds}).take_images()[0].table.columns
+    assert told == columns
+    wrong = {table: {"plain": Kind.INET4 if size == 16 else Kind.UUID}}  # the column has become another one
+    assert decoded(raw, start, wanted=[table], kinds=wrong).take_images()[0].table.columns == untold
 
 
 def test_arrow_types_of_the_rule() -> None:

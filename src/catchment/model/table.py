@@ -28,6 +28,10 @@ class Kind(Enum):
     ENUM = "enum"
     SET = "set"
     JSON = "json"  # of MySQL, carried as the text that SELECT gives
+    UUID = "uuid"
+    INET4 = "inet4"
+    INET6 = "inet6"
+    GEOMETRY = "geometry"  # all spatial types: 4 bytes of SRID, then WKB
 
 
 INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)

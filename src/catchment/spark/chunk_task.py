@@ -15,6 +15,7 @@ from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.select import select_chunk
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.ddl import Harmless, effect
+from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.rewind.ranges import Mask, covered
 from catchment.flow.rewind.states import GROUP, rewound, states_at, without_voids
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
@@ -74,6 +75,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         floor,
         None,
         keys={table: shapes[table].key for table in reads},
+        kinds={table: logged_kinds(shapes[table]) for table in reads},
         before="full",
         on_images=on_images,
         epoch=task.epoch_at,

@@ -10,6 +10,7 @@ from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
 from catchment.flow.epoch.seal import newest_sealed
+from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.rewind.ranges import follows_log
 from catchment.flow.rewind.spool import Spool
 from catchment.flow.rewind.states import net, without_values, without_voids
@@ -71,6 +72,7 @@ def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: objec
         task.start.at,
         task.stop,
         keys={table: shape.key for table, shape in shapes.items()},
+        kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
         before="key",
         on_images=on_images,  # type: ignore[arg-type]
     )

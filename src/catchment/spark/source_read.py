@@ -14,6 +14,7 @@ from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.rewind.ranges import Mask, follows_log
 from catchment.flow.rewind.sequence import ImageSequence
 from catchment.flow.rewind.states import without_values, without_voids
@@ -117,6 +118,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             work.start.at,
             work.stop,
             keys={table: key},
+            kinds={table: logged_kinds(work.shape)},
             before="full",
             on_images=on_images,
             on_groups=groups.add,

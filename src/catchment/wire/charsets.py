@@ -1,17 +1,30 @@
-"""Character sets: which one a collation number means, and how a single-byte one becomes UTF-8.
+"""Character sets: which one a collation number means, and how its bytes become UTF-8.
 
-The tables are those of MariaDB 10.11 (a test asks a server for every byte of every set), so that a string
-from the log is the string that the server sends to a session with `character_set_results = utf8mb4`.
+The tables are those of MariaDB 10.11 (a test asks a server for every code of every set), so that a string
+from the log is the string that the server sends to a session with `character_set_results = utf8mb4`. A code
+without a character is what the server sends for it, `?` or U+FFFD.
 """
 
+from array import array
+from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import Final
+
+import msgspec
+
+from catchment.wire.charset_differences import DIFFERENCES
 
 # Sets whose bytes are UTF-8 already.
 UTF8: Final = ("utf8mb3", "utf8mb4")
 
-# Single-byte sets by Python codec. Where MariaDB differs from the codec, OVERRIDES says how.
+# Sets of fixed or nearly fixed width, by Python codec. ucs2 has no surrogate pairs: the server sends each half
+# by itself, which is not UTF-8, so that such a value is refused from the log and from a SELECT alike.
+WIDE: Final = {"ucs2": "utf_16_be", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
+
+# Single-byte sets by Python codec; charset_differences.py says where the server differs.
 CODECS: Final = {
+    "armscii8": "latin_1",
     "ascii": "ascii",
     "cp1250": "cp1250",
     "cp1251": "cp1251",
@@ -20,8 +33,12 @@ CODECS: Final = {
     "cp850": "cp850",
     "cp852": "cp852",
     "cp866": "cp866",
+    "dec8": "latin_1",
+    "geostd8": "latin_1",
     "greek": "iso8859_7",
     "hebrew": "iso8859_8",
+    "hp8": "hp_roman8",
+    "keybcs2": "cp852",
     "koi8r": "koi8_r",
     "koi8u": "koi8_u",
     "latin1": "cp1252",
@@ -30,16 +47,42 @@ CODECS: Final = {
     "latin7": "iso8859_13",
     "macce": "mac_latin2",
     "macroman": "mac_roman",
+    "swe7": "ascii",
     "tis620": "tis_620",
 }
 
-OVERRIDES: Final[dict[str, dict[int, str]]] = {
-    "cp1256": dict.fromkeys((0x8A, 0x8F, 0x98, 0x9A, 0x9F, 0xAA, 0xC0, 0xFF), "?"),
-    "cp866": {0xFC: "\u207f", 0xFD: "\u00b2"},
-    "greek": {0xA1: "\u02bd", 0xA2: "\u02bc", 0xA4: "?", 0xA5: "?", 0xAA: "?"},
-    "hebrew": {0xAF: "\u203e"},
-    "koi8u": {0x95: "\u2022"},
-    "latin1": {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)},
+
+class Pairs(msgspec.Struct, frozen=True):
+    """A set of one byte below 128 (ASCII) and, above, of codes of several bytes.
+
+    `lone`: bytes above 127 that are characters by themselves. `rows`: the bytes that lead a pair with those
+    that may follow. `triples`: whether 0x8F and two bytes from 0xA1 to 0xFE are a code too.
+    """
+
+    codec: str
+    rows: tuple[tuple[bytes, bytes], ...]
+    lone: bytes = b""
+    triples: bool = False
+
+
+def _bytes(ranges: str) -> bytes:
+    """`81-9f e0` as the bytes it means."""
+    ends = [part.partition("-") for part in ranges.split()]
+    return bytes(b for low, _, high in ends for b in range(int(low, 16), int(high or low, 16) + 1))
+
+
+_SJIS: Final = ((_bytes("81-9f e0-fc"), _bytes("40-7e 80-fc")),)
+_EUC: Final = ((b"\x8e", _bytes("a1-df")), (_bytes("a1-fe"), _bytes("a1-fe")))
+
+PAIRS: Final = {
+    "big5": Pairs("big5", ((_bytes("a1-f9"), _bytes("40-7e a1-fe")),)),
+    "cp932": Pairs("cp932", _SJIS, lone=_bytes("a1-df")),
+    "eucjpms": Pairs("euc_jp", _EUC, triples=True),
+    "euckr": Pairs("cp949", ((_bytes("81-fe"), _bytes("41-5a 61-7a 81-fe")),)),
+    "gb2312": Pairs("gb2312", ((_bytes("a1-f7"), _bytes("a1-fe")),)),
+    "gbk": Pairs("gbk", ((_bytes("81-fe"), _bytes("40-7e 80-fe")),)),
+    "sjis": Pairs("shift_jis", _SJIS, lone=_bytes("a1-df")),
+    "ujis": Pairs("euc_jp", _EUC, triples=True),
 }
 
 # Collation numbers below 1024 (information_schema.COLLATIONS); 1024 + n is the NO PAD twin of n.
@@ -109,24 +152,83 @@ def of_collation(number: int) -> str:
 
 def carried(charset: str) -> bool:
     """Whether values of the character set can be carried as UTF-8 exactly as the server converts them."""
-    return charset in UTF8 or charset in CODECS
+    return charset in UTF8 or charset in CODECS or charset in PAIRS or charset in WIDE
+
+
+def codes(charset: str) -> Iterator[bytes]:
+    """Every code of a set in CODECS or PAIRS, in the order of its length, then of its bytes."""
+    pairs = PAIRS.get(charset)
+    if pairs is None:
+        yield from (bytes((byte,)) for byte in range(256))
+        return
+    yield from (bytes((byte,)) for byte in (*range(128), *pairs.lone))
+    yield from sorted(bytes(code) for row in pairs.rows for code in product(*row))
+    if pairs.triples:
+        followers = range(0xA1, 0xFF)
+        yield from (bytes((0x8F, *code)) for code in product(followers, followers))
+
+
+def python_character(charset: str, code: bytes) -> str:
+    """What Python's codec makes of a code; `?` when nothing."""
+    pairs = PAIRS.get(charset)
+    try:
+        return code.decode(CODECS[charset] if pairs is None else pairs.codec)
+    except UnicodeDecodeError:
+        return "?"
+
+
+@cache
+def characters(charset: str) -> dict[bytes, str]:
+    """The character of every code of a set in CODECS or PAIRS; raises KeyError for other sets."""
+    if charset not in CODECS and charset not in PAIRS:
+        raise KeyError(charset)
+    every = list(codes(charset))
+    found = {code: python_character(charset, code) for code in every}
+    place = {code: i for i, code in enumerate(every)}
+    for part in DIFFERENCES.get(charset, "").split():
+        start, _, first = part.partition("=")
+        code, _, count = start.partition("*")
+        at = place[bytes.fromhex(code)]
+        for i in range(int(count or 1)):
+            found[every[at + i]] = "?" if first == "?" else chr(int(first, 16) + i)
+    return found
 
 
 @cache
 def table(charset: str) -> tuple[bytes, ...] | None:
     """UTF-8 of each of the 256 bytes of a single-byte set; None for a set that is UTF-8 already.
 
-    Raises KeyError when the set is not carried. A byte without a character is what the server sends for it:
-    `?`, or U+FFFD in tis620.
+    Raises KeyError for a set of another form.
     """
     if charset in UTF8:
         return None
-    blank = "\ufffd" if charset == "tis620" else "?"
-    special = OVERRIDES.get(charset, {})
-    codec = CODECS[charset]
+    if charset not in CODECS:
+        raise KeyError(charset)
+    return tuple(character.encode() for character in characters(charset).values())
 
-    def character(byte: int) -> str:
-        decoded = bytes((byte,)).decode(codec, "replace")
-        return special.get(byte, blank if decoded == "\ufffd" else decoded)
 
-    return tuple(character(byte).encode() for byte in range(256))
+@cache
+def grid(charset: str) -> bytes:
+    """Code points of a set in PAIRS as 16-bit numbers: 256 of lone bytes, 65536 of pairs and, where there are
+    triples, 65536 of the two bytes behind 0x8F. 0 stands where there is no code."""
+    points = array("H", bytes(2 * (256 + 65536 * (1 + PAIRS[charset].triples))))
+    for code, character in characters(charset).items():
+        lead, follower = code[-2] if len(code) > 1 else 0, code[-1]
+        points[(0, 256, 65792)[len(code) - 1] + (lead << 8 | follower)] = ord(character)
+    return points.tobytes()
+
+
+def decoded(charset: str, raw: bytes) -> str:
+    """Text of a carried set; raises UnicodeDecodeError."""
+    if charset in UTF8:
+        return raw.decode()
+    if charset in WIDE:
+        return raw.decode(WIDE[charset])
+    known, at, text = characters(charset), 0, []
+    while at < len(raw):
+        size = next((n for n in (1, 2, 3) if raw[at : at + n] in known), 0)
+        if size == 0:
+            raise UnicodeDecodeError(charset, raw, at, at + 1, "there is no such code")
+        text.append(known[raw[at : at + size]])
+        at += size
+    return "".join(text)

@@ -63,9 +63,9 @@ def read_text(c):
 class Contents:
     """Decodes the events inside groups; LogDecoder adds what lies between them (see contents.pxd)."""
 
-    def __init__(self, start, wanted, keys, key_only, verify_checksum):
+    def __init__(self, start, wanted, keys, kinds, key_only, verify_checksum):
         self.reader = EventReader(start, verify_checksum)
-        self.tables = Tables(wanted, keys)
+        self.tables = Tables(wanted, keys, kinds)
         self.groups = Groups()
         self.order.key_only = key_only
         self.met = []

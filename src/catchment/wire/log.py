@@ -52,10 +52,12 @@ KINDS = tuple(GroupKind)
 class LogDecoder(Contents):
     """Decodes one dump, from the first byte behind the command; see log.pyi."""
 
-    def __init__(self, start, wanted=None, stop=None, *, keys=None, before="full", verify_checksum=True):
+    def __init__(
+        self, start, wanted=None, stop=None, *, keys=None, kinds=None, before="full", verify_checksum=True
+    ):
         if before not in ("full", "key"):
             raise ValueError(f"before must be 'full' or 'key', not {before!r}")
-        Contents.__init__(self, start, wanted, keys, before == "key", verify_checksum)
+        Contents.__init__(self, start, wanted, keys, kinds, before == "key", verify_checksum)
         self.start = start
         self.stop = stop
         self.packets = PacketReader()

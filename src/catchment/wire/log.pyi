@@ -4,14 +4,16 @@ from typing import Literal
 import pyarrow as pa
 
 from catchment.model.position import LastGroup, LogOffset
-from catchment.model.table import TableId
+from catchment.model.table import Kind, TableId
 from catchment.wire.facts import Fact, Images, LogFile
 
 class LogDecoder:
     """Decodes one dump of a MariaDB log, from the first byte that the server sends after COM_BINLOG_DUMP.
 
     `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are
-    the tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key.
+    the tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key,
+    `kinds` the columns that the log declares as BINARY and the catalog as something else
+    (types.logged_as_binary).
     With `stop`, decoding ends where a group ends exactly there, or the reader stands there between groups.
 
     `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null),
@@ -30,6 +32,7 @@ class LogDecoder:
         stop: LogOffset | None = None,
         *,
         keys: Mapping[TableId, tuple[str, ...]] | None = None,
+        kinds: Mapping[TableId, Mapping[str, Kind]] | None = None,
         before: Literal["full", "key"] = "full",
         verify_checksum: bool = True,
     ) -> None: ...

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from catchment.model.errors import CorruptLog, Unsupported
-from catchment.model.table import Column, ColumnType, Table, TableId
+from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.wire import types
 
 # Bytes of metadata per type code; all others have none.
@@ -19,6 +19,7 @@ _META_BYTES: Final = {
     types.BLOB: 1,
     types.BLOB_COMPRESSED: 1,
     types.GEOMETRY: 1,
+    types.VECTOR: 1,
     types.TIMESTAMP2: 1,
     types.DATETIME2: 1,
     types.TIME2: 1,
@@ -61,6 +62,9 @@ _CHARACTER: Final = frozenset(
 # Kinds of optional metadata.
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _NAMES, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
 _KEY, _PREFIX_KEY, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 8, 9, 10, 11
+
+
+Kinds = Mapping[str, Kind]
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -117,10 +121,13 @@ def _text(raw: bytes) -> str:
         raise CorruptLog(f"{raw!r} is not a name in UTF-8") from None
 
 
-def describe(body: bytes, keys: Mapping[TableId, tuple[str, ...]]) -> Described:
+def describe(
+    body: bytes, keys: Mapping[TableId, tuple[str, ...]], kinds: Mapping[TableId, Kinds]
+) -> Described:
     """Everything about the table, from the event's body behind table number and flags.
 
-    `keys` gives key columns for tables without a primary key. Raises CorruptLog, and Unsupported for a type
+    `keys` gives key columns for tables without a primary key, `kinds` what the log declares as BINARY and is
+    something else (types.logged_as_binary). Raises CorruptLog, and Unsupported for a type
     that is not carried or when the event has no full metadata.
     """
     data = _Bytes(body)
@@ -143,7 +150,8 @@ def describe(body: bytes, keys: Mapping[TableId, tuple[str, ...]]) -> Described:
         )
     if not all(_possible(code, value) for code, value in cells):
         raise CorruptLog(f"{identity}: the table map declares an impossible column: {cells}")
-    columns = _columns(identity, tuple(cells), fields)
+    known = kinds.get(identity, {})
+    columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, tuple(cells), fields))
     key = _key(fields, columns) or keys.get(identity, ())
     return Described(Table(identity, columns, key), tuple(cells))
 
@@ -157,7 +165,7 @@ def _possible(code: int, meta: int) -> bool:
         return low <= 6
     if code == types.BIT:
         return low < 8 and 1 <= low + 8 * high <= 64
-    if code == types.BLOB:
+    if code in (types.BLOB, types.BLOB_COMPRESSED, types.GEOMETRY, types.VECTOR):
         return 1 <= low <= 4
     if code == types.ENUM:
         return 1 <= meta <= 2

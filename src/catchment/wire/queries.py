@@ -116,12 +116,13 @@ def _status(raw: bytes) -> tuple[int, str]:
 
 
 def _decoded(sql: bytes, charset: str) -> str:
-    """Text of a statement; bytes that its character set does not have become U+FFFD."""
+    """Text of a statement; in UTF-8 with U+FFFD where it is not text of its character set."""
     if not charsets.carried(charset):
         return sql.decode(errors="replace")
-    table = charsets.table(charset)
-    plain = sql if table is None else b"".join([table[byte] for byte in sql])
-    return plain.decode(errors="replace")
+    try:
+        return charsets.decoded(charset, sql)
+    except UnicodeDecodeError:
+        return sql.decode(errors="replace")
 
 
 def unpack(packed: bytes) -> bytes:

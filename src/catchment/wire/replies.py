@@ -37,10 +37,14 @@ _TYPE_CODES: Final = {
     Kind.TIMESTAMP: (7,),
     Kind.TEXT: _STRINGS,
     Kind.BINARY: _STRINGS,
-    Kind.BLOB: _STRINGS,
+    Kind.BLOB: (*_STRINGS, 242),
     Kind.ENUM: (247, 254),
     Kind.SET: (248, 254),
     Kind.JSON: (245,),
+    Kind.UUID: _STRINGS,
+    Kind.INET4: _STRINGS,
+    Kind.INET6: _STRINGS,
+    Kind.GEOMETRY: (255,),
 }
 
 
@@ -179,9 +183,9 @@ def _fault(expected: ColumnType, found: Definition) -> str:
     label = Kind.ENUM if found.flags & _ENUM else Kind.SET if found.flags & _SET else None
     if label is not (kind if kind in (Kind.ENUM, Kind.SET) else None):
         return f"is {'no ENUM or SET' if label is None else label.value}"
-    if kind in (Kind.BINARY, Kind.BLOB):
+    if kind in (Kind.BINARY, Kind.BLOB, Kind.GEOMETRY):
         return "" if found.collation == _BINARY_COLLATION else "is text"
-    if kind in (Kind.TEXT, Kind.ENUM, Kind.SET):
+    if kind in (Kind.TEXT, Kind.ENUM, Kind.SET, Kind.UUID, Kind.INET4, Kind.INET6):
         charset = charsets.of_collation(found.collation)
         return "" if charset == "utf8mb4" else f"comes in {charset} (character_set_results must be utf8mb4)"
     return ""

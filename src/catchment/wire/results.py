@@ -49,8 +49,12 @@ _READERS = {
     Kind.ENUM: READ_TEXT,
     Kind.SET: READ_TEXT,
     Kind.JSON: READ_TEXT,
+    Kind.UUID: READ_TEXT,
+    Kind.INET4: READ_TEXT,
+    Kind.INET6: READ_TEXT,
     Kind.BINARY: READ_BYTES,
     Kind.BLOB: READ_BYTES,
+    Kind.GEOMETRY: READ_BYTES,
 }
 
 

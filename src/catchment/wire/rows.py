@@ -7,7 +7,6 @@ from cython.cimports.catchment.wire.builders import (
     Cells,
     ColumnBuilders,
     end_row,
-    keep_bytes,
     put_bytes,
     put_i8,
     put_i16,
@@ -16,7 +15,6 @@ from cython.cimports.catchment.wire.builders import (
     put_i128,
     put_null,
     put_raw,
-    reserve_bytes,
     start_row,
 )
 from cython.cimports.catchment.wire.cells import (
@@ -30,9 +28,11 @@ from cython.cimports.catchment.wire.cells import (
 )
 from cython.cimports.catchment.wire.cursor import Cursor, big, claim, left, little, read_lenenc, read_little
 from cython.cimports.catchment.wire.jsontext import put_json
+from cython.cimports.catchment.wire.strings import NOT_TEXT, put_string
 from cython.cimports.catchment.wire.tablemap import (
     CELL_BIT,
     CELL_BIT64,
+    CELL_BYTES,
     CELL_DATE,
     CELL_DATETIME,
     CELL_DECIMAL,
@@ -44,9 +44,7 @@ from cython.cimports.catchment.wire.tablemap import (
     CELL_I64,
     CELL_JSON,
     CELL_LONG_DECIMAL,
-    CELL_PADDED,
     CELL_RAW,
-    CELL_SINGLE,
     CELL_TIME,
     CELL_TIMESTAMP,
     CELL_U8,
@@ -61,58 +59,14 @@ from cython.cimports.catchment.wire.tablemap import (
     Span,
     TableMap,
 )
-from cython.cimports.catchment.wire.values import NO_DATE, date_days, is_ascii, is_utf8
+from cython.cimports.catchment.wire.values import NO_DATE, date_days, is_utf8
 from cython.cimports.libc.stdint import int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.libc.string import memcmp, memcpy, memset
+from cython.cimports.libc.string import memcmp
 
 from catchment.model.errors import Unsupported
 
 SIDE_BEFORE = cython.declare(cython.int, 0)
 SIDE_AFTER = cython.declare(cython.int, 1)
-NOT_UTF8 = cython.declare(cython.int, 2)
-
-
-@cython.cfunc
-@cython.exceptval(-1)
-def put_single_byte(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(uint8_t),
-    n: int64_t,
-) -> cython.int:
-    """Text of a single-byte character set: ASCII below 128, the rest by table."""
-    if is_ascii(source, n):
-        return put_bytes(c, row, source, n)
-    out: cython.pointer(uint8_t) = reserve_bytes(c, 3 * n)
-    entry: cython.pointer(uint8_t)
-    used: int64_t = 0
-    i: int64_t
-    for i in range(n):
-        entry = p.table + 4 * source[i]
-        memcpy(out + used, entry + 1, 3)
-        used += entry[0]
-    keep_bytes(c, row, used)
-    return 0
-
-
-@cython.cfunc
-@cython.exceptval(-1)
-def put_padded(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(uint8_t),
-    n: int64_t,
-) -> cython.int:
-    """BINARY(n): the log leaves zero bytes at the end out; 1 when longer than declared."""
-    if n > p.digits:
-        return 1
-    out: cython.pointer(uint8_t) = reserve_bytes(c, p.digits)
-    memcpy(out, source, n)
-    memset(out + n, 0, p.digits - n)
-    keep_bytes(c, row, p.digits)
-    return 0
 
 
 @cython.cfunc
@@ -121,19 +75,17 @@ def put_padded(
 def read_string(
     p: cython.pointer(Plan), c: cython.pointer(Cells), row: int64_t, source: cython.pointer(Cursor)
 ) -> cython.int:
-    """A cell with its length in front; 1 when malformed, NOT_UTF8 for such a text."""
+    """A cell with its length in front; 1 when malformed, NOT_TEXT when it is not of its character set."""
     n: int64_t = read_little(source, p.size)
     start: cython.pointer(cython.const[uint8_t]) = claim(source, n)
     if source.missing:
         return 1
-    if p.code == CELL_SINGLE:
-        return put_single_byte(p, c, row, cython.cast(cython.pointer(uint8_t), start), n)
-    if p.code == CELL_PADDED:
-        return put_padded(p, c, row, cython.cast(cython.pointer(uint8_t), start), n)
     if p.code == CELL_JSON:
         return put_json(c, row, start, n)
+    if p.code > CELL_BYTES:
+        return put_string(p, c, row, start, n)
     if p.code == CELL_UTF8 and not is_utf8(start, n):
-        return NOT_UTF8
+        return NOT_TEXT
     return put_bytes(c, row, start, n)
 
 
@@ -154,7 +106,7 @@ def put_date(c: cython.pointer(Cells), row: int64_t, s: cython.pointer(uint8_t))
 def read_cell(
     p: cython.pointer(Plan), c: cython.pointer(Cells), row: int64_t, source: cython.pointer(Cursor)
 ) -> cython.int:
-    """One cell that is not NULL; 1 when malformed, NOT_UTF8 for such a text."""
+    """One cell that is not NULL; 1 when malformed, NOT_TEXT when it is not of its character set."""
     code: cython.int = p.code
     s: cython.pointer(uint8_t)
     if code > LAST_FIXED:
@@ -293,9 +245,10 @@ def read_image(
             put_null(cython.address(cells[i]), row)
         else:
             failed = read_cell(cython.address(m.plans[i]), cython.address(cells[i]), row, source)
-            if failed == NOT_UTF8:
+            if failed == NOT_TEXT:
                 raise Unsupported(
-                    f"{m.table.id}.{m.table.columns[i].name}: a value is not UTF-8; repair it on the server"
+                    f"{m.table.id}.{m.table.columns[i].name}: a value is not valid text of the column's "
+                    "character set; repair it on the server"
                 )
             if failed:
                 return 1

@@ -3,7 +3,8 @@
 """A table map made ready for decoding: per column the way its cells are read, chosen once."""
 
 import cython
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 from cython.cimports.libc.stdlib import calloc, free, malloc
 from cython.cimports.libc.string import memcpy
 
@@ -30,6 +31,14 @@ _FRACTIONAL = {
     Kind.DATETIME: (CELL_DATETIME, 5),
     Kind.TIMESTAMP: (CELL_TIMESTAMP, 4),
 }
+_STRINGS = {
+    Kind.BINARY: CELL_PADDED,
+    Kind.UUID: CELL_UUID,
+    Kind.INET4: CELL_INET4,
+    Kind.INET6: CELL_INET6,
+    Kind.JSON: CELL_JSON,
+}
+_WIDE = {"ucs2": CELL_UCS2, "utf16": CELL_UTF16, "utf16le": CELL_UTF16LE, "utf32": CELL_UTF32}
 # Bytes of a packed DECIMAL for 0 to 9 digits; further groups of nine take four bytes each.
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
@@ -58,6 +67,7 @@ class TableMap:
     def __cinit__(self, number, body, described, images):
         i: cython.int
         self.number = number
+        self.grids = []
         self.body = body
         self.wanted = described is not None
         if not self.wanted:
@@ -116,23 +126,36 @@ class TableMap:
             self.plan_labels(p, column.labels)
         else:
             p.size = length_bytes(code, meta)
-            if kind is Kind.TEXT:
-                self.plan_text(p, column.charset)
-            elif kind is Kind.JSON:
-                p.code = CELL_JSON
-            else:
-                p.code = CELL_PADDED if kind is Kind.BINARY else CELL_BYTES
-                p.digits = column.length
+            self.plan_string(p, column)
+            if code in (types.BLOB_COMPRESSED, types.VARCHAR_COMPRESSED):
+                p.inner = p.code
+                p.code = CELL_COMPRESSED
+        return 0
+
+    def plan_string(self, p, column):
+        """Text and bytes, with a length in front; the log keeps UUID, INET4 and INET6 as BINARY."""
+        if column.kind is Kind.TEXT:
+            return self.plan_text(p, column.charset)
+        p.code = _STRINGS.get(column.kind, CELL_BYTES)
+        p.digits = types.LOGGED_AS_BINARY.get(column.kind, column.length)
         return 0
 
     def plan_text(self, p, charset):
-        """UTF-8 as it is, other sets through their table."""
-        entries = charsets.table(charset)
-        if entries is None:
+        """UTF-8 as it is, other sets through their table or by their rule."""
+        if charset in charsets.UTF8:
             p.code = CELL_UTF8
-            return 0
-        p.code = CELL_SINGLE
-        p.table = copied(b"".join(bytes((len(e),)) + e.ljust(3, b"\0") for e in entries))
+        elif charset in charsets.WIDE:
+            p.code = _WIDE[charset]
+        elif charset in charsets.PAIRS:
+            grid: bytes = charsets.grid(charset)
+            self.grids.append(grid)
+            p.code = CELL_PAIRS
+            p.grid = cython.cast(cython.pointer(cython.const[uint16_t]), PyBytes_AS_STRING(grid))
+            p.triples = charsets.PAIRS[charset].triples
+        else:
+            p.code = CELL_SWE7 if charset == "swe7" else CELL_SINGLE
+            entries = charsets.table(charset)
+            p.table = copied(b"".join(bytes((len(e),)) + e.ljust(3, b"\0") for e in entries))
         return 0
 
     def plan_labels(self, p, labels):
@@ -151,7 +174,7 @@ class TableMap:
 
 def length_bytes(code: int, meta: int) -> int:
     """Bytes of the length in front of a string cell."""
-    if code in (types.BLOB, types.JSON):
+    if code in (types.BLOB, types.BLOB_COMPRESSED, types.GEOMETRY, types.VECTOR, types.JSON):
         return meta & 0xFF
     longest = types.string_meta(meta)[1] if code == types.STRING else meta
     return 1 if longest < 256 else 2

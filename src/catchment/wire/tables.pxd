@@ -7,6 +7,7 @@ from catchment.wire.tablemap cimport TableMap
 cdef class Tables:
     cdef object wanted         # frozenset of TableId; None: all
     cdef dict keys
+    cdef dict kinds            # TableId -> kinds of columns that the log declares as BINARY
     cdef dict maps             # number -> TableMap
     cdef dict builders         # Table -> ColumnBuilders
     cdef list full             # Images taken early, since their builders were large

@@ -32,9 +32,10 @@ def image_schema(table):
 class Tables:
     """Table numbers of the log, and one set of builders per version of each wanted table; see tables.pxd."""
 
-    def __cinit__(self, wanted, keys):
+    def __cinit__(self, wanted, keys, kinds):
         self.wanted = None if wanted is None else frozenset(wanted)
         self.keys = dict(keys or {})
+        self.kinds = dict(kinds or {})
         self.maps = {}
         self.builders = {}
         self.full = []
@@ -55,7 +56,7 @@ class Tables:
         described = None
         images = None
         if self.wanted is None or metadata.table_id(raw) in self.wanted:
-            described = metadata.describe(raw, self.keys)
+            described = metadata.describe(raw, self.keys, self.kinds)
             images = self.builders.get(described.table)
             if images is None:
                 images = ColumnBuilders(image_schema(described.table))

@@ -5,12 +5,13 @@ the value read by SELECT, bit by bit (DESIGN section 6).
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
 
 from catchment.model.errors import Unsupported
-from catchment.model.table import ColumnType, Kind, Table
+from catchment.model.table import Column, ColumnType, Kind, Table
 from catchment.wire import charsets
 
 DECIMAL_DIGITS_MAX: Final = 38  # of decimal128; a longer DECIMAL is carried as its text
@@ -37,7 +38,14 @@ _OTHERS: Final = {
     Kind.ENUM: pa.string(),
     Kind.SET: pa.string(),
     Kind.JSON: pa.string(),
+    Kind.UUID: pa.string(),
+    Kind.INET4: pa.string(),
+    Kind.INET6: pa.string(),
+    Kind.GEOMETRY: pa.binary(),
 }
+
+# Types that the log of MariaDB declares as BINARY of so many bytes: only the catalog tells them apart.
+LOGGED_AS_BINARY: Final = {Kind.UUID: 16, Kind.INET4: 4, Kind.INET6: 16}
 
 
 def arrow_type(column: ColumnType) -> pa.DataType:
@@ -63,7 +71,7 @@ TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24 = 1, 2, 3, 4, 5, 8, 9
 DATE, YEAR, NEWDATE, VARCHAR, BIT = 10, 13, 14, 15, 16
 TIMESTAMP2, DATETIME2, TIME2 = 17, 18, 19
 BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
-JSON = 245
+VECTOR, JSON = 242, 245
 NEWDECIMAL, ENUM, SET, BLOB, VAR_STRING, STRING, GEOMETRY = 246, 247, 248, 252, 253, 254, 255
 
 _PLAIN: Final = {
@@ -81,9 +89,6 @@ _PLAIN: Final = {
 }
 _FRACTIONAL: Final = {TIMESTAMP2: Kind.TIMESTAMP, DATETIME2: Kind.DATETIME, TIME2: Kind.TIME}
 _REFUSED: Final = {
-    GEOMETRY: "a spatial type",
-    BLOB_COMPRESSED: "a COMPRESSED column",
-    VARCHAR_COMPRESSED: "a COMPRESSED column",
     0: "a DECIMAL of a server before 5.0",
     7: "a TIMESTAMP in the format of servers before 10.1 (ALTER TABLE ... FORCE rewrites it)",
     11: "a TIME in the format of servers before 10.1 (ALTER TABLE ... FORCE rewrites it)",
@@ -117,7 +122,11 @@ def from_log(  # noqa: PLR0911
         return ColumnType(Kind.DECIMAL, unsigned=unsigned, length=meta & 0xFF, scale=meta >> 8)
     if code == BIT:
         return ColumnType(Kind.BIT, length=(meta & 0xFF) + 8 * (meta >> 8))
-    if code in (STRING, VARCHAR, VAR_STRING, BLOB):
+    if code == GEOMETRY:
+        return ColumnType(Kind.GEOMETRY)
+    if code == VECTOR:
+        return ColumnType(Kind.BLOB)
+    if code in (STRING, VARCHAR, VAR_STRING, BLOB, BLOB_COMPRESSED, VARCHAR_COMPRESSED):
         charset = charsets.of_collation(collation)
         if charset == "binary":
             return ColumnType(Kind.BINARY, length=meta) if code == STRING else ColumnType(Kind.BLOB)
@@ -131,20 +140,29 @@ def from_log(  # noqa: PLR0911
 
 def _with_charset(kind: Kind, charset: str, labels: tuple[str, ...]) -> ColumnType:
     if not charsets.carried(charset):
-        raise Unsupported(
-            f"character set {charset} is not carried; utf8mb4, latin1 and other single-byte sets are"
-        )
+        raise Unsupported(f"character set {charset} is not carried")
     return ColumnType(kind, charset=charset, labels=labels)
 
 
 def _label(label: bytes, charset: str) -> str:
     if not charsets.carried(charset):
         return ""
-    table = charsets.table(charset)
     try:
-        return label.decode() if table is None else b"".join(table[b] for b in label).decode()
+        return charsets.decoded(charset, label)
     except UnicodeDecodeError:
         raise Unsupported(f"label {label!r} is not valid {charset}") from None
+
+
+def logged_as_binary(columns: Iterable[Column]) -> dict[str, Kind]:
+    """Kinds of the columns that the log declares as BINARY, by name: what a LogDecoder has to be told."""
+    return {column.name: column.type.kind for column in columns if column.type.kind in LOGGED_AS_BINARY}
+
+
+def told(column: Column, kind: Kind | None) -> Column:
+    """A column of the table map with the kind that the catalog gives it; only a BINARY of that size has one."""
+    if kind is None or column.type != ColumnType(Kind.BINARY, length=LOGGED_AS_BINARY[kind]):
+        return column
+    return Column(column.name, ColumnType(kind))
 
 
 _CATALOG: Final = {
@@ -177,6 +195,24 @@ _CATALOG: Final = {
     "enum": Kind.ENUM,
     "set": Kind.SET,
     "json": Kind.JSON,
+    "uuid": Kind.UUID,
+    "inet4": Kind.INET4,
+    "inet6": Kind.INET6,
+    "vector": Kind.BLOB,
+    **dict.fromkeys(
+        (
+            "geometry",
+            "point",
+            "linestring",
+            "polygon",
+            "multipoint",
+            "multilinestring",
+            "multipolygon",
+            "geometrycollection",
+            "geomcollection",
+        ),
+        Kind.GEOMETRY,
+    ),
 }
 _ARGUMENTS: Final = re.compile(r"\w+\((\d+)(?:,(\d+))?\)")
 _LABEL: Final = re.compile(r"'((?:[^']|'')*)'")
@@ -188,7 +224,7 @@ def from_catalog(data_type: str, column_type: str, charset: str | None) -> Colum
     Gives the same value as `from_log` for the same column. Raises Unsupported for a type that is not carried.
     """
     kind = _CATALOG.get(data_type.lower())
-    if kind is None or "COMPRESSED*/" in column_type:
+    if kind is None:
         raise Unsupported(f"type {column_type} is not carried")
     if kind is Kind.TEXT:
         return _with_charset(kind, charset or "binary", ())

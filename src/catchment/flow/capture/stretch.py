@@ -14,7 +14,7 @@ from catchment.flow.capture.log import dump
 from catchment.model.errors import CorruptLog
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, reaches
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import Kind, Table, TableId
 from catchment.wire.facts import Fact, LogFile
 from catchment.wire.log import LogDecoder
 
@@ -132,6 +132,7 @@ def read_stretch(
     stop: LogOffset | None,
     *,
     keys: Mapping[TableId, tuple[str, ...]],
+    kinds: Mapping[TableId, Mapping[str, Kind]] | None = None,
     before: Literal["full", "key"],
     on_images: OnImages,
     epoch: LogOffset | None = None,
@@ -140,14 +141,15 @@ def read_stretch(
 ) -> Stretch:
     """Read the log from `start` to `stop`, or to its end when there is none.
 
-    `keys`: the chosen tables and their key columns; images of others are skipped. `before`: "full" images,
+    `keys`: the chosen tables and their key columns; images of others are skipped. `kinds`: their columns that
+    the log declares as BINARY and the catalog as something else (types.logged_as_binary). `before`: "full" images,
     or the "key" where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart.
     Opens and closes a session of its own.
 
     `budget`: end with the first group by which so many bytes of log are read; the stretch is what lies
     before, images may come of later groups too. `on_groups` is handed the groups (wire.groups.SCHEMA).
     """
-    decoder = LogDecoder(start, set(keys), stop, keys=dict(keys), before=before)
+    decoder = LogDecoder(start, set(keys), stop, keys=dict(keys), kinds=kinds, before=before)
     groups = _Groups(epoch, budget)
 
     def drain(decoder: LogDecoder, *, all_of_it: bool = False) -> bool:

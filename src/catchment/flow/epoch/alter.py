@@ -35,6 +35,7 @@ _HARMLESS_ATTRIBUTES = (
 )
 _TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 
+_UUID = "a UUID column was added, which the log shows as BINARY(16) until the table is copied again"
 _REDEFINED = "a column was renamed or given another definition"
 _PLAIN_ACTIONS: dict[type[exp.Expression], str] = {
     exp.RenameIndex: "",
@@ -95,7 +96,7 @@ def _step(action: exp.Expression) -> Alteration:
     match action:
         case exp.ColumnDef():
             reason = _new_column(action)
-            return Alteration(added=(action.name,), reason=reason, by_adding=bool(reason))
+            return Alteration(added=(action.name,), reason=reason, by_adding=reason not in ("", _UUID))
         case exp.Drop():
             return _drop(action)
         case exp.AddConstraint():
@@ -146,6 +147,8 @@ def _new_column(column: exp.ColumnDef) -> str:
     # or not (seen: existing rows got the time of the ALTER).
     if column.kind.this in _TIMESTAMPS and not any(map(_says_null, kinds)):
         return _ADDED
+    if column.kind.this == exp.DType.UUID:
+        return _UUID
     if column.kind.this == exp.DType.SERIAL:
         return _ADDED
     return _first(map(_attribute, kinds))

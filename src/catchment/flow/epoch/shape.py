@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from catchment.flow.epoch.ddl import Columns
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import Column, Table, TableId
+from catchment.model.table import Column, Kind, Table, TableId
+from catchment.wire.types import logged_as_binary
 
 
 def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> TableShape:
@@ -26,6 +27,11 @@ def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> Tabl
 def physical_names(shape: TableShape) -> dict[str, str]:
     """Physical name of every live column, by its name at the source."""
     return {c.column.name: c.physical for c in shape.columns if c.live}
+
+
+def logged_kinds(shape: TableShape) -> dict[str, Kind]:
+    """The columns that the log declares as BINARY and are something else, by their names at the source."""
+    return logged_as_binary(c.column for c in shape.columns if c.live)
 
 
 def evolve(

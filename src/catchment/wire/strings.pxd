@@ -1,0 +1,13 @@
+# Strings of the log that are more than a copy. `put_string` puts one cell and returns 0, 1 when its bytes are malformed,
+# or NOT_TEXT when they are no text of the column's character set.
+
+from libc.stdint cimport int64_t, uint8_t
+
+from catchment.wire.builders cimport Cells
+from catchment.wire.tablemap cimport Plan
+
+cdef enum:
+    NOT_TEXT = 2
+
+
+cdef int put_string(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n) except -1

@@ -1,0 +1,1 @@
+"""Strings that are more than a copy: compiled, used by rows.py only (see strings.pxd)."""
