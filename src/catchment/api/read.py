@@ -15,6 +15,7 @@ from catchment.api.rule import backquoted, double_quoted, duckdb_source, output_
 from catchment.config.feed import Feed
 from catchment.config.file import load
 from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
+from catchment.flow.sink.files import by_columns
 from catchment.flow.sink.layout import arrow_schema, table_dir
 from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.epoch import Part, TableShape
@@ -44,9 +45,9 @@ class TableState(msgspec.Struct, frozen=True):
 
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
-        changes = duckdb_source(self.shape, self.changes) if self.changes else None
-        base = duckdb_source(self.shape, self.base)
-        return rule_sql(self.shape, base, changes, double_quoted, self.origin)
+        changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
+        base = duckdb_source(self.shape, by_columns(self.base))
+        return rule_sql(self.shape, base, changes, double_quoted, self.origin, len(self.changes) == 1)
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
         """A DuckDB relation; only the columns and rows that a query needs are read."""
@@ -78,7 +79,8 @@ class TableState(msgspec.Struct, frozen=True):
         if self.changes:
             parts["changes"] = session.read.schema(schema).parquet(*self.changes)
         changes = "{changes}" if self.changes else None
-        return session.sql(rule_sql(self.shape, "{base}", changes, backquoted, self.origin), **parts)
+        net = len(self.changes) == 1
+        return session.sql(rule_sql(self.shape, "{base}", changes, backquoted, self.origin, net), **parts)
 
 
 def read(

@@ -3,7 +3,7 @@
 state = base rows whose (shard, key) is not in changes, and the newest change per (shard, key) unless a delete
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -29,9 +29,11 @@ _DUCKDB_TYPES = {
 }
 
 
-def rule_sql(shape: TableShape, base: str, changes: str | None, quote: Quote, origin: bool) -> str:
+def rule_sql(
+    shape: TableShape, base: str, changes: str | None, quote: Quote, origin: bool, net: bool = False
+) -> str:
     """Query over two sources (table expressions) with the table's physical columns; `changes` None: there
-    are none.
+    are none. `net`: changes have no (shard, key) twice, as those of one file have not.
 
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
@@ -41,11 +43,11 @@ def rule_sql(shape: TableShape, base: str, changes: str | None, quote: Quote, or
     identity = [quote(name) for name in identity_columns(shape)]
     same = " AND ".join(f"c.{name} = b.{name}" for name in identity)
     rank = f"row_number() OVER (PARTITION BY {', '.join(identity)} ORDER BY {EPOCH} DESC)"
+    newest = f"(SELECT * FROM (SELECT *, {rank} AS {_NEWEST} FROM {changes}) AS r WHERE {_NEWEST} = 1)"
     return (
         f"SELECT {columns} FROM {base} AS b WHERE NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
         f"UNION ALL\n"
-        f"SELECT {columns} FROM (SELECT *, {rank} AS {_NEWEST} FROM {changes}) AS n "
-        f"WHERE {_NEWEST} = 1 AND NOT {DELETED}"
+        f"SELECT {columns} FROM {changes if net else newest} AS n WHERE NOT {DELETED}"
     )
 
 
@@ -56,15 +58,27 @@ def output_schema(shape: TableShape, origin: bool) -> pa.Schema:
     return pa.schema([*([physical.field(SHARD), physical.field(EPOCH)] if origin else []), *live])
 
 
-def duckdb_source(shape: TableShape, paths: Sequence[str]) -> str:
-    """A DuckDB table expression over Parquet files, some or all of which may lack columns added later."""
-    nulls = ", ".join(f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}" for f in arrow_schema(shape))
-    empty = f"SELECT {nulls} WHERE false"
-    if not paths:
-        return f"({empty})"
-    files = ", ".join(_duckdb_path(path) for path in paths)
-    options = "hive_partitioning = false, union_by_name = true"
-    return f"({empty} UNION ALL BY NAME SELECT * FROM read_parquet([{files}], {options}))"
+def duckdb_source(shape: TableShape, files: Mapping[frozenset[str], Sequence[str]]) -> str:
+    """A DuckDB table expression over Parquet files: paths by the columns that the files have.
+
+    Columns added later are null in older files. Only files that differ are united: DuckDB 2.0 does not know the
+    size of a union, and builds its joins on the wrong side (a read of 16 M rows took 4.2 s instead of 1.5).
+    """
+    schema = arrow_schema(shape)
+    parts = []
+    for held, paths in files.items():
+        columns = (
+            double_quoted(f.name)
+            if f.name in held
+            else f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}"
+            for f in schema
+        )
+        names = ", ".join(_duckdb_path(path) for path in paths)
+        parts.append(f"SELECT {', '.join(columns)} FROM read_parquet([{names}], hive_partitioning = false)")
+    if not parts:
+        nulls = ", ".join(f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}" for f in schema)
+        parts.append(f"SELECT {nulls} WHERE false")
+    return f"({' UNION ALL '.join(parts)})"
 
 
 def double_quoted(name: str) -> str:

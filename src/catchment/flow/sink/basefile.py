@@ -1,5 +1,6 @@
 """Base files of a lake table as a fold sees them: their key ranges, and which of their rows have changed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catchment.flow.sink.files import FIRST_KEY, LAST_KEY
-from catchment.flow.sink.net import NetChanges, Pinned, Rows
+from catchment.flow.sink.net import NetChanges, Pinned, Rows, above
 from catchment.wire.keys import KeySet, encode
 
 
@@ -25,6 +26,14 @@ class BaseFile(msgspec.Struct, frozen=True):
     low: bytes
     high: bytes
     ordered: bool
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """A file in order of key whose range no other file shares: the changes `start` to `end` are all its own."""
+
+    file: BaseFile
+    start: int
+    end: int
 
 
 class Touch(msgspec.Struct, frozen=True):
@@ -56,11 +65,29 @@ def describe(pinned: Pinned, file: dict[str, Any]) -> BaseFile:
     return BaseFile(file["path"], file["size_bytes"], footer.num_rows, low, high, ordered)
 
 
-def touch(pinned: Pinned, file: BaseFile, net: NetChanges) -> Touch | None:
-    """Find the rows of a file that have changed; None when no change is in its range."""
+def apart(files: Sequence[BaseFile]) -> set[str]:
+    """Paths of the files in order of key whose range overlaps with that of no other file."""
+    ordered = sorted(files, key=lambda file: file.low)
+    found = set()
+    ends = b""
+    for number, file in enumerate(ordered):
+        following = ordered[number + 1].low if number + 1 < len(ordered) else None
+        end = above(file.high)
+        if file.ordered and ends <= file.low and (following is None or end <= following):
+            found.add(file.path)
+        ends = max(ends, end)
+    return found
+
+
+def touch(pinned: Pinned, file: BaseFile, net: NetChanges, alone: bool) -> Touch | Reach | None:
+    """What changes in a file; None when no change is in its range. `alone`: it is one of those `apart`, and
+    need not be read to know.
+    """
     start, end = net.between(file.low, file.high)
     if start == end or file.rows == 0:
         return None
+    if alone:
+        return Reach(file, start, end)
     columns = list(pinned.identity)
     keys = encode(pq.read_table(pinned.directory / file.path, columns=columns, partitioning=None), columns)
     asked = net.slice_keys(start, end)

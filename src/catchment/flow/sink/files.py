@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from catchment.wire.keys import encode
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 _STRING_STATS_CHARS = 32
+_FOOTER_THREADS = 8
 # Footer entries of a file in order of (shard, key): its first and last encoded key, hexadecimal.
 FIRST_KEY, LAST_KEY = "catchment.first", "catchment.last"
 
@@ -183,3 +185,18 @@ def _string_above(most: str) -> str | None:
         if following <= 0x10FFFF:
             return most[: length - 1] + chr(following)
     return None
+
+
+def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
+    """Files by the columns that their footers name; raises SinkError for one that is no longer there."""
+    found: dict[frozenset[str], list[str]] = {}
+    try:
+        with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+            for path, schema in zip(paths, pool.map(pq.read_schema, paths), strict=True):
+                found.setdefault(frozenset(schema.names), []).append(path)
+    except OSError as error:
+        raise SinkError(
+            f"a file of the lake cannot be read: {error}; one that a fold replaced stays for the feed's sink.keep: "
+            "read the table anew"
+        ) from error
+    return found

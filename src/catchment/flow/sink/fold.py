@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from catchment.flow.sink.basefile import describe, touch
+from catchment.flow.sink.basefile import apart, describe, touch
 from catchment.flow.sink.due import SMALL_CHANGES_BYTES, FoldLimits, should_fold, table_stats
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.files import write_file
@@ -154,7 +154,8 @@ def _plan(
 ) -> list[Unit]:
     with ThreadPoolExecutor(options.threads) as pool:
         files = list(pool.map(lambda f: describe(pinned, f), base))
-        touches = list(pool.map(lambda f: touch(pinned, f, net), files))
+        alone = apart(files)
+        touches = list(pool.map(lambda f: touch(pinned, f, net, f.path in alone), files))
     return units(items(files, [t for t in touches if t is not None], net), options.target)
 
 

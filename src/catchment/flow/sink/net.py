@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catchment.flow.sink.layout import DELETED, EPOCH
-from catchment.wire.keys import Keys, encode, last_of_each
+from catchment.wire.keys import Keys, encode
+from catchment.wire.order import last_in_order
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -83,9 +84,7 @@ def load_net(pinned: Pinned, files: Sequence[dict[str, Any]]) -> NetChanges:
     if np.any(epochs[1:] < epochs[:-1]):
         rows = rows.take(pa.array(np.argsort(epochs, kind="stable")))
     keys = encode(rows, pinned.identity)
-    newest = pa.array(last_of_each(keys))
-    order = newest.take(pc.sort_indices(keys.to_binary().take(newest)))
-    net = rows.take(order).combine_chunks()
+    net = rows.take(pa.array(last_in_order(keys))).combine_chunks()
     deleted = net[DELETED].to_numpy() if len(net) else np.empty(0, np.bool_)
     return NetChanges(net, encode(net, pinned.identity), deleted)
 

@@ -11,15 +11,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from catchment.flow.sink.basefile import BaseFile, Touch
-from catchment.flow.sink.net import NetChanges, Pinned, Rows, above, conform
+from catchment.flow.sink.basefile import BaseFile, Reach, Touch
+from catchment.flow.sink.net import NetChanges, Pinned, Rows, above
+from catchment.flow.sink.weave import NONE, batches, replaced, streamed, taken, woven
 from catchment.wire.keys import encode
+from catchment.wire.order import last_in_order
 
-_BATCH_ROWS = 128 * 1024
 _SMALL_FILES_MAX = 8  # untouched small files side by side are left until there are so many
-_NONE = np.empty(0, np.int64)
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -47,17 +46,19 @@ class Item(msgspec.Struct, frozen=True):
 
     low: bytes
     file: BaseFile | None
-    touch: Touch | None
+    touch: Touch | Reach | None
     inserts: Rows
 
     @property
     def changed(self) -> bool:
         """Whether the item has to be written."""
-        return len(self.inserts) > 0 or (self.touch is not None and len(self.touch.rows) > 0)
+        if isinstance(self.touch, Reach) or len(self.inserts):
+            return True
+        return self.touch is not None and len(self.touch.rows) > 0
 
     @property
     def rows(self) -> int:
-        """About how many rows it will have."""
+        """About how many rows it will have; new ones within a reach count when they are written."""
         return (self.file.rows if self.file else 0) + len(self.inserts)
 
     @property
@@ -69,11 +70,11 @@ class Item(msgspec.Struct, frozen=True):
 Unit = tuple[Item, ...]
 
 
-def items(files: Sequence[BaseFile], touches: Sequence[Touch], net: NetChanges) -> list[Item]:
+def items(files: Sequence[BaseFile], touches: Sequence[Touch | Reach], net: NetChanges) -> list[Item]:
     """All base files and runs of new keys, in order of key."""
     known = np.zeros(len(net), np.bool_)
     for found in touches:
-        known[found.changes] = True
+        known[slice(found.start, found.end) if isinstance(found, Reach) else found.changes] = True
     free = ~known & ~net.deleted
     by_path = {found.file.path: found for found in touches}
     inserts: dict[str, Rows] = {}
@@ -82,7 +83,7 @@ def items(files: Sequence[BaseFile], touches: Sequence[Touch], net: NetChanges) 
         taken = np.flatnonzero(free[found.start : found.end]) + found.start
         free[taken] = False
         inserts[found.file.path] = taken
-    held = [Item(f.low, f, by_path.get(f.path), inserts.get(f.path, _NONE)) for f in files]
+    held = [Item(f.low, f, by_path.get(f.path), inserts.get(f.path, NONE)) for f in files]
     return sorted([*held, *_runs(files, np.flatnonzero(free), net)], key=lambda item: item.low)
 
 
@@ -131,7 +132,7 @@ def _in_order(unit: Unit, net: NetChanges) -> bool:
         if item.file is None:
             ends = net.keys[int(item.inserts[-1])]
             continue
-        ordered = item.file.ordered if item.touch is None else item.touch.ordered
+        ordered = item.touch.ordered if isinstance(item.touch, Touch) else item.file.ordered
         if not ordered:
             return False
         ends = above(item.file.high)
@@ -159,62 +160,34 @@ def cut(batches: Iterator[pa.Table], rows: int) -> Iterator[Iterator[pa.Table]]:
 def _merged(pinned: Pinned, item: Item, net: NetChanges) -> Iterator[pa.Table]:
     """An item in order of key: a file with its new keys where they belong, or a run."""
     found, behind = item.touch, item.inserts
-    if item.file is not None and found is None:
-        yield from (batch for _, batch in _batches(pinned, item.file))
+    if isinstance(found, Reach):
+        yield from woven(pinned, found, net)
+    elif item.file is not None and found is None:
+        yield from (batch for _, batch in batches(pinned, item.file))
     elif found is not None:
         places = found.positions[item.inserts - found.start]
-        for start, batch in _batches(pinned, found.file):
+        for start, batch in batches(pinned, found.file):
             first, last = np.searchsorted(places, [start, start + batch.num_rows])
             inserts = (item.inserts[first:last], places[first:last] - start)
-            yield _replaced(batch, start, found, net, inserts)
+            yield replaced(batch, start, found, net, inserts)
         behind = item.inserts[np.searchsorted(places, found.file.rows) :]
     if len(behind):
-        yield _taken(net, behind)
+        yield taken(net, behind)
 
 
 def _streamed(pinned: Pinned, item: Item, net: NetChanges) -> Iterator[pa.Table]:
-    """A file out of order and too large to be sorted: new keys go behind its rows."""
+    """The rows of an item in whatever order: new keys go behind those of the file."""
     assert item.file is not None
-    for start, batch in _batches(pinned, item.file):
-        yield batch if item.touch is None else _replaced(batch, start, item.touch, net, (_NONE, _NONE))
+    if isinstance(item.touch, Reach):
+        yield from woven(pinned, item.touch, net)
+    else:
+        yield from streamed(pinned, item.file, item.touch, net)
     if len(item.inserts):
-        yield _taken(net, item.inserts)
+        yield taken(net, item.inserts)
 
 
 def _sorted(pinned: Pinned, unit: Unit, net: NetChanges) -> pa.Table:
     parts = [batch for item in unit if item.file for batch in _streamed(pinned, item, net)]
-    parts += [_taken(net, item.inserts) for item in unit if item.file is None]
+    parts += [taken(net, item.inserts) for item in unit if item.file is None]
     rows = pa.concat_tables([pinned.schema.empty_table(), *parts])
-    return rows.take(pc.sort_indices(encode(rows, pinned.identity).to_binary()))
-
-
-def _batches(pinned: Pinned, file: BaseFile) -> Iterator[tuple[int, pa.Table]]:
-    start = 0
-    with pq.ParquetFile(pinned.directory / file.path) as source:
-        for batch in source.iter_batches(_BATCH_ROWS):
-            yield start, conform(pa.Table.from_batches([batch]), pinned.schema)
-            start += batch.num_rows
-
-
-def _replaced(
-    batch: pa.Table, start: int, found: Touch, net: NetChanges, inserts: tuple[Rows, Rows]
-) -> pa.Table:
-    """A batch, from the file's row `start` on, with its changes; `inserts`: new rows and before which row."""
-    new, places = inserts
-    first, last = np.searchsorted(found.rows, [start, start + batch.num_rows])
-    if first == last and not len(new):
-        return batch
-    rows, changes = found.rows[first:last] - start, found.changes[first:last]
-    deleted = net.deleted[changes]
-    written = np.concatenate([changes[~deleted], new])
-    numbers = np.arange(batch.num_rows + len(written))
-    chosen = numbers[: batch.num_rows].copy()
-    chosen[rows[~deleted]] = numbers[batch.num_rows : len(numbers) - len(new)]
-    chosen[rows[deleted]] = -1
-    chosen = np.insert(chosen, places, numbers[len(numbers) - len(new) :])
-    both = pa.concat_tables([batch, _taken(net, written)]).combine_chunks()
-    return both.take(pa.array(chosen[chosen >= 0]))
-
-
-def _taken(net: NetChanges, changes: Rows) -> pa.Table:
-    return net.rows.take(pa.array(changes))
+    return rows.take(pa.array(last_in_order(encode(rows, pinned.identity))))
