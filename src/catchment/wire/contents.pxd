@@ -2,6 +2,7 @@ from catchment.wire.cursor cimport Cursor
 from catchment.wire.events cimport Event, EventReader
 from catchment.wire.groups cimport Groups
 from catchment.wire.rows cimport Order
+from catchment.wire.tablemap cimport TableMap
 from catchment.wire.tables cimport Tables
 
 
@@ -19,14 +20,17 @@ cdef class Contents:
     cdef object xid               # of the open group
     cdef int flags                # of the open group's GTID event
     cdef int kind                 # of the open group so far
+    cdef bint begun               # MySQL: the open group began with BEGIN or XA START
     cdef object here(self, Event* e)
     cdef int on_gtid(self, Event* e) except -1
     cdef int on_table_map(self, Event* e) except -1
     cdef int on_rows(self, Event* e) except -1
     cdef bytes unpacked(self, bytes body, bint update)
-    cdef int incomplete(self, Event* e, object table) except -1
+    cdef int read_images(self, Event* e, TableMap table, Cursor* body, int op) except -1
     cdef int on_query(self, Event* e) except -1
     cdef int on_statement(self, Event* e, object query) except -1
+    cdef int on_ddl(self, Event* e, object query, bint flagged) except -1
+    cdef int on_first_statement(self, Event* e, object verb, object query) except -1
     cdef int on_savepoint(self, object verb, object name) except -1
     cdef int on_xa_prepare(self, Event* e) except -1
     cdef int end_group(self, Event* e, int kind) except -1

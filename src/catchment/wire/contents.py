@@ -5,11 +5,9 @@
 import cython
 from cython.cimports.catchment.wire.cursor import Cursor, claim, cursor_over, left, read_little
 from cython.cimports.catchment.wire.events import (
-    EVENT_DELETE_ROWS_2,
     EVENT_EXECUTE_LOAD_QUERY,
+    EVENT_PARTIAL_UPDATE_ROWS,
     EVENT_QUERY_PACKED,
-    EVENT_WRITE_ROWS_2,
-    EVENT_WRITE_ROWS_2_PACKED,
     EVENT_WRITE_ROWS_PACKED,
     EventReader,
 )
@@ -25,9 +23,11 @@ from cython.cimports.catchment.wire.rows import (
     OP_UPDATE,
     ROWS_INCOMPLETE,
     ROWS_MALFORMED,
+    has_extra,
     read_rows,
     row_operation,
 )
+from cython.cimports.catchment.wire.sparse import columns_present, read_sparse
 from cython.cimports.catchment.wire.tablemap import TableMap
 from cython.cimports.catchment.wire.tables import Tables
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -63,11 +63,12 @@ def read_text(c):
 class Contents:
     """Decodes the events inside groups; LogDecoder adds what lies between them (see contents.pxd)."""
 
-    def __init__(self, start, wanted, keys, kinds, key_only, verify_checksum):
+    def __init__(self, start, wanted, keys, kinds, key_only, sparse, verify_checksum):
         self.reader = EventReader(start, verify_checksum)
         self.tables = Tables(wanted, keys, kinds)
         self.groups = Groups()
         self.order.key_only = key_only
+        self.order.sparse = sparse
         self.met = []
         self.facts = []
 
@@ -88,6 +89,7 @@ class Contents:
         self.groups.open_group.server_id = e.server_id
         self.groups.open_group.file = len(self.met) - 1
         self.groups.open_group.start = e.start
+        self.groups.open_group.named = False
         self.groups.begin(self.order.sequence)
         self.order.group = self.groups.ordinal
         self.kind = KIND_TRANSACTION
@@ -133,7 +135,7 @@ class Contents:
         table: TableMap
         plain: Cursor
         extra: uint64_t
-        if EVENT_WRITE_ROWS_2 <= e.type <= EVENT_DELETE_ROWS_2 or e.type >= EVENT_WRITE_ROWS_2_PACKED:
+        if has_extra(e.type):
             extra = read_little(b, 2)
             claim(b, extra - 2)
         if b.missing or not self.groups.open:
@@ -148,21 +150,35 @@ class Contents:
                 plain = cursor_over(
                     cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(unpacked)), len(unpacked)
                 )
-                state = read_rows(table, cython.address(plain), op, cython.address(self.order))
+                state = self.read_images(e, table, cython.address(plain), op)
             else:
-                state = read_rows(table, b, op, cython.address(self.order))
+                state = self.read_images(e, table, b, op)
             if state == ROWS_MALFORMED:
                 self.reader.corrupt(f"a row of {table.table.id} is malformed")
-            if state == ROWS_INCOMPLETE:
-                self.incomplete(e, table.table.id)
         if flags & STATEMENT_END and self.flags & STANDALONE:
             self.end_group(e, self.kind)
         return 0
 
-    def incomplete(self, e, table):
-        """The row event lacks columns."""
-        self.facts.append(facts.IncompleteImage(self.groups.ordinal, table, self.here(e)))
-        return 0
+    def read_images(self, e, table, body, op):
+        """The rows of a row event, from the number of columns on; a fact tells when they lack columns."""
+        state: cython.int
+        start: Cursor = body[0]
+        first = self.order.sequence
+        partial: cython.bint = e.type == EVENT_PARTIAL_UPDATE_ROWS
+        if not partial:
+            state = read_rows(table, body, op, cython.address(self.order))
+            if state != ROWS_INCOMPLETE:
+                return state
+            body[0] = start
+        state = read_sparse(table, body, op, cython.address(self.order), partial)
+        if state == ROWS_INCOMPLETE:
+            before, after = columns_present(table, start, op)
+            rows = (first, self.order.sequence)
+            table_id = table.table.id
+            self.facts.append(
+                facts.IncompleteImage(self.groups.ordinal, table_id, self.here(e), before, after, rows)
+            )
+        return state
 
     def unpacked(self, body, update):
         """The body of a compressed row event with its rows unpacked."""
@@ -184,7 +200,9 @@ class Contents:
         except CorruptLog as error:
             self.reader.corrupt(str(error))
         verb, name = queries.classify(query.sql)
-        if verb is Verb.BEGIN or (verb is Verb.XA and self.flags & PREPARED_XA):
+        if self.reader.mysql and not self.begun:
+            return self.on_first_statement(e, verb, query)
+        if verb is Verb.BEGIN or (verb is Verb.XA and (self.flags & PREPARED_XA or self.reader.mysql)):
             return 0
         if verb is Verb.COMMIT:
             return self.end_group(e, self.kind)
@@ -213,15 +231,40 @@ class Contents:
         if self.flags & COMPLETED_XA:
             self.facts.append(facts.XaEnd(group, self.xid, queries.commits_xa(query.sql), self.here(e)))
             return self.end_group(e, KIND_XA_END)
-        if self.flags & (STANDALONE | DDL):
-            flagged = self.flags & DDL != 0
-            self.facts.append(
-                facts.Ddl(group, query.schema, query.sql, self.here(e), e.timestamp, flagged, query.sql_mode)
-            )
-            self.kind = KIND_DDL
+        if self.flags & (STANDALONE | DDL) or query.is_ddl:
+            self.on_ddl(e, query, self.flags & DDL or query.is_ddl)
             return self.end_group(e, KIND_DDL) if self.flags & STANDALONE else 0
         self.facts.append(facts.Statement(group, query.schema, query.sql, self.here(e), e.timestamp))
         return 0
+
+    def on_ddl(self, e, query, flagged):
+        """A statement that is a group, or one in a group that the server marked."""
+        self.facts.append(
+            facts.Ddl(
+                self.groups.ordinal,
+                query.schema,
+                query.sql,
+                self.here(e),
+                e.timestamp,
+                flagged,
+                query.sql_mode,
+            )
+        )
+        self.kind = KIND_DDL
+        return 0
+
+    def on_first_statement(self, e, verb, query):
+        """MySQL: BEGIN or XA START, or a statement that is a group by itself."""
+        if verb in (Verb.BEGIN, Verb.XA):
+            self.begun = True
+            return 0
+        xid = queries.ended_xa(query.sql)
+        if xid is None:
+            self.on_ddl(e, query, query.is_ddl)
+            return self.end_group(e, KIND_DDL)
+        committed = queries.commits_xa(query.sql)
+        self.facts.append(facts.XaEnd(self.groups.ordinal, xid, committed, self.here(e)))
+        return self.end_group(e, KIND_XA_END)
 
     def on_xa_prepare(self, e):
         """An XA transaction is prepared, or committed in one phase and then like any other."""

@@ -2,7 +2,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from catchment.wire.cursor cimport Cursor
 
-# Event types (MariaDB manual: "1-Binlog Events").
+# Event types (MariaDB manual: "1-Binlog Events"; MySQL: mysql/binlog/event/binlog_event.h). Those from 28 to 42,
+# but for 30 to 32 and 38, are MySQL's alone, those from 160 on MariaDB's.
 cdef enum:
     EVENT_QUERY = 2
     EVENT_STOP = 3
@@ -22,10 +23,21 @@ cdef enum:
     EVENT_DELETE_ROWS = 25
     EVENT_INCIDENT = 26
     EVENT_HEARTBEAT = 27
+    EVENT_IGNORABLE = 28
+    EVENT_ROWS_QUERY = 29
     EVENT_WRITE_ROWS_2 = 30
     EVENT_UPDATE_ROWS_2 = 31
     EVENT_DELETE_ROWS_2 = 32
+    EVENT_GTID_LOG = 33
+    EVENT_ANONYMOUS_GTID = 34
+    EVENT_PREVIOUS_GTIDS = 35
+    EVENT_TRANSACTION_CONTEXT = 36
+    EVENT_VIEW_CHANGE = 37
     EVENT_XA_PREPARE = 38
+    EVENT_PARTIAL_UPDATE_ROWS = 39
+    EVENT_TRANSACTION_PAYLOAD = 40
+    EVENT_HEARTBEAT_2 = 41
+    EVENT_GTID_TAGGED = 42
     EVENT_ANNOTATE_ROWS = 160
     EVENT_CHECKPOINT = 161
     EVENT_GTID = 162
@@ -62,10 +74,13 @@ cdef class EventReader:
     cdef bint verify
     cdef bint checksums
     cdef bint known            # a format event was read
+    cdef bint mysql            # it was written by MySQL
     cdef readonly str file
     cdef readonly int64_t offset
     cdef int64_t current       # where the event opened last begins
     cdef int open(self, Cursor* packet, Event* e) except -1
+    cdef int open_inner(self, Cursor* source, Event* outer, Event* e) except -1
+    cdef int on_format(self, Cursor* body) except -1
     cdef int find_checksum(self, Cursor* packet, Event* e) except -1
     cdef int advance(self, Event* e, bint within_group) except -1
     cdef int enter(self, str file, int64_t offset) except -1

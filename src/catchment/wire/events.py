@@ -13,6 +13,12 @@ from catchment.model.position import LogOffset
 HEADER = cython.declare(int64_t, 19)
 CHECKSUM = cython.declare(int64_t, 4)
 FORMAT_LEAST = cython.declare(int64_t, 57 + 5)
+MARIADB_TYPES_LEAST = cython.declare(int64_t, 160)
+# Types of events and the length of their fixed part, which this reader takes for granted.
+FIXED_PARTS = cython.declare(
+    cython.int[26],
+    [2, 13, 4, 8, 18, 26, 19, 8, 23, 8, 24, 8, 25, 8, 30, 10, 31, 10, 32, 10, 26, 2, 16, 0, 17, 4],
+)
 SKIPPED_MAX = cython.declare(uint32_t, 0x40000000)  # an annotation is shorter than the largest packet
 
 
@@ -43,7 +49,7 @@ class EventReader:
         if e.size != packet.end - start:
             self.corrupt(f"the event says {e.size} bytes and came with {packet.end - start}")
         e.start = self.offset
-        e.artificial = (e.flags & FLAG_ARTIFICIAL) != 0 or e.type == EVENT_HEARTBEAT
+        e.artificial = (e.flags & FLAG_ARTIFICIAL) != 0 or e.type in (EVENT_HEARTBEAT, EVENT_HEARTBEAT_2)
         if e.type == EVENT_FORMAT:
             # In a dump from the middle of a file the format event is a copy, whose place in the file is 0.
             e.artificial = e.artificial or e.next == 0
@@ -51,6 +57,40 @@ class EventReader:
                 self.corrupt("the format event ends too early")
         e.body = packet[0]
         self.find_checksum(cython.address(e.body), e)
+        return 0
+
+    def open_inner(self, source, outer, e):
+        """Read the next event out of a transaction payload: no checksum, no place of its own in the file."""
+        start: cython.pointer(cython.const[uint8_t]) = source.at
+        e.timestamp = read_little(source, 4)
+        e.type = read_little(source, 1)
+        e.server_id = read_little(source, 4)
+        e.size = read_little(source, 4)
+        e.next = read_little(source, 4)
+        e.flags = read_little(source, 2)
+        e.start = outer.start
+        e.artificial = False
+        e.body = source[0]
+        e.body.end = start + e.size
+        source.at = e.body.end
+        return 0
+
+    def on_format(self, body):
+        """Whose format it is: MariaDB knows many more types of events. Raises CorruptLog, Unsupported.
+
+        `body` stands behind the length of headers: one byte for each type, from 1 on, with the length of the
+        fixed part of its events, and one for the checksum algorithm.
+        """
+        lengths: cython.pointer(cython.const[uint8_t]) = body.at
+        count: int64_t = left(body) - 1
+        i: cython.int
+        self.mysql = count < MARIADB_TYPES_LEAST
+        for i in range(13):
+            if FIXED_PARTS[2 * i] <= count and lengths[FIXED_PARTS[2 * i] - 1] != FIXED_PARTS[2 * i + 1]:
+                raise Unsupported(
+                    f"log {self.file}: events of type {FIXED_PARTS[2 * i]} have a fixed part of "
+                    f"{lengths[FIXED_PARTS[2 * i] - 1]} bytes; read a log of MySQL 5.7 or MariaDB 10.5, or later"
+                )
         return 0
 
     def find_checksum(self, packet, e):
@@ -94,7 +134,13 @@ class EventReader:
         if e.artificial:
             return 0
         if skipped:
-            if e.type != EVENT_TABLE_MAP or not within_group or skipped < HEADER or skipped > SKIPPED_MAX:
+            if (
+                self.mysql
+                or e.type != EVENT_TABLE_MAP
+                or not within_group
+                or skipped < HEADER
+                or skipped > SKIPPED_MAX
+            ):
                 self.corrupt(f"the event ends at {e.next} modulo 2**32, which is not behind its beginning")
             e.start += skipped
             self.current = e.start

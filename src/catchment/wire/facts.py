@@ -121,11 +121,19 @@ class Incident(msgspec.Struct, frozen=True):
 
 
 class IncompleteImage(msgspec.Struct, frozen=True):
-    """A row event lacks columns (`binlog_row_image` was not FULL in its session): it is not decoded."""
+    """A row event lacks columns: `binlog_row_image` was not FULL in its session.
+
+    `before` and `after` are the columns that its images have (none when it has no such image). `rows` is the
+    half-open range of `_seq` that its rows have, with absent columns as null; it is empty, and nothing was
+    decoded, unless the decoder was told to.
+    """
 
     group: int
     table: TableId
     at: LogOffset
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    rows: tuple[int, int]
 
 
 Fact = (

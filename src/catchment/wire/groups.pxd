@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from catchment.wire.builders cimport ColumnBuilders
 
@@ -15,6 +15,10 @@ cdef struct Group:
     uint32_t server_id
     uint64_t sequence
     int kind
+    bint named             # by MySQL: `uuid`, `tag` and `sequence` are its GTID
+    uint8_t uuid[16]
+    uint8_t tag[32]
+    int tag_size
 
 
 cdef class Groups:

@@ -7,9 +7,12 @@ import pyarrow as pa
 from cython.cimports.catchment.wire.builders import (
     Cells,
     end_row,
+    put_bytes,
     put_i8,
     put_i32,
     put_i64,
+    put_null,
+    put_raw,
     start_row,
 )
 from cython.cimports.libc.stdint import int64_t
@@ -27,6 +30,8 @@ SCHEMA = pa.schema(
         ("sequence", pa.int64()),
         ("timestamp", pa.int64()),
         ("kind", pa.uint8()),
+        ("uuid", pa.binary(16)),
+        ("tag", pa.string()),
     ]
 )
 
@@ -62,6 +67,12 @@ class Groups:
         put_i64(c + 6, row, self.open_group.sequence)
         put_i64(c + 7, row, timestamp)
         put_i8(c + 8, row, kind)
+        if self.open_group.named:
+            put_raw(c + 9, row, self.open_group.uuid)
+            put_bytes(c + 10, row, self.open_group.tag, self.open_group.tag_size)
+        else:
+            put_null(c + 9, row)
+            put_null(c + 10, row)
         end_row(self.rows)
         self.last = self.open_group
         self.any = True

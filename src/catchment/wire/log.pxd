@@ -1,12 +1,12 @@
 from libc.stdint cimport int64_t
 
-from catchment.wire.contents cimport Contents
 from catchment.wire.cursor cimport Cursor
 from catchment.wire.events cimport Event
 from catchment.wire.packets cimport PacketReader
+from catchment.wire.transactions cimport Transactions
 
 
-cdef class LogDecoder(Contents):
+cdef class LogDecoder(Transactions):
     cdef PacketReader packets
     cdef object start
     cdef object stop
@@ -27,3 +27,4 @@ cdef class LogDecoder(Contents):
     cdef int enter_file(self, str name, int64_t offset) except -1
     cdef int on_format(self, Event* e) except -1
     cdef int on_gtid_list(self, Event* e) except -1
+    cdef int on_previous_gtids(self, Event* e) except -1

@@ -1,17 +1,18 @@
 # cython: compiled
 # ruff: noqa: ANN001, ANN201, ANN204, F821, PLR0911  (names and signatures of log.pxd, types in log.pyi)
-"""The log decoder: bytes of a dump (COM_BINLOG_DUMP) of MariaDB 10.11 in, Arrow batches out.
+"""The log decoder: bytes of a dump (COM_BINLOG_DUMP) of MariaDB or MySQL in, Arrow batches out.
 
 It opens no socket and decides nothing: it says which groups the log holds, what rows they carry, and where it
-stands. Source: MariaDB manual, "1-Binlog Events"; DESIGN sections 3, 4 and 8.
+stands. Source: MariaDB manual, "1-Binlog Events"; MySQL, mysql/binlog/event; DESIGN sections 3, 4 and 8.
 """
 
 import cython
 import msgspec
-from cython.cimports.catchment.wire.contents import Contents, read_text
+from cython.cimports.catchment.wire.contents import as_bytes, read_text
 from cython.cimports.catchment.wire.cursor import Cursor, claim, left, read_little
 from cython.cimports.catchment.wire.events import (
     EVENT_ANNOTATE_ROWS,
+    EVENT_ANONYMOUS_GTID,
     EVENT_APPEND_BLOCK,
     EVENT_BEGIN_LOAD_QUERY,
     EVENT_CHECKPOINT,
@@ -20,17 +21,26 @@ from cython.cimports.catchment.wire.events import (
     EVENT_FORMAT,
     EVENT_GTID,
     EVENT_GTID_LIST,
+    EVENT_GTID_LOG,
+    EVENT_GTID_TAGGED,
     EVENT_HEARTBEAT,
+    EVENT_HEARTBEAT_2,
+    EVENT_IGNORABLE,
     EVENT_INCIDENT,
     EVENT_INTVAR,
+    EVENT_PREVIOUS_GTIDS,
     EVENT_QUERY,
     EVENT_QUERY_PACKED,
     EVENT_RAND,
     EVENT_ROTATE,
+    EVENT_ROWS_QUERY,
     EVENT_START_ENCRYPTION,
     EVENT_STOP,
     EVENT_TABLE_MAP,
+    EVENT_TRANSACTION_CONTEXT,
+    EVENT_TRANSACTION_PAYLOAD,
     EVENT_USER_VAR,
+    EVENT_VIEW_CHANGE,
     EVENT_XA_PREPARE,
     EVENT_XID,
     FLAG_IGNORABLE,
@@ -38,26 +48,38 @@ from cython.cimports.catchment.wire.events import (
 )
 from cython.cimports.catchment.wire.packets import PacketReader
 from cython.cimports.catchment.wire.rows import row_operation
+from cython.cimports.catchment.wire.transactions import Transactions
 from cython.cimports.cpython.buffer import PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
 from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported, WireError
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset
 from catchment.wire import facts
+from catchment.wire.gtidsets import previous_gtids
 
 NOWHERE = cython.declare(int64_t, 0x7FFFFFFFFFFFFFFF)
 KINDS = tuple(GroupKind)
+BETWEEN = (EVENT_FORMAT, EVENT_GTID_LIST, EVENT_PREVIOUS_GTIDS, EVENT_CHECKPOINT, EVENT_STOP)
 
 
-class LogDecoder(Contents):
+class LogDecoder(Transactions):
     """Decodes one dump, from the first byte behind the command; see log.pyi."""
 
     def __init__(
-        self, start, wanted=None, stop=None, *, keys=None, kinds=None, before="full", verify_checksum=True
+        self,
+        start,
+        wanted=None,
+        stop=None,
+        *,
+        keys=None,
+        kinds=None,
+        before="full",
+        sparse=False,
+        verify_checksum=True,
     ):
         if before not in ("full", "key"):
             raise ValueError(f"before must be 'full' or 'key', not {before!r}")
-        Contents.__init__(self, start, wanted, keys, kinds, before == "key", verify_checksum)
+        Transactions.__init__(self, start, wanted, keys, kinds, before == "key", sparse, verify_checksum)
         self.start = start
         self.stop = stop
         self.packets = PacketReader()
@@ -190,6 +212,8 @@ class LogDecoder(Contents):
             return self.end_group(e, self.kind)
         if e.type == EVENT_GTID:
             return self.on_gtid(e)
+        if e.type in (EVENT_GTID_LOG, EVENT_ANONYMOUS_GTID):
+            return self.on_gtid_log(e)
         return self.dispatch_rare(e)
 
     def dispatch_rare(self, e):
@@ -199,7 +223,13 @@ class LogDecoder(Contents):
             return self.on_query(e)
         if kind == EVENT_XA_PREPARE:
             return self.on_xa_prepare(e)
-        if kind in (EVENT_HEARTBEAT, EVENT_START_ENCRYPTION, EVENT_ANNOTATE_ROWS):
+        if kind == EVENT_TRANSACTION_PAYLOAD:
+            return self.on_payload(e)
+        if kind == EVENT_GTID_TAGGED:
+            return self.on_gtid_tagged(e)
+        if kind in (EVENT_HEARTBEAT, EVENT_HEARTBEAT_2, EVENT_START_ENCRYPTION):
+            return 0
+        if kind in (EVENT_ANNOTATE_ROWS, EVENT_ROWS_QUERY, EVENT_IGNORABLE, EVENT_TRANSACTION_CONTEXT):
             return 0
         if kind in (EVENT_INTVAR, EVENT_RAND, EVENT_USER_VAR):
             return 0
@@ -213,12 +243,14 @@ class LogDecoder(Contents):
         """The format of a file, what is said about files, and events of types not known."""
         b: cython.pointer(Cursor) = cython.address(e.body)
         kind: cython.int = e.type
-        if self.groups.open and kind in (EVENT_FORMAT, EVENT_GTID_LIST, EVENT_CHECKPOINT, EVENT_STOP):
+        if self.groups.open and kind in BETWEEN:
             self.reader.corrupt(f"an event of type {kind} stands inside a group")
         if kind == EVENT_FORMAT:
             return self.on_format(e)
         if kind == EVENT_GTID_LIST:
             return self.on_gtid_list(e)
+        if kind == EVENT_PREVIOUS_GTIDS:
+            return self.on_previous_gtids(e)
         if kind == EVENT_CHECKPOINT:
             size = read_little(b, 4)
             if size > left(b):
@@ -231,8 +263,15 @@ class LogDecoder(Contents):
             number = read_little(b, 2)
             claim(b, 1)
             self.facts.append(facts.Incident(number, read_text(b), self.here(e)))
+            if self.groups.open and self.reader.mysql and not self.begun:
+                self.end_group(e, self.kind)
+        elif kind == EVENT_VIEW_CHANGE:
+            return 0
         elif not e.flags & FLAG_IGNORABLE:
-            raise Unsupported(f"log {self.here(e)}: event type {kind} is not known; read a MariaDB 10.11 log")
+            raise Unsupported(
+                f"log {self.here(e)}: event type {kind} is not known; read a log of MariaDB 10.5 "
+                "to 11, or MySQL 8.0 to 8.4"
+            )
         return 0
 
     def complete_file(self):
@@ -288,6 +327,7 @@ class LogDecoder(Contents):
         header = read_little(b, 1)
         if version != 4 or header != 19:
             self.reader.corrupt(f"log format {version} with headers of {header} bytes is not known")
+        self.reader.on_format(b)
         if not self.met or self.met[len(self.met) - 1].name != self.reader.file:
             self.met.append(facts.LogFile(self.reader.file, e.timestamp, e.server_id, None, False, created))
         return self.arrive(e.start)
@@ -305,4 +345,16 @@ class LogDecoder(Contents):
         if not e.artificial:
             known = self.met.pop()
             self.met.append(msgspec.structs.replace(known, gtid_list=",".join(gtids)))
+        return 0
+
+    def on_previous_gtids(self, e):
+        """MySQL: the GTIDs of all groups before this file."""
+        try:
+            gtids = previous_gtids(as_bytes(cython.address(e.body)))
+        except CorruptLog as error:
+            self.reader.corrupt(str(error))
+        if not self.met:
+            self.reader.corrupt("GTIDs come before the format event")
+        known = self.met.pop()
+        self.met.append(msgspec.structs.replace(known, gtid_list=gtids))
         return 0

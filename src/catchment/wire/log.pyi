@@ -8,7 +8,7 @@ from catchment.model.table import Kind, TableId
 from catchment.wire.facts import Fact, Images, LogFile
 
 class LogDecoder:
-    """Decodes one dump of a MariaDB log, from the first byte that the server sends after COM_BINLOG_DUMP.
+    """Decodes one dump of a log of MariaDB or MySQL, from the first byte that the server sends after COM_BINLOG_DUMP.
 
     `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are
     the tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key,
@@ -18,6 +18,10 @@ class LogDecoder:
 
     `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null),
     and leaves the BEFORE image of an update out when the key stays the same, byte for byte.
+
+    With `sparse`, row events that lack columns are decoded too, absent columns as null, and the fact
+    IncompleteImage says which are there; otherwise it is all that is told of such an event. Of an update that
+    lacks columns both images are given, whatever `before` says.
 
     An error ends the decoder: `feed` raises the same error again.
     """
@@ -34,6 +38,7 @@ class LogDecoder:
         keys: Mapping[TableId, tuple[str, ...]] | None = None,
         kinds: Mapping[TableId, Mapping[str, Kind]] | None = None,
         before: Literal["full", "key"] = "full",
+        sparse: bool = False,
         verify_checksum: bool = True,
     ) -> None: ...
     def feed(self, data: bytes | bytearray | memoryview) -> None:
@@ -57,7 +62,9 @@ class LogDecoder:
         """Groups finished since the last call (schema: groups.SCHEMA).
 
         `file` is an index into `files`, `kind` one into the order of model.position.GroupKind, `start` and
-        `end` are offsets, `timestamp` is that of the group's last event in seconds since 1970.
+        `end` are offsets, `timestamp` is that of the group's last event in seconds since 1970. MariaDB names a
+        group by `domain`, `server_id`, `sequence`; MySQL by `uuid` (16 bytes), `tag` (may be empty) and
+        `sequence`. `uuid` and `tag` are null for MariaDB, and on MySQL for groups without a GTID.
         """
 
     @property

@@ -167,6 +167,8 @@ def _possible(code: int, meta: int) -> bool:
         return low < 8 and 1 <= low + 8 * high <= 64
     if code in (types.BLOB, types.BLOB_COMPRESSED, types.GEOMETRY, types.VECTOR):
         return 1 <= low <= 4
+    if code == types.JSON:
+        return 1 <= low <= 4
     if code == types.ENUM:
         return 1 <= meta <= 2
     return code != types.SET or 1 <= meta <= 8

@@ -9,6 +9,7 @@ import msgspec
 
 from catchment.model.errors import CorruptLog
 from catchment.wire import charsets
+from catchment.wire.facts import Xid
 
 UNPACKED_MAX: Final = 1 << 30  # max_allowed_packet cannot be larger, so no event unpacks to more
 
@@ -27,11 +28,15 @@ class Verb(Enum):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A statement; `schema` is the default schema of its session, `sql_mode` its mode as a number."""
+    """A statement; `schema` is the default schema of its session, `sql_mode` its mode as a number.
+
+    `is_ddl`: MySQL logged it as DDL that the engine commits (false for ALTER of other engines, GRANT, ...).
+    """
 
     schema: str
     sql: str
     sql_mode: int
+    is_ddl: bool = False
 
 
 _NAME: Final = r"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\s`\";]+)\s*;?\s*"
@@ -43,6 +48,10 @@ _NAMED: Final = (
 _PLAIN: Final = {"BEGIN": Verb.BEGIN, "COMMIT": Verb.COMMIT, "ROLLBACK": Verb.ROLLBACK}
 _XA: Final = re.compile(r"\s*XA\s+(?:START|BEGIN|END)\s", re.I)
 _XA_COMMIT: Final = re.compile(r"\s*XA\s+COMMIT\s", re.I)
+# MySQL writes the name in hexadecimal digits.
+_XA_ENDED: Final = re.compile(
+    r"\s*XA\s+(?:COMMIT|ROLLBACK)\s+X'((?:[0-9A-F]{2})*)',X'((?:[0-9A-F]{2})*)',(\d{1,10})", re.I
+)
 
 
 def classify(sql: str) -> tuple[Verb, str]:
@@ -62,16 +71,29 @@ def commits_xa(sql: str) -> bool:
     return _XA_COMMIT.match(sql) is not None
 
 
+def ended_xa(sql: str) -> Xid | None:
+    """The XA transaction that a statement of MySQL's log commits or rolls back; None for other statements."""
+    match = _XA_ENDED.match(sql)
+    if match is None:
+        return None
+    return Xid(int(match[3]), bytes.fromhex(match[1]), bytes.fromhex(match[2]))
+
+
 def _unquoted(name: str) -> str:
     if name[0] in '`"':
         return name[1:-1].replace(name[0] * 2, name[0])
     return name
 
 
-# Length of status variables by code (MariaDB manual: QUERY_EVENT); a name in front of its length otherwise.
-_FIXED: Final = {0: 4, 1: 8, 3: 4, 4: 6}
-_SQL_MODE, _CHARSET = 1, 4
-_NAMED_STATUS: Final = {5: 0, 6: 0, 2: 1}  # time zone, catalog, old catalog: a length, bytes, some more bytes
+# Length of status variables by code (MariaDB manual: QUERY_EVENT; MySQL: statement_events.h, from 7 on).
+_FIXED: Final = {
+    0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1,
+    128: 3, 129: 8,
+}  # fmt: skip
+_SQL_MODE, _CHARSET, _DDL = 1, 4, 17
+# Strings with their length in front: how many, and bytes behind them. Old catalog, time zone, catalog, invoker.
+_STRINGS: Final = {2: (1, 1), 5: (1, 0), 6: (1, 0), 11: (2, 0)}
+_SCHEMAS, _MANY_SCHEMAS = 12, 254  # names of schemas changed, each with a zero byte behind it; or too many
 
 
 def read(body: bytes, packed: bool) -> Query:
@@ -83,11 +105,12 @@ def read(body: bytes, packed: bool) -> Query:
     schema_end = status_end + schema_size
     if len(body) < schema_end + 1:
         raise CorruptLog("the statement event ends too early")
-    sql_mode, charset = _status(body[13:status_end])
+    status = _status(body[13:status_end])
     sql = body[schema_end + 1 :]
     if packed:
         sql = unpack(sql)
-    return Query(body[status_end:schema_end].decode(errors="replace"), _decoded(sql, charset), sql_mode)
+    schema = body[status_end:schema_end].decode(errors="replace")
+    return Query(schema, _decoded(sql, status.charset), status.sql_mode, status.is_ddl)
 
 
 def loaded(body: bytes) -> Query:
@@ -95,24 +118,53 @@ def loaded(body: bytes) -> Query:
     return read(body[:13] + body[26:], packed=False)
 
 
-def _status(raw: bytes) -> tuple[int, str]:
-    """sql_mode and the session's character set; reading ends at the first variable of another kind."""
-    sql_mode, charset = 0, "utf8mb4"
+class _Status(msgspec.Struct, frozen=True):
+    """What we need of the session that wrote a statement."""
+
+    sql_mode: int = 0
+    charset: str = "utf8mb4"
+    is_ddl: bool = False
+
+
+def _status(raw: bytes) -> _Status:
+    """Reading ends at the first variable of an unknown kind, as servers do."""
+    values: dict[int, bytes] = {}
     at = 0
     while at < len(raw):
         code = raw[at]
-        if code in _FIXED:
-            value = raw[at + 1 : at + 1 + _FIXED[code]]
-            at += 1 + _FIXED[code]
-            if code == _SQL_MODE:
-                sql_mode = int.from_bytes(value, "little")
-            if code == _CHARSET:
-                charset = charsets.of_collation(int.from_bytes(value[:2], "little"))
-        elif code in _NAMED_STATUS and at + 1 < len(raw):
-            at += 2 + raw[at + 1] + _NAMED_STATUS[code]
-        else:
+        start = at + 1
+        at = _variable_end(raw, code, start)
+        if at < 0 or at > len(raw):
             break
-    return sql_mode, charset
+        values[code] = raw[start:at]
+    charset = values.get(_CHARSET)
+    return _Status(
+        int.from_bytes(values.get(_SQL_MODE, b""), "little"),
+        "utf8mb4" if charset is None else charsets.of_collation(int.from_bytes(charset[:2], "little")),
+        _DDL in values,
+    )
+
+
+def _variable_end(raw: bytes, code: int, at: int) -> int:
+    """Where the value of a status variable that begins at `at` ends; -1 when that cannot be told."""
+    if code in _FIXED:
+        return at + _FIXED[code]
+    if code in _STRINGS:
+        count, behind = _STRINGS[code]
+        for _ in range(count):
+            if at >= len(raw):
+                return -1
+            at += 1 + raw[at]
+        return at + behind
+    if code == _SCHEMAS and at < len(raw):
+        count = 0 if raw[at] == _MANY_SCHEMAS else raw[at]
+        at += 1
+        for _ in range(count):
+            at = raw.find(b"\0", at) + 1
+            if at == 0:
+                return -1
+        return at
+    return -1
 
 
 def _decoded(sql: bytes, charset: str) -> str:

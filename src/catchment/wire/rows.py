@@ -65,8 +65,6 @@ from cython.cimports.libc.string import memcmp
 
 from catchment.model.errors import Unsupported
 
-SIDE_BEFORE = cython.declare(cython.int, 0)
-SIDE_AFTER = cython.declare(cython.int, 1)
 
 
 @cython.cfunc
@@ -162,9 +160,24 @@ def read_cell(
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def skip_cell(p: cython.pointer(Plan), source: cython.pointer(Cursor)) -> int64_t:
+@cython.exceptval(-1)
+def refuse_cell(m: TableMap, i: cython.int, failed: cython.int) -> cython.int:
+    """1 for a malformed cell of column `i`; raises Unsupported when it is no text."""
+    if failed == NOT_TEXT:
+        raise Unsupported(
+            f"{m.table.id}.{m.table.columns[i].name}: a value is not valid text of the column's "
+            "character set; repair it on the server"
+        )
+    return 1
+
+
+def put_cell(m, i, row, source):
+    """One cell of column `i`, for sparse.py."""
+    failed: cython.int = read_cell(cython.address(m.plans[i]), cython.address(m.images.cells[i]), row, source)
+    return refuse_cell(m, i, failed) if failed else 0
+
+
+def skip_cell(p, source):
     """Step over one cell that is not NULL, its length included; the cursor tells when bytes are missing."""
     start: cython.pointer(cython.const[uint8_t]) = source.at
     if p.code > LAST_FIXED:
@@ -174,9 +187,7 @@ def skip_cell(p: cython.pointer(Plan), source: cython.pointer(Cursor)) -> int64_
     return source.at - start
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def find_key(m: TableMap, source: cython.pointer(Cursor), spans: cython.pointer(Span)) -> cython.int:
+def find_key(m, source, spans):
     """Step over one image and note where its key's cells lie; 1 when malformed."""
     nulls: cython.pointer(cython.const[uint8_t]) = claim(source, m.null_bytes)
     at: cython.pointer(cython.const[uint8_t])
@@ -198,9 +209,7 @@ def find_key(m: TableMap, source: cython.pointer(Cursor), spans: cython.pointer(
     return 1 if source.missing else 0
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def same_key(m: TableMap) -> cython.bint:
+def same_key(m):
     """Whether the two sets of spans hold the same bytes."""
     i: cython.int
     a: cython.pointer(Span)
@@ -245,13 +254,8 @@ def read_image(
             put_null(cython.address(cells[i]), row)
         else:
             failed = read_cell(cython.address(m.plans[i]), cython.address(cells[i]), row, source)
-            if failed == NOT_TEXT:
-                raise Unsupported(
-                    f"{m.table.id}.{m.table.columns[i].name}: a value is not valid text of the column's "
-                    "character set; repair it on the server"
-                )
             if failed:
-                return 1
+                return refuse_cell(m, i, failed)
     if source.missing:
         return 1
     put_i8(cython.address(cells[m.count]), row, side)

@@ -1,0 +1,1 @@
+"""Compiled, used by contents.py only (see sparse.pxd)."""
