@@ -14,7 +14,8 @@ HEADER = cython.declare(int64_t, 19)
 CHECKSUM = cython.declare(int64_t, 4)
 FORMAT_LEAST = cython.declare(int64_t, 57 + 5)
 MARIADB_TYPES_LEAST = cython.declare(int64_t, 160)
-# Types of events and the length of their fixed part, which this reader takes for granted.
+# Types of events and the length of their fixed part, which this reader takes for granted; servers put 0 for
+# types that they do not write.
 FIXED_PARTS = cython.declare(
     cython.int[26],
     [2, 13, 4, 8, 18, 26, 19, 8, 23, 8, 24, 8, 25, 8, 30, 10, 31, 10, 32, 10, 26, 2, 16, 0, 17, 4],
@@ -86,10 +87,12 @@ class EventReader:
         i: cython.int
         self.mysql = count < MARIADB_TYPES_LEAST
         for i in range(13):
-            if FIXED_PARTS[2 * i] <= count and lengths[FIXED_PARTS[2 * i] - 1] != FIXED_PARTS[2 * i + 1]:
+            kind: cython.int = FIXED_PARTS[2 * i]
+            size: cython.int = lengths[kind - 1] if kind <= count else 0
+            if size not in (0, FIXED_PARTS[2 * i + 1]):
                 raise Unsupported(
-                    f"log {self.file}: events of type {FIXED_PARTS[2 * i]} have a fixed part of "
-                    f"{lengths[FIXED_PARTS[2 * i] - 1]} bytes; read a log of MySQL 5.7 or MariaDB 10.5, or later"
+                    f"log {self.file}: events of type {kind} have a fixed part of {size} bytes; read a log of "
+                    "MySQL 5.7 or MariaDB 10.5, or later"
                 )
         return 0
 

@@ -165,9 +165,7 @@ def _possible(code: int, meta: int) -> bool:
         return low <= 6
     if code == types.BIT:
         return low < 8 and 1 <= low + 8 * high <= 64
-    if code in (types.BLOB, types.BLOB_COMPRESSED, types.GEOMETRY, types.VECTOR):
-        return 1 <= low <= 4
-    if code == types.JSON:
+    if code in (types.BLOB, types.JSON, types.BLOB_COMPRESSED, types.GEOMETRY, types.VECTOR):
         return 1 <= low <= 4
     if code == types.ENUM:
         return 1 <= meta <= 2

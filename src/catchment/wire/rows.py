@@ -66,7 +66,6 @@ from cython.cimports.libc.string import memcmp
 from catchment.model.errors import Unsupported
 
 
-
 @cython.cfunc
 @cython.inline
 @cython.exceptval(-1)
@@ -78,9 +77,9 @@ def read_string(
     start: cython.pointer(cython.const[uint8_t]) = claim(source, n)
     if source.missing:
         return 1
-    if p.code == CELL_JSON:
-        return put_json(c, row, start, n)
     if p.code > CELL_BYTES:
+        if p.code == CELL_JSON:
+            return put_json(c, row, start, n)
         return put_string(p, c, row, start, n)
     if p.code == CELL_UTF8 and not is_utf8(start, n):
         return NOT_TEXT

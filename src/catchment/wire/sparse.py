@@ -65,7 +65,7 @@ def json_columns(m: TableMap) -> cython.int:
 @cython.cfunc
 def json_bytes(m: TableMap, source: Cursor, present: cython.pointer(cython.const[uint8_t])):
     """The JSON documents of the image that begins at `source`, by column; None when it is malformed."""
-    found: dict = {}
+    found = {}
     nulls: cython.pointer(cython.const[uint8_t]) = claim(
         cython.address(source), (count_bits(present, m.count) + 7) // 8
     )
@@ -91,7 +91,7 @@ def json_bytes(m: TableMap, source: Cursor, present: cython.pointer(cython.const
 @cython.cfunc
 @cython.exceptval(-1)
 def put_changed(
-    m: TableMap, i: cython.int, row: int64_t, source: cython.pointer(Cursor), documents: dict
+    m: TableMap, i: cython.int, row: int64_t, source: cython.pointer(Cursor), documents: object
 ) -> cython.int:
     """A JSON cell that comes as differences to the document before; 1 when malformed."""
     size: int64_t = read_little(source, m.plans[i].size)
@@ -115,7 +115,7 @@ def read_some(
     op: cython.int,
     order: cython.pointer(Order),
     present: cython.pointer(cython.const[uint8_t]),
-    documents: dict,
+    documents: object,
 ) -> cython.int:
     """One image as a row of the builders, absent columns as null; 1 when malformed.
 
@@ -254,7 +254,6 @@ def columns_present(m, body, op):
 
 @cython.cfunc
 def names(m: TableMap, bits: cython.pointer(cython.const[uint8_t])):
-    i: cython.int
     if bits == cython.NULL:
         return ()
     return tuple([column.name for i, column in enumerate(m.table.columns) if bit(bits, i)])
