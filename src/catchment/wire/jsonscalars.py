@@ -247,11 +247,13 @@ def write_moment(t: cython.pointer(Text), kind: cython.int, packed: int64_t) -> 
 def write_base64(
     t: cython.pointer(Text), source: cython.pointer(cython.const[uint8_t]), n: int64_t
 ) -> cython.int:
-    """The bytes in base64."""
+    """The bytes in base64, in lines of 76 characters as the server makes them; a line's end is escaped."""
     out: cython.char[4]
     i: int64_t = 0
     bits: cython.uint
     while i < n:
+        if i and i % 57 == 0:
+            write(t, b"\\n", 2)
         bits = source[i] << 16
         if i + 1 < n:
             bits |= source[i + 1] << 8

@@ -9,7 +9,7 @@ stands. Source: MariaDB manual, "1-Binlog Events"; MySQL, mysql/binlog/event; DE
 import cython
 import msgspec
 from cython.cimports.catchment.wire.contents import as_bytes, read_text
-from cython.cimports.catchment.wire.cursor import Cursor, claim, left, read_little
+from cython.cimports.catchment.wire.cursor import Cursor, claim, cursor_over, left, read_little
 from cython.cimports.catchment.wire.events import (
     EVENT_ANNOTATE_ROWS,
     EVENT_ANONYMOUS_GTID,
@@ -54,7 +54,7 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
 from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported, WireError
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset
-from catchment.wire import facts
+from catchment.wire import facts, metadata
 from catchment.wire.gtidsets import previous_gtids
 
 NOWHERE = cython.declare(int64_t, 0x7FFFFFFFFFFFFFFF)
@@ -322,12 +322,15 @@ class LogDecoder(Transactions):
         """A file begins; in a dump from the middle the server sends a copy of its format event."""
         b: cython.pointer(Cursor) = cython.address(e.body)
         version = read_little(b, 2)
+        name: Cursor = cursor_over(b.at, min(left(b), 50))
         claim(b, 50)
         created = read_little(b, 4)
         header = read_little(b, 1)
         if version != 4 or header != 19:
             self.reader.corrupt(f"log format {version} with headers of {header} bytes is not known")
         self.reader.on_format(b)
+        known = self.reader.mysql
+        self.tables.written_by(metadata.mysql_version(as_bytes(cython.address(name))) if known else 0)
         if not self.met or self.met[len(self.met) - 1].name != self.reader.file:
             self.met.append(facts.LogFile(self.reader.file, e.timestamp, e.server_id, None, False, created))
         return self.arrive(e.start)

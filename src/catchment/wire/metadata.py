@@ -3,6 +3,7 @@
 Read once per definition, not per event, so plain Python is fast enough.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -46,7 +47,10 @@ _NUMERIC: Final = (
     types.FLOAT,
     types.DOUBLE,
 )
-_SIGNED: Final = frozenset((*_NUMERIC, types.NEWDECIMAL, types.YEAR))
+_SIGNED: Final = frozenset((*_NUMERIC, types.NEWDECIMAL))
+# MySQL gives YEAR a bit since some version after 8.0.15 (seen there: none; seen in 9.7: one). The versions that
+# write the visibility of columns, from 8.0.23 on, have the code for it.
+_YEAR_HAS_NONE, _YEAR_HAS_ONE = 80015, 80023
 _CHARACTER: Final = frozenset(
     (
         types.STRING,
@@ -65,6 +69,15 @@ _KEY, _PREFIX_KEY, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 8, 9, 10, 11
 
 
 Kinds = Mapping[str, Kind]
+
+
+def mysql_version(name: bytes) -> int:
+    """The version that the format event of a MySQL gives as text: 80015 for 8.0.15."""
+    found = re.match(rb"(\d{1,3})\.(\d{1,2})\.(\d{1,2})(?!\d)", name)
+    if found is None:
+        return _YEAR_HAS_NONE + 1
+    major, minor, patch = (int(part) for part in found.groups())
+    return major * 10000 + minor * 100 + patch
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -122,12 +135,13 @@ def _text(raw: bytes) -> str:
 
 
 def describe(
-    body: bytes, keys: Mapping[TableId, tuple[str, ...]], kinds: Mapping[TableId, Kinds]
+    body: bytes, keys: Mapping[TableId, tuple[str, ...]], kinds: Mapping[TableId, Kinds], mysql: int = 0
 ) -> Described:
     """Everything about the table, from the event's body behind table number and flags.
 
     `keys` gives key columns for tables without a primary key, `kinds` what the log declares as BINARY and is
-    something else (types.logged_as_binary). Raises CorruptLog, and Unsupported for a type
+    something else (types.logged_as_binary). `mysql` is the version of a MySQL that wrote the event, e.g. 80015,
+    and 0 for MariaDB. Raises CorruptLog, and Unsupported for a type
     that is not carried or when the event has no full metadata.
     """
     data = _Bytes(body)
@@ -151,7 +165,7 @@ def describe(
     if not all(_possible(code, value) for code, value in cells):
         raise CorruptLog(f"{identity}: the table map declares an impossible column: {cells}")
     known = kinds.get(identity, {})
-    columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, tuple(cells), fields))
+    columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, tuple(cells), fields, mysql))
     key = _key(fields, columns) or keys.get(identity, ())
     return Described(Table(identity, columns, key), tuple(cells))
 
@@ -181,14 +195,16 @@ def _real(code: int, meta: int) -> tuple[int, int]:
 
 
 def _columns(
-    identity: TableId, cells: tuple[tuple[int, int], ...], fields: dict[int, bytes]
+    identity: TableId, cells: tuple[tuple[int, int], ...], fields: dict[int, bytes], mysql: int
 ) -> tuple[Column, ...]:
     names = _names(fields[_NAMES])
     codes = [code for code, _ in cells]
     if len(names) != len(codes) or not codes:
         raise CorruptLog(f"{identity}: the table map names {len(names)} columns of {len(codes)}")
-    unsigned = _signedness(codes, fields.get(_SIGNEDNESS, b""))
-    character = [i for i, code in enumerate(codes) if code in _CHARACTER]
+    unsigned = _signedness(identity, codes, fields.get(_SIGNEDNESS, b""), mysql)
+    # Seen: MySQL does not count spatial columns, MariaDB does.
+    text = _CHARACTER - {types.GEOMETRY} if mysql else _CHARACTER
+    character = [i for i, code in enumerate(codes) if code in text]
     labelled = [i for i, code in enumerate(codes) if code in (types.ENUM, types.SET)]
     collations = _collations(character, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
     collations |= _collations(labelled, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
@@ -220,9 +236,18 @@ def _names(raw: bytes) -> list[str]:
     return names
 
 
-def _signedness(codes: list[int], bits: bytes) -> set[int]:
+def _signedness(identity: TableId, codes: list[int], bits: bytes, mysql: int) -> set[int]:
     """Columns that are unsigned: one bit per numeric column, highest bit first."""
-    numeric = [i for i, code in enumerate(codes) if code in _SIGNED]
+    signed = _SIGNED | {types.YEAR} if not 0 < mysql <= _YEAR_HAS_NONE else _SIGNED
+    numeric = [i for i, code in enumerate(codes) if code in signed]
+    if (
+        _YEAR_HAS_NONE < mysql < _YEAR_HAS_ONE
+        and types.YEAR in codes[: max((i for i in numeric if codes[i] != types.YEAR), default=0)]
+    ):
+        raise Unsupported(
+            f"{identity}: in the log of this MySQL (8.0.16 to 8.0.22) the sign of columns behind a YEAR is not "
+            "certain; upgrade the server to a later 8.0, or leave the table out"
+        )
     if len(bits) * 8 < len(numeric):
         raise CorruptLog("the table map tells the sign of too few columns")
     return {i for n, i in enumerate(numeric) if bits[n // 8] << n % 8 & 0x80}

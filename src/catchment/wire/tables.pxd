@@ -8,6 +8,7 @@ cdef class Tables:
     cdef object wanted         # frozenset of TableId; None: all
     cdef dict keys
     cdef dict kinds            # TableId -> kinds of columns that the log declares as BINARY
+    cdef int mysql             # version of the MySQL that writes, as 80015; 0: MariaDB
     cdef dict maps             # number -> TableMap
     cdef dict builders         # Table -> ColumnBuilders
     cdef list full             # Images taken early, since their builders were large
@@ -15,5 +16,6 @@ cdef class Tables:
     cdef int declare(self, uint64_t number, Cursor* body) except -1
     cdef TableMap find(self, uint64_t number)
     cdef int bound(self, TableMap m) except -1
+    cdef int written_by(self, int mysql) except -1
     cdef int64_t size(self) except -1
     cpdef list take(self)

@@ -40,6 +40,14 @@ class Tables:
         self.builders = {}
         self.full = []
 
+    def written_by(self, mysql):
+        """A file begins. Another server version may mean something else by the same table map."""
+        if mysql != self.mysql:
+            self.mysql = mysql
+            self.maps.clear()
+            self.last = None
+        return 0
+
     def declare(self, number, body):
         """A table map says what `number` means from now on. Raises CorruptLog, Unsupported."""
         size: int64_t = left(body)
@@ -56,7 +64,7 @@ class Tables:
         described = None
         images = None
         if self.wanted is None or metadata.table_id(raw) in self.wanted:
-            described = metadata.describe(raw, self.keys, self.kinds)
+            described = metadata.describe(raw, self.keys, self.kinds, self.mysql)
             images = self.builders.get(described.table)
             if images is None:
                 images = ColumnBuilders(image_schema(described.table))
