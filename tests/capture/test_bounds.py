@@ -1,96 +1,212 @@
-"""Chunks of every kind of key: walking the bounds, the chunks hold each row exactly once."""
+"""Chunks of every kind of key: walking the bounds, the chunks hold each row exactly once, while rows at their
+borders change; and what lies in a chunk's range is what its SELECT reads."""
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
+import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.bounds import key_after, newest_key
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.inside import inside
 from catchment.flow.capture.select import select_chunk
-from catchment.model.chunk import Bound, Chunk, chunk_key
+from catchment.flow.rewind.ranges import covered, follows_log
+from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
+from catchment.model.errors import Unsupported
+from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
+from catchment.model.table import Table, TableId
+from catchment.wire.keys import Keys, encode, hash_rows
+from catchment.wire.types import logged_as_binary
+from tests.capture.every_key import KEYS, insertion, key_change, make_table
+from tests.wire.dumps import decoded, end_of_log, read_dump
 
-# Columns of the key, and SQL for the values of row `seq` (1 to 60); INSERT IGNORE where values repeat.
-KEYS = {
-    "bigint": ("k BIGINT", "seq * 1000003 - 30000000"),
-    "unsigned": ("k BIGINT UNSIGNED", "18446744073709551615 - seq * 7"),
-    "decimal": ("k DECIMAL(20,6)", "(seq - 30) * 1234567.891234"),
-    "date": ("k DATE", "'2020-01-01' + INTERVAL seq * 17 DAY"),
-    "datetime": ("k DATETIME(6)", "'2020-01-01' + INTERVAL seq * 1000001 MICROSECOND"),
-    "timestamp": ("k TIMESTAMP(3)", "'2020-01-01' + INTERVAL seq * 1001000 MICROSECOND"),
-    "time": ("k TIME(2)", "SEC_TO_TIME((seq - 30) * 100000.25)"),
-    "year": ("k YEAR", "1940 + seq"),
-    "varbinary": ("k VARBINARY(9)", "UNHEX(CONCAT(LPAD(HEX((seq * 37) MOD 256), 2, '0'), '00'))"),
-    "binary": ("k BINARY(3)", "UNHEX(LPAD(HEX(seq * 70001), 6, '0'))"),
-    "collated": (
-        "k VARCHAR(20) COLLATE utf8mb4_general_ci",
-        "CONCAT(ELT(1 + seq MOD 4, 'a', 'B', 'é', 'Z'), seq)",
-    ),
-    "trailing spaces": ("k CHAR(12)", "CONCAT(' ', seq, '  ')"),
-    "enum": ("e ENUM('z','a','m','b'), n INT", "ELT(1 + seq MOD 4, 'z', 'a', 'm', 'b'), seq"),
-    "set": ("s SET('z','a','m','b','q','c')", "seq"),
-    "bit": ("k BIT(17)", "seq * 2000"),
-    "float": ("k FLOAT", "seq / 7 - 3"),
-    "double": ("k DOUBLE", "(seq - 30) / 7e30"),
-    "composite": (
-        "a INT, b VARCHAR(5), c DATE",
-        "seq MOD 5 - 2, CONCAT('x', seq MOD 7), '2020-01-01' + INTERVAL seq DAY",
-    ),
-    "names": ("`we``ird ?%s` INT, `select` INT", "seq MOD 3, seq"),
-}
+Range = tuple[Bound | None, Bound | None]
+STEP = 7
 
 
-def walked(server: PrivateServer, table: TableId, rows: int) -> Sequence[list[tuple[object, ...]]]:
-    """Key values of the chunks that walking the index in steps of `rows` gives."""
-    endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
-    chunks = []
-    with closing(connect(endpoint)) as connection:
-        pin(connection, endpoint)
-        definition = read_table(connection, endpoint, table)
-        key = chunk_key(definition)
-        end = newest_key(connection, endpoint, table, key)
-        lo: Bound | None = None
+class Source:
+    """A table on a server, read by the product's code."""
+
+    def __init__(self, server: PrivateServer, table: TableId) -> None:
+        self.endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
+        self.connection = connect(self.endpoint)
+        pin(self.connection, self.endpoint)
+        self.table = read_table(self.connection, self.endpoint, table)
+        self.key = chunk_key(self.table)
+
+    def newest(self) -> Bound | None:
+        return newest_key(self.connection, self.endpoint, self.table.id, self.key)
+
+    def select(self, lo: Bound | None, hi: Bound | None) -> pa.Table:
+        return select_chunk(
+            self.connection, self.endpoint, self.table, Chunk("s", self.table.id, lo, hi)
+        ).combine_chunks()
+
+    def chunks(self) -> Iterator[tuple[Range, pa.Table]]:
+        """Ranges and rows, walking the index in steps up to the key that was the largest at the start."""
+        end, lo = self.newest(), None
         while True:
-            hi = key_after(connection, endpoint, table, key, lo, end, rows)
-            found = select_chunk(connection, endpoint, definition, Chunk("s", table, lo, hi or end))
-            columns = [found.column(name).to_pylist() for name in definition.key]
-            chunks.append(list(zip(*columns, strict=True)))
+            hi = key_after(self.connection, self.endpoint, self.table.id, self.key, lo, end, STEP)
+            yield (lo, hi or end), self.select(lo, hi or end)
             if hi is None:
-                return chunks
+                return
             lo = hi
+
+    def encoded(self, rows: pa.Table) -> Keys:
+        return encode(rows, self.table.key)
+
+    def within(self, rows: pa.Table, reach: Range) -> list[bool]:
+        """Which rows lie in a range, as the product decides it for images of the log."""
+        mask = covered(rows, self.key, [reach])
+        if mask is None:
+            mask = inside(self.connection, self.endpoint, self.table, rows, [reach])
+        return [bool(found) for found in mask]
+
+    def content(self, rows: pa.Table) -> dict[bytes, int]:
+        """A hash of each row by its key."""
+        keys, hashes = self.encoded(rows), hash_rows(rows, rows.schema.names).tolist()
+        return {keys[i]: hashes[i] for i in range(len(keys))}
+
+
+@pytest.fixture
+def source(shard: PrivateServer, fresh_schema: Callable[..., str]) -> Iterator[Callable[..., Source]]:
+    made = []
+
+    def make(name: str, *, rows: list[int]) -> Source:
+        schema = fresh_schema(shard)
+        make_table(shard, schema, name, rows)
+        made.append(Source(shard, TableId(schema, "t")))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.connection.close()
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_every_row_lies_in_exactly_one_chunk(
+def test_every_row_lies_in_exactly_one_chunk(name: str, source: Callable[..., Source]) -> None:
+    table = source(name, rows=list(range(1, 61)))
+    chunks = list(table.chunks())
+    keys = table.encoded(pa.concat_tables([rows for _, rows in chunks]))
+    assert len(keys) == len({keys[i] for i in range(len(keys))}) == 60
+    assert len(chunks) >= 3
+    whole = table.select(None, None)
+    assert whole.equals(pa.concat_tables([rows for _, rows in chunks]).combine_chunks())
+    for reach, rows in chunks:
+        found = whole.filter(pa.array(table.within(whole, reach)))
+        assert table.content(found) == table.content(rows), reach
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_rows_change_at_the_borders_of_chunks(
+    name: str, source: Callable[..., Source], shard: PrivateServer
+) -> None:
+    """Chunks and the log since before the first SELECT give what a SELECT of all rows gives afterwards."""
+    start = end_of_log(shard)
+    table = source(name, rows=list(range(2, 61, 2)))
+    newest, begun = table.newest(), end_of_log(shard)
+    copied: dict[bytes, int] = {}
+    chance, changed = random.Random(name), 0
+    for _, rows in table.chunks():
+        copied |= table.content(rows)
+        border = rows["filler"].to_pylist()[-1] if rows.num_rows else 30
+        near = [max(1, border + step) for step in (-2, -1, 0, 1, 2)]
+        changed += len(near)
+        shard.sql(
+            f"UPDATE t SET other = other + 1 WHERE filler IN ({near[2]}, {near[4]})",
+            insertion(name, [near[1], near[3]]),
+            f"DELETE FROM t WHERE filler = {chance.choice(near)}",
+            key_change(name, chance.choice(near), 60 + changed % 3),
+            f"DELETE FROM t WHERE filler = {near[2]}" if chance.random() < 0.3 else "DO 0",
+            database=table.table.id.schema,
+        )
+    assert changed >= 20
+    images = _images(shard, table.table, begun)
+    followed = follows_log(images, table.key, Progress("s", table.table.id, newest, newest))
+    assert followed is None or followed.all()  # copied, or born later
+    sides, keys = images["_side"].to_pylist(), table.encoded(images)
+    hashes = hash_rows(images, [c.name for c in table.table.columns]).tolist()
+    for i, side in enumerate(sides):
+        if side:
+            copied[keys[i]] = hashes[i]
+        else:
+            copied.pop(keys[i], None)
+    assert copied == table.content(table.select(None, None))
+    assert images.num_rows > changed
+    assert start != begun
+
+
+def _images(shard: PrivateServer, table: Table, start: LogOffset) -> pa.Table:
+    options = {"keys": {table.id: table.key}, "kinds": {table.id: logged_as_binary(table.columns)}}
+    taken = decoded(read_dump(shard, start), start, wanted=[table.id], **options).take_images()
+    assert {images.table.key for images in taken} == {table.key}
+    return pa.Table.from_batches([images.batch for images in taken]).combine_chunks()
+
+
+REFUSED = {
+    "zero date": ("k DATE", "INSERT INTO t VALUES ('2020-01-01', 1), ('0000-00-00', 2)", "'k' holds"),
+    "no such day": ("k DATETIME(3)", "INSERT INTO t VALUES ('2023-02-30 10:00:00', 2)", "'k' holds"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_key_that_is_null_in_the_lake_is_refused_by_name(
     name: str, shard: PrivateServer, fresh_schema: Callable[..., str]
 ) -> None:
     schema = fresh_schema(shard)
-    columns, values = KEYS[name]
-    names = ", ".join(
-        part.split(" ")[0] if part[0] != "`" else part.rpartition(" ")[0] for part in _columns(columns)
-    )
+    column, insert, said = REFUSED[name]
     shard.sql(
-        f"CREATE TABLE t ({columns}, filler INT, PRIMARY KEY ({names})) CHARACTER SET utf8mb4",
-        f"INSERT INTO t SELECT {values}, seq FROM (SELECT CAST(seq AS SIGNED) AS seq FROM seq_1_to_60) AS numbers",
+        "SET sql_mode = 'ALLOW_INVALID_DATES'",
+        f"CREATE TABLE t ({column} PRIMARY KEY, v INT)",
+        insert,
         database=schema,
     )
-    chunks = walked(shard, TableId(schema, "t"), 7)
-    keys = [key for chunk in chunks for key in chunk]
-    assert len(keys) == len(set(keys)) == 60
-    assert len(chunks) >= 3
+    table = Source(shard, TableId(schema, "t"))
+    with closing(table.connection):
+        with pytest.raises(Unsupported, match=said):
+            table.encoded(table.select(None, None))
+        if name == "no such day":
+            newest = table.newest()
+            with pytest.raises(Unsupported, match="no calendar has"):
+                follows_log(
+                    pa.table({"k": pa.array([0], pa.timestamp("us"))}),
+                    table.key,
+                    Progress("s", table.table.id, newest),
+                )
 
 
-def _columns(text: str) -> list[str]:
-    """Column definitions; commas within ENUM and DECIMAL do not part them."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
+def test_which_key_is_chosen(shard: PrivateServer, fresh_schema: Callable[..., str]) -> None:
+    schema = fresh_schema(shard)
+    chosen = {
+        "a INT NOT NULL, b INT NOT NULL, UNIQUE KEY zz (a), UNIQUE KEY yy (b, a)": ("a",),
+        "a INT, b INT NOT NULL, UNIQUE KEY aa (a), UNIQUE KEY bb (b)": ("b",),
+        "a VARCHAR(9) NOT NULL, b INT NOT NULL, UNIQUE KEY aa (a(3)), UNIQUE KEY bb (b)": ("b",),
+        "a VARCHAR(9), b INT NOT NULL, PRIMARY KEY (a(3)), UNIQUE KEY aa (b)": ("a",),
+        "a BLOB NOT NULL, UNIQUE KEY (a)": ("a",),
+    }
+    refused = {
+        "a INT, UNIQUE KEY (a)": "no primary key",
+        "a ENUM('x','') PRIMARY KEY": "empty label",
+        "a VARCHAR(9) NOT NULL, UNIQUE KEY (a(3))": "no primary key",
+    }
+    for number, (columns, key) in enumerate(chosen.items()):
+        shard.sql(f"CREATE TABLE t{number} ({columns})", database=schema)
+        source = Source(shard, TableId(schema, f"t{number}"))
+        with closing(source.connection):
+            assert source.table.key == key, columns
+    for number, (columns, why) in enumerate(refused.items()):
+        shard.sql(f"CREATE TABLE r{number} ({columns})", database=schema)
+        with pytest.raises(Unsupported, match=why):
+            Source(shard, TableId(schema, f"r{number}"))
+
+
+def test_a_decimal_of_more_digits_than_arrow_has_is_ordered_by_the_server(
+    source: Callable[..., Source],
+) -> None:
+    assert not source("decimal as text", rows=[1]).key.ordered
+    assert source("decimal", rows=[1]).key.ordered

@@ -4,7 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from catchment.model.table import INTEGERS, Column, Kind, Table, TableId
+from catchment.model.table import DECIMAL_DIGITS_MAX, INTEGERS, Column, ColumnType, Kind, Table, TableId
 
 # A bound is a prefix of a key: integers as int, everything else as the server's text (bytes as hexadecimal).
 Bound = tuple[int | str, ...]
@@ -33,11 +33,16 @@ class ChunkKey(msgspec.Struct, frozen=True):
     ordered: bool
 
 
+def _ordered(kind: ColumnType) -> bool:
+    """A DECIMAL of more digits than decimal128 has is carried as text, whose order is another one."""
+    return kind.kind in _ORDERED and (kind.kind is not Kind.DECIMAL or kind.length <= DECIMAL_DIGITS_MAX)
+
+
 def chunk_key(table: Table) -> ChunkKey:
     """Columns by which `table` is chunked; the table must have a key."""
     prefix: list[Column] = []
     for column in table.key_columns:
-        if column.type.kind not in _ORDERED:
+        if not _ordered(column.type):
             break
         prefix.append(column)
     if prefix:

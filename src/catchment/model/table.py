@@ -37,6 +37,9 @@ class Kind(Enum):
 INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)
 
 
+DECIMAL_DIGITS_MAX = 38  # of decimal128, the widest that Delta has; a longer DECIMAL is carried as its text
+
+
 class ColumnType(msgspec.Struct, frozen=True):
     """One column's type.
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint16_t, uint64_t
 from cython.cimports.libc.string import memchr, memcmp
 
+from catchment.model.errors import Unsupported
 from catchment.wire.layouts import chunks_of, layout
 
 
@@ -103,7 +104,10 @@ def _key_width(name, chunks):
     for chunk in chunks:
         if chunk.null_count:
             null = row + chunk.is_null().index(True).as_py()
-            raise ValueError(f"key column {name!r} holds a NULL in row {null}; a key column must be NOT NULL")
+            raise Unsupported(
+                f"key column {name!r} holds a NULL in row {null}: a zero date, or one that no calendar has, is NULL in "
+                "the lake, and a key must not be; correct the row on the server or exclude the table"
+            )
         row += len(chunk)
         kind, width = layout(chunk.type)
         if kind == UINT and width == 8:

@@ -11,7 +11,7 @@ class LogDecoder:
     """Decodes one dump of a log of MariaDB or MySQL, from the first byte that the server sends after COM_BINLOG_DUMP.
 
     `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are
-    the tables whose rows are decoded (None: all); `keys` gives key columns for tables without a primary key,
+    the tables whose rows are decoded (None: all); `keys` gives their key columns where the log shall not tell them,
     `kinds` the columns that the log declares as BINARY and the catalog as something else
     (types.logged_as_binary).
     With `stop`, decoding ends where a group ends exactly there, or the reader stands there between groups.

@@ -139,9 +139,10 @@ def describe(
 ) -> Described:
     """Everything about the table, from the event's body behind table number and flags.
 
-    `keys` gives key columns for tables without a primary key, `kinds` what the log declares as BINARY and is
-    something else (types.logged_as_binary). `mysql` is the version of a MySQL that wrote the event, e.g. 80015,
-    and 0 for MariaDB. Raises CorruptLog, and Unsupported for a type
+    `keys` gives key columns, which count more than those that the event tells: of a table without a primary key
+    it tells a unique key, and after another one was added perhaps that one. `kinds`: what the log declares as
+    BINARY and is something else (types.logged_as_binary). `mysql` is the version of a MySQL that wrote the
+    event, e.g. 80015, and 0 for MariaDB. Raises CorruptLog, and Unsupported for a type
     that is not carried or when the event has no full metadata.
     """
     data = _Bytes(body)
@@ -166,7 +167,9 @@ def describe(
         raise CorruptLog(f"{identity}: the table map declares an impossible column: {cells}")
     known = kinds.get(identity, {})
     columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, tuple(cells), fields, mysql))
-    key = _key(fields, columns) or keys.get(identity, ())
+    key = keys.get(identity, ())
+    if not key or not {c.name for c in columns}.issuperset(key):
+        key = _key(fields, columns)
     return Described(Table(identity, columns, key), tuple(cells))
 
 

@@ -17,9 +17,9 @@ from cython.cimports.libc.stdint import int64_t, uint8_t
 from cython.cimports.libc.stdlib import calloc, free
 
 from catchment.model.errors import CorruptResult, SourceError, Unsupported, WireError
-from catchment.model.table import Kind
+from catchment.model.table import DECIMAL_DIGITS_MAX, Kind
 from catchment.wire.replies import END, EOF_SIZE, ERROR, Fields, check_column, definition, end, server_error
-from catchment.wire.types import DECIMAL_DIGITS_MAX, arrow_type
+from catchment.wire.types import arrow_type
 
 END_BYTE = cython.declare(cython.int, END)
 ERROR_BYTE = cython.declare(cython.int, ERROR)

@@ -8,7 +8,7 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 from cython.cimports.libc.stdlib import calloc, free, malloc
 from cython.cimports.libc.string import memcpy
 
-from catchment.model.table import Kind
+from catchment.model.table import DECIMAL_DIGITS_MAX, Kind
 from catchment.wire import charsets, types
 
 # Decoding code, bytes in the log: signed, then unsigned.
@@ -113,7 +113,7 @@ class TableMap:
             p.scale = column.scale
             p.size += (p.scale + 1) // 2
         elif kind is Kind.DECIMAL:
-            p.code = CELL_LONG_DECIMAL if column.length > types.DECIMAL_DIGITS_MAX else CELL_DECIMAL
+            p.code = CELL_LONG_DECIMAL if column.length > DECIMAL_DIGITS_MAX else CELL_DECIMAL
             p.digits = column.length - column.scale
             p.scale = column.scale
             p.size = decimal_bytes(p.digits) + decimal_bytes(p.scale)

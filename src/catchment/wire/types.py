@@ -11,10 +11,8 @@ from typing import Final
 import pyarrow as pa
 
 from catchment.model.errors import Unsupported
-from catchment.model.table import Column, ColumnType, Kind, Table
+from catchment.model.table import DECIMAL_DIGITS_MAX, Column, ColumnType, Kind, Table
 from catchment.wire import charsets
-
-DECIMAL_DIGITS_MAX: Final = 38  # of decimal128; a longer DECIMAL is carried as its text
 
 _INTEGERS: Final = {
     Kind.TINYINT: (pa.int8(), pa.int16()),

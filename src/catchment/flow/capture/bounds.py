@@ -21,6 +21,7 @@ Condition = tuple[str, list[int | str | bytes]]
 MARK = "\0"
 
 NUMBERED = (Kind.ENUM, Kind.SET, Kind.BIT)
+REALS = (Kind.FLOAT, Kind.DOUBLE)
 
 
 def quoted(name: str) -> str:
@@ -34,10 +35,17 @@ def source_name(table: TableId) -> str:
 
 
 def ordering(column: Column) -> str:
-    """SQL expression whose order is that of the index: ENUM, SET and BIT are indexed by their numbers, while a
-    comparison of an ENUM with text compares labels."""
+    """SQL expression that compares as the index does: ENUM, SET and BIT are indexed by their numbers, while a
+    comparison of an ENUM with text compares labels. Only in conditions: ORDER BY it sorts the whole table."""
     name = quoted(column.name)
     return f"{name}+0" if column.type.kind in NUMBERED else name
+
+
+def exact(column: Column) -> str:
+    """SQL expression that the text protocol gives whole: it rounds a FLOAT to six digits."""
+    if column.type.kind in REALS:
+        return f"CAST({quoted(column.name)} AS DOUBLE)"
+    return ordering(column)
 
 
 def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes]:
@@ -152,10 +160,10 @@ def _one(
     descending: bool,
     skip: int,
 ) -> Bound | None:
-    names = [ordering(c) for c in key.columns]
+    names = [quoted(c.name) for c in key.columns]
     order = ", ".join(f"{name} DESC" if descending else name for name in names)
     text, values = condition
-    sql = f"SELECT {', '.join(names)} FROM {source_name(table)}{text} ORDER BY {order} LIMIT 1"
+    sql = f"SELECT {', '.join(map(exact, key.columns))} FROM {source_name(table)}{text} ORDER BY {order} LIMIT 1"
     if skip:
         sql += f" OFFSET {skip}"
     with mapped(endpoint), connection.cursor() as cursor:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pymysql
 from pymysql.connections import Connection
 
+from catchment.flow.capture.bounds import source_name
 from catchment.flow.capture.connect import mapped
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
-from catchment.model.table import Column, Table, TableId
+from catchment.model.table import Column, Kind, Table, TableId
 from catchment.wire.types import from_catalog
 
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
@@ -24,12 +25,10 @@ _COLUMNS = """
 SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
-# The primary key first, then other unique keys in the server's order; a prefix of a column is no key.
-_KEYS = """
-SELECT INDEX_NAME, COLUMN_NAME, SUB_PART IS NULL FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0
-ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX
-"""
+# In the server's own order, which is what SHOW INDEX keeps to: the primary key, then unique keys of NOT NULL columns
+# as they were defined. The log tells the first of them as the primary key.
+_KEYS = "SHOW INDEX FROM {} WHERE Non_unique = 0"
+_KEY_NAME, _COLUMN_NAME, _SUB_PART = 2, 4, 7
 
 
 def list_tables(
@@ -65,17 +64,18 @@ def list_tables(
 def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId) -> Table:
     """A table's columns and key as they are now.
 
-    The key is the primary key, else a unique key of not-null columns; raises Unsupported when there is
-    neither or a column's type is not carried.
+    The key is the primary key, else the first of the unique keys that have whole columns only, all NOT NULL. A
+    prefix in the primary key counts as its column, as in the log: if prefixes are unique, so are whole values.
+    Raises Unsupported when there is no key, or a column of it or its type is not carried.
     """
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(_COLUMNS, (table.schema, table.name))
         rows = cursor.fetchall()
-        cursor.execute(_KEYS, (table.schema, table.name))
-        parts = cursor.fetchall()
-    where = f"shard {endpoint.shard}, {table}"
-    if not rows:
-        raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
+        where = f"shard {endpoint.shard}, {table}"
+        if not rows:
+            raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
+        cursor.execute(_KEYS.format(source_name(table)))
+        parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in cursor.fetchall()]
     columns = []
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
@@ -90,13 +90,31 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
         if is_nullable == "YES":
             nullable.add(name)
     indexes: dict[str, list[str]] = {}
-    partial = {index for index, _, whole in parts if not whole}
+    partial = {
+        index for index, column, whole in parts if (not whole and index != "PRIMARY") or column is None
+    }
     for index, column, _ in parts:
         indexes.setdefault(index, []).append(column)
     for index, names in indexes.items():
         if index not in partial and not nullable.intersection(names):
-            return Table(table, tuple(columns), tuple(names))
+            found = Table(table, tuple(columns), tuple(names))
+            _must_tell_rows_apart(found, where)
+            return found
     raise Unsupported(
         f"{where}: there is no primary key and no unique key of NOT NULL columns; add one or exclude the "
         "table"
     )
+
+
+def _must_tell_rows_apart(table: Table, where: str) -> None:
+    """Raise Unsupported for key columns of which two values are one in the lake."""
+    for column in table.key_columns:
+        if column.type.kind is Kind.ENUM and "" in column.type.labels:
+            raise Unsupported(
+                f"{where}, key column {column.name}: the empty label and the invalid value 0 of an ENUM are the same "
+                "text; take the label out or exclude the table"
+            )
+        if column.type.kind is Kind.GEOMETRY:
+            raise Unsupported(
+                f"{where}, key column {column.name}: a spatial value is no key; exclude the table"
+            )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.bounds import MARK, ordering, quoted, source_name, where
+from catchment.flow.capture.bounds import MARK, quoted, source_name, where
 from catchment.flow.capture.connect import mapped
 from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.errors import ConnectionLost
@@ -50,7 +50,7 @@ def chunk_query(table: Table, lo: Bound | None, hi: Bound | None) -> tuple[str, 
     key = chunk_key(table)
     condition, parameters = where(key, lo, hi)
     names = ", ".join(quoted(column.name) for column in table.columns)
-    order = ", ".join(ordering(column) for column in key.columns)
+    order = ", ".join(quoted(column.name) for column in key.columns)
     sql = f"SELECT {names} FROM {source_name(table.id)}{condition} ORDER BY {order}"
     return sql.replace(MARK, "?"), list(parameters)
 

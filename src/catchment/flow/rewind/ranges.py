@@ -1,5 +1,6 @@
 """Which keys a chunk or the progress of a copy covers, compared as encoded bytes."""
 
+import datetime
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,11 +8,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catchment.model.chunk import Bound, ChunkKey, Progress
+from catchment.model.errors import Unsupported
 from catchment.model.table import INTEGERS, Column, Kind
 from catchment.wire import keys
 from catchment.wire.types import arrow_type
 
+_DATES = (Kind.DATE, Kind.DATETIME, Kind.TIMESTAMP)
 Mask = npt.NDArray[np.bool_]
+
+
+def date_of(text: str) -> datetime.date | None:
+    """The date with which a DATE, DATETIME or TIMESTAMP begins; None for one that does not exist."""
+    try:
+        return datetime.date.fromisoformat(text[:10])
+    except ValueError:
+        return None
 
 
 def encoded(key: ChunkKey, bound: Bound) -> bytes:
@@ -29,6 +40,11 @@ def _array(column: Column, value: int | str) -> pa.Array:
     if column.type.kind in INTEGERS or column.type.kind is Kind.YEAR:
         return pa.array([value], pa.decimal128(20, 0) if pa.types.is_decimal(wanted) else wanted)
     text = pa.array([str(value)])
+    if column.type.kind in _DATES and date_of(str(value)) is None:
+        raise Unsupported(
+            f"key column {column.name!r} holds {value}, which no calendar has: it is NULL in the lake, and a key must "
+            "not be; correct the row on the server or exclude the table"
+        )
     return text.cast(pa.timestamp("us")).cast(wanted) if pa.types.is_timestamp(wanted) else text.cast(wanted)
 
 

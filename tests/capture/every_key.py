@@ -1,0 +1,125 @@
+"""Tables with every kind of key."""
+
+from collections.abc import Sequence
+
+from catchment.demo.server import PrivateServer
+
+# Columns of the key, and SQL for the values of row `seq` (1 to 60). The third part, where there is one, is the key.
+KEYS: dict[str, tuple[str, ...]] = {
+    "bigint": ("k BIGINT", "seq * 1000003 - 30000000"),
+    "unsigned": ("k BIGINT UNSIGNED", "18446744073709551615 - seq * 7"),
+    "decimal": ("k DECIMAL(20,6)", "(seq - 30) * 1234567.891234"),
+    "decimal as text": (
+        "k DECIMAL(65,30)",
+        "(seq - 30) * 98765432101234567890.123456789012345678901234567891",
+    ),
+    "date": ("k DATE", "'2020-01-01' + INTERVAL seq * 17 DAY"),
+    "datetime": ("k DATETIME(6)", "'2020-01-01' + INTERVAL seq * 1000001 MICROSECOND"),
+    "timestamp": ("k TIMESTAMP(3)", "'2020-01-01' + INTERVAL seq * 1001000 MICROSECOND"),
+    "time": ("k TIME(2)", "SEC_TO_TIME((seq - 30) * 100000.25)"),
+    "year": ("k YEAR", "IF(seq = 7, 0, 1940 + seq)"),
+    "varbinary": ("k VARBINARY(9)", "UNHEX(CONCAT(LPAD(HEX((seq * 37) MOD 256), 2, '0'), '00'))"),
+    "trailing bytes": (
+        "k VARBINARY(40)",
+        "CONCAT('a', REPEAT(ELT(1 + seq MOD 2, x'00', ' '), seq DIV 2))",
+    ),
+    "binary": ("k BINARY(3)", "UNHEX(LPAD(HEX(seq * 70001), 6, '0'))"),
+    "binary that ends in zero": ("k BINARY(3)", "UNHEX(CONCAT(LPAD(HEX(seq), 2, '0'), '00'))"),
+    "uuid": (
+        "k UUID",
+        "CONCAT(LPAD(HEX((seq * 37) MOD 256), 8, '0'), '-0000-1000-8000-', LPAD(HEX(seq), 12, '0'))",
+    ),
+    "inet4": ("k INET4", "CONCAT((seq * 37) MOD 256, '.', seq, '.0.0')"),
+    "inet6": ("k INET6", "CONCAT(HEX(seq * 999), '::', HEX(seq), ':0')"),
+    "collated": (
+        "k VARCHAR(20) COLLATE utf8mb4_general_ci",
+        "CONCAT(ELT(1 + seq MOD 4, 'a', 'B', 'é', 'Z'), seq)",
+    ),
+    "trailing spaces": ("k CHAR(12)", "CONCAT(' ', seq, '  ')"),
+    "spaces that count": (
+        "k VARCHAR(70) COLLATE utf8mb4_nopad_bin",
+        "CONCAT('a', REPEAT(' ', seq), IF(seq MOD 3, '', 'b'))",
+    ),
+    "latin1": ("k VARCHAR(9) CHARACTER SET latin1", "CONCAT(ELT(1 + seq MOD 3, 'ä', 'z', '%'), seq)"),
+    "gbk": ("k VARCHAR(9) CHARACTER SET gbk", "CONCAT(ELT(1 + seq MOD 3, '中', '文', 'a'), seq)"),
+    "sjis": (
+        "k VARCHAR(9) CHARACTER SET sjis COLLATE sjis_bin",
+        "CONCAT(ELT(1 + seq MOD 3, 'ｱ', '表', 'a'), seq)",
+    ),
+    "utf16": ("k VARCHAR(9) CHARACTER SET utf16", "CONCAT(ELT(1 + seq MOD 3, '😀', '文', 'a'), seq)"),
+    "enum": ("e ENUM('z','a','m','b'), n INT", "ELT(1 + seq MOD 4, 'z', 'a', 'm', 'b'), seq"),
+    "enum that may be invalid": ("e ENUM('z','表') CHARACTER SET sjis, n INT", "seq MOD 3, seq"),
+    "set": ("s SET('z','a','m','b','q','c')", "seq"),
+    "bit": ("k BIT(17)", "seq * 2000"),
+    "bit(64)": ("k BIT(64)", "18446744073709551615 - seq * 7"),
+    "float": ("k FLOAT", "seq / 7 - 3"),
+    "float of many digits": ("k FLOAT", "(seq - 30) * 123456.789"),
+    "double": ("k DOUBLE", "(seq - 30) / 7e30"),
+    "double(m,d)": ("k DOUBLE(20,5)", "(seq - 30) / 7e0"),
+    "composite": (
+        "a INT, b VARCHAR(5), c DATE",
+        "seq MOD 5 - 2, CONCAT('x', seq MOD 7), '2020-01-01' + INTERVAL seq DAY",
+    ),
+    "composite, ordered": (
+        "a INT UNSIGNED, b VARBINARY(5), c DECIMAL(9,2)",
+        "seq MOD 5, REPEAT(x'00', seq MOD 3), seq * -1.25",
+    ),
+    "composite, all sorts": (
+        "a TIME(1), b DOUBLE, c UUID, d DATETIME(3), e DECIMAL(50,20), f BINARY(2)",
+        "SEC_TO_TIME(seq MOD 3 - 1), seq MOD 5 / 7, UUID(), NOW(3), seq MOD 7 / 3, x'00'",
+    ),
+    "descending": ("a INT, b INT", "seq MOD 5, seq", "PRIMARY KEY (a DESC, b)"),
+    "text, descending": ("a VARCHAR(9), b INT", "CONCAT('é', seq MOD 5), seq", "PRIMARY KEY (a, b DESC)"),
+    "prefix": ("k VARCHAR(20)", "CONCAT(LPAD(60 - seq, 2, '0'), 'abc', seq)", "PRIMARY KEY (k(2))"),
+    "prefix of bytes": ("k BLOB, n INT", "CONCAT(x'00ff', seq MOD 4), seq", "PRIMARY KEY (k(3), n)"),
+    "unique": (
+        "k INT NOT NULL, m INT NOT NULL, o INT",
+        "60 - seq, seq, seq",
+        "UNIQUE KEY zz (k), UNIQUE KEY nullable (o), UNIQUE KEY part (m), KEY aa (m)",
+    ),
+    "names": ("`we``ird ?%s` INT, `select` INT", "seq MOD 3, seq"),
+}
+
+
+def parts(text: str) -> list[str]:
+    """Parts between commas; commas within brackets and quotes do not part them."""
+    found, depth, quoted = [""], 0, False
+    for letter in text:
+        quoted ^= letter == "'"
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0 and not quoted:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [part.strip() for part in found]
+
+
+def names_of(name: str) -> list[str]:
+    """The columns of a key."""
+    return [p.split(" ")[0] if p[0] != "`" else p.rpartition(" ")[0] for p in parts(KEYS[name][0])]
+
+
+def make_table(server: PrivateServer, schema: str, name: str, rows: Sequence[int]) -> None:
+    """Table `t` with a key of that kind, and columns `filler` (the row's `seq`) and `other`."""
+    columns, _, *key = KEYS[name]
+    declared = key[0] if key else f"PRIMARY KEY ({', '.join(names_of(name))})"
+    server.sql(
+        f"CREATE TABLE t ({columns}, filler INT, other INT, {declared}) CHARACTER SET utf8mb4",
+        insertion(name, rows),
+        database=schema,
+    )
+
+
+def insertion(name: str, rows: Sequence[int]) -> str:
+    """INSERT of the rows with these `seq`; one whose key is there already is left out."""
+    numbers = " UNION ALL ".join(f"SELECT CAST({seq} AS SIGNED) AS seq" for seq in rows)
+    return f"INSERT IGNORE INTO t SELECT {KEYS[name][1]}, seq, 0 FROM ({numbers}) AS numbers"
+
+
+def key_change(name: str, row: int, to: int) -> str:
+    """UPDATE of a row's key to the one of another `seq`."""
+    values = zip(names_of(name), parts(KEYS[name][1]), strict=True)
+    changed = ", ".join(f"{column} = {value}" for column, value in values)
+    return (
+        f"UPDATE IGNORE t, (SELECT CAST({to} AS SIGNED) AS seq) AS number SET {changed} WHERE filler = {row}"
+    )
