@@ -1,29 +1,31 @@
+# cython: compiled
+# ruff: noqa: ANN001, ANN201, ANN202, RUF100  (signatures are in order.pyi)
 """Encoded keys in order: which rows hold the last of each key, by a sort of eight bytes of each key.
 
 Sorting whole keys compares strings; most keys already differ in the first eight bytes that not all have in
-common, and those sort as numbers (940,000 keys: 0.15 s instead of 0.87).
+common, and those sort as numbers (3 M keys of 28 bytes: 0.3 s of CPU instead of 2.5).
 """
 
+import cython
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from catchment.wire.keys import Keys
-
-_WORD = 8
-Rows = npt.NDArray[np.int64]
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
 
-def last_in_order(keys: Keys) -> Rows:
-    """Row numbers in order of key: of every distinct key, the last row that has it."""
+def last_in_order(keys):
     if len(keys) == 0:
         return np.empty(0, np.int64)
     words = _words(keys)
-    order: Rows = np.argsort(words, kind="stable")
-    tied = np.flatnonzero(words[order[1:]] == words[order[:-1]])
+    order = np.argsort(words)
+    same = words[order[1:]] == words[order[:-1]]
+    tied = np.flatnonzero(same)
     if not len(tied):
         return order
+    # numpy sorts fastest when rows of equal words may come in any order: put those right.
+    among = np.append(same, False) | np.append(False, same)
+    run = np.cumsum(np.append(True, ~same))[among]
+    order[among] = order[among][np.lexsort((order[among], run))]
     binary = keys.to_binary()
     first, second = (binary.take(pa.array(order[tied + n])) for n in (0, 1))
     if not np.all(equal := pc.equal(first, second).to_numpy(zero_copy_only=False)):
@@ -37,27 +39,36 @@ def last_in_order(keys: Keys) -> Rows:
     return order[last]
 
 
-def _words(keys: Keys) -> npt.NDArray[np.uint64]:
+def _words(keys):
     """Of each key the eight bytes behind those that all keys begin with, as a number; zeros behind a short key.
 
     Encoded keys of one order are never prefixes of one another, so a zero for a missing byte decides nothing.
     """
-    if keys.offsets is None:
-        starts = np.arange(len(keys), dtype=np.int64) * keys.width
-        ends = starts + keys.width
-    else:
-        starts, ends = keys.offsets[:-1], keys.offsets[1:]
-    shared = _shared(keys.data, starts, int(np.min(ends - starts)))
-    words = np.zeros(len(keys), np.uint64)
-    limit = len(keys.data) - 1
-    for byte in range(_WORD):
-        at = starts + (shared + byte)
-        values = keys.data[np.minimum(at, limit)] if limit >= 0 else np.zeros(len(keys), np.uint8)
-        words = (words << np.uint64(8)) | np.where(at < ends, values, 0).astype(np.uint64)
-    return words
+    offsets = keys.offsets
+    if offsets is None:
+        offsets = np.arange(len(keys) + 1, dtype=np.int64) * keys.width
+    made = np.empty(len(keys), np.uint64)
+    data: cython.const[uint8_t][::1] = keys.data
+    ends: cython.const[int64_t][::1] = offsets
+    words: uint64_t[::1] = made
+    rows: int64_t = len(keys)
+    skip: int64_t = _shared(keys.data, offsets[:-1], int(np.min(np.diff(offsets))))
+    row: int64_t
+    byte: int64_t
+    with cython.nogil:
+        for row in range(rows):
+            at: int64_t = ends[row] + skip
+            word: uint64_t = 0
+            for byte in range(8):
+                word = word << 8
+                if at < ends[row + 1]:
+                    word |= data[at]
+                at += 1
+            words[row] = word
+    return made
 
 
-def _shared(data: npt.NDArray[np.uint8], starts: Rows, shortest: int) -> int:
+def _shared(data, starts, shortest):
     """How many bytes all keys begin with; a few are enough: shards and the high bytes of numbers."""
     for count in range(min(shortest, 64)):
         values = data[starts + count]
