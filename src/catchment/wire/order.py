@@ -54,12 +54,12 @@ def _words(keys):
     rows: int64_t = len(keys)
     skip: int64_t = _shared(keys.data, offsets[:-1], int(np.min(np.diff(offsets))))
     row: int64_t
-    byte: int64_t
+    _byte: int64_t
     with cython.nogil:
         for row in range(rows):
             at: int64_t = ends[row] + skip
             word: uint64_t = 0
-            for byte in range(8):
+            for _byte in range(8):
                 word = word << 8
                 if at < ends[row + 1]:
                     word |= data[at]
