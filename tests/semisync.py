@@ -8,6 +8,8 @@ for the whole timeout, or until the setting is turned off. What MariaDB 10.11 wa
   then keeps the log's lock: SHOW MASTER STATUS waits. SELECT and consistent snapshots do not;
 - FLUSH BINARY LOGS makes the new file at once and returns when the held commit is through;
 - after a timeout the server holds no more commits until semi-sync is turned off and on again (done here).
+
+MySQL does the same with the options of `mysql_options`; its plugin has other names.
 """
 
 import secrets
@@ -17,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from catchment.demo.server import PrivateServer
+from tests.servers.launch import PrivateMySQL
 
 _PATIENCE = 10.0
 
@@ -84,30 +87,43 @@ def held_group(
         server.sql("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
 
 
+def mysql_options() -> dict[str, str | int]:
+    """Settings for a `PrivateMySQL` whose commits are to be held: semi-sync, and statements in the log."""
+    return {"plugin_load_add": "semisync_source.so", "binlog_rows_query_log_events": "ON"}
+
+
+def _names(server: PrivateServer) -> tuple[str, str]:
+    """Prefix of the variables, and what they call a replica."""
+    if isinstance(server, PrivateMySQL):
+        return "rpl_semi_sync_source", "replica"
+    return "rpl_semi_sync_master", "slave"
+
+
 def hold_commits(server: PrivateServer, timeout_ms: int = 4000) -> None:
     """Hold all commits from now on, whoever makes them, until `release` or for `timeout_ms`.
 
     Beside free writers use this and `release`: a `held_commit` may then queue behind theirs, outside the log.
     """
-    ((_, status),) = server.sql("SHOW STATUS LIKE 'Rpl_semi_sync_master_status'")
+    semisync, replica = _names(server)
+    ((_, status),) = server.sql(f"SHOW STATUS LIKE '{semisync}_status'")
     settings = [
-        f"rpl_semi_sync_master_timeout = {timeout_ms}",
-        "rpl_semi_sync_master_wait_point = AFTER_SYNC",
-        "rpl_semi_sync_master_wait_no_slave = ON",
+        f"{semisync}_timeout = {timeout_ms}",
+        f"{semisync}_wait_point = AFTER_SYNC",
+        f"{semisync}_wait_no_{replica} = ON",
     ]
     if status != "ON":
-        settings += ["rpl_semi_sync_master_enabled = OFF", "rpl_semi_sync_master_enabled = ON"]
+        settings += [f"{semisync}_enabled = OFF", f"{semisync}_enabled = ON"]
     server.sql(*(f"SET GLOBAL {setting}" for setting in settings))
 
 
 def release(server: PrivateServer) -> None:
     """Hold no commits any more; those held become visible within milliseconds."""
-    server.sql("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+    server.sql(f"SET GLOBAL {_names(server)[0]}_enabled = OFF")
 
 
 def commits_wait(server: PrivateServer) -> bool:
     """True while a commit is being held."""
-    ((_, sessions),) = server.sql("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'")
+    ((_, sessions),) = server.sql(f"SHOW STATUS LIKE '{_names(server)[0]}_wait_sessions'")
     return int(sessions) > 0
 
 

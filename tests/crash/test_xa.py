@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.errors import Unsupported
-from catchment.run import origin
+from catchment.run import first_cut
 from tests.crash.conftest import MakeLife
 
 
@@ -24,7 +24,7 @@ def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
 ) -> None:
     life = live(pair)
     life.load(20)
-    monkeypatch.setattr(origin, "XA_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(first_cut, "XA_WAIT_SECONDS", 0.5)
     prepare(pair["80-"], "early", f"DELETE FROM {life.schema}.t00 WHERE id = 3")
     capfd.readouterr()
     code = life.run()

@@ -18,6 +18,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed
+from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -177,4 +178,6 @@ def _by_id(rows: pa.Table) -> list[tuple[int, str]]:
 
 
 def _sequence(position: Position) -> int:
+    if isinstance(position.gtids, GtidSet):
+        return max((o.intervals[-1][1] for o in position.gtids.origins), default=0)
     return max((gtid.sequence for gtid in position.gtids.gtids), default=0)

@@ -83,7 +83,7 @@ def test_a_segment_stops_between_any_two_groups_and_nowhere_else(server: Private
 def test_a_first_cut_waits_for_open_xa_and_is_refused(
     server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("catchment.run.origin.XA_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("catchment.run.first_cut.XA_WAIT_SECONDS", 0.3)
     xid = secrets.token_hex(4)
     server.sql(
         f"XA START '{xid}'", "INSERT INTO d.t VALUES (5000, 'xa')", f"XA END '{xid}'", f"XA PREPARE '{xid}'"

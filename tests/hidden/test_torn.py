@@ -166,7 +166,7 @@ def test_a_seal_by_one_snapshot_alone_would_be_wrong(
     def careless(known: LogOffset, start: LogOffset, snapshot: LogOffset, *facts: object) -> LogOffset | None:
         return newest_sealed(LogOffset(snapshot.file, 4), None, snapshot, *facts)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("catchment.spark.segment_task.newest_sealed", careless)
+    monkeypatch.setattr("catchment.spark.floor.newest_sealed", careless)
     base, follower = _reached_by_others(server)
     assert judge(server, base, follower.seen).wrong_claims
 

@@ -1,4 +1,4 @@
-"""Places in a shard's log, and the GTIDs that MariaDB gives to groups.
+"""Places in a shard's log, and the GTIDs that MariaDB gives to groups (those of MySQL: model/gtidset.py).
 
 Two kinds of place are kept apart by type. A `LogOffset` is what a status variable or a plan says: it is
 taken on credit. A `Position` is a place where a reader that came from a verified place arrived as the end of
@@ -9,6 +9,8 @@ import re
 from enum import Enum
 
 import msgspec
+
+from catchment.model.gtidset import GtidSet
 
 
 class Order(Enum):
@@ -70,7 +72,7 @@ class Gtid(msgspec.Struct, frozen=True):
 _GTID = re.compile(r"(\d+)-(\d+)-(\d+)")
 
 
-class GtidList(msgspec.Struct, frozen=True):
+class GtidList(msgspec.Struct, frozen=True, tag="mariadb"):
     """The newest GTID of every domain, sorted by domain: where a MariaDB log stands. Empty at its birth."""
 
     gtids: tuple[Gtid, ...] = ()
@@ -101,15 +103,41 @@ class GtidList(msgspec.Struct, frozen=True):
         return ",".join(map(str, self.gtids))
 
 
+Gtids = GtidList | GtidSet
+
+
+def gtids_after(known: Gtids, newest: dict[int, Gtid], named: GtidSet) -> Gtids:
+    """The GTIDs after a stretch of log: of MariaDB the newest per domain count, of MySQL all of them."""
+    if isinstance(known, GtidSet):
+        return known.union(named)
+    for gtid in newest.values():
+        known = known.with_gtid(gtid)
+    return known
+
+
 class Server(msgspec.Struct, frozen=True):
-    """Who answered: compared in every session, so that a proxy or a new server cannot pass for the old one."""
+    """Who answered: compared in every session, so that a proxy or a new server cannot pass for the old one.
+
+    `uuid` is MySQL's server_uuid, empty on MariaDB, which has none.
+    """
 
     server_id: int
     hostname: str
     port: int
+    uuid: str = ""
+
+    @property
+    def mysql(self) -> bool:
+        """Whether it is MySQL."""
+        return bool(self.uuid)
+
+    def gtids(self, text: str) -> Gtids:
+        """GTIDs as this server writes them; raises ValueError."""
+        return GtidSet.parse(text) if self.mysql else GtidList.parse(text)
 
     def __str__(self) -> str:
-        return f"server_id {self.server_id} at {self.hostname}:{self.port}"
+        name = f", server_uuid {self.uuid}" if self.uuid else ""
+        return f"server_id {self.server_id} at {self.hostname}:{self.port}{name}"
 
 
 class GroupKind(Enum):
@@ -151,7 +179,7 @@ class Position(msgspec.Struct, frozen=True):
     at: LogOffset
     born: int
     server: Server
-    gtids: GtidList
+    gtids: Gtids
     last: LastGroup | None = None
     resets: Resets | None = None
 

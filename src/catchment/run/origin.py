@@ -13,20 +13,19 @@ from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
 from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
 from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
-from catchment.flow.capture.stretch import Stretch, read_stretch
-from catchment.flow.epoch.chain import gtids_after, went_backwards
+from catchment.flow.capture.stretch import Stretch
+from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
-from catchment.model.errors import ConfigError, CutMissed, SourceError, Unsupported
+from catchment.model.errors import ConfigError, CutMissed, SourceError
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
+from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, mysql_position, scan
 from catchment.wire.facts import Checkpoint
 
-XA_WAIT_SECONDS = 10.0
-SEAL_ATTEMPTS = 200
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
 
@@ -95,7 +94,8 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
         estimates = list_tables(connection, endpoint, chosen)
         tables = {table: read_table(connection, endpoint, table) for table in estimates}
         resets = ask_resets(connection, endpoint)
-        position = msgspec.structs.replace(_sealed_position(endpoint, server), resets=resets)
+        sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
+        position = msgspec.structs.replace(sealed, resets=resets)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest = {t.id: newest_key(connection, endpoint, t.id, chunk_key(t)) for t in tables.values()}
         altered = [t.id for t in tables.values() if read_table(connection, endpoint, t.id) != t]
@@ -142,17 +142,17 @@ def _try_to_seal(
     That file is the newest one, up to a second after a rotation; `in_older_file` takes an older one, too.
     Only a snapshot asked for after that event was read proves more than it (flow/epoch/seal.py).
     """
-    _await_no_xa(connection, endpoint)
+    await_no_xa(connection, endpoint)
     snapshot = snapshot_offset(connection, endpoint)
     try:
-        log = _scan(endpoint, server, LogOffset(snapshot.file, _FILE_START), snapshot)
+        log = scan(endpoint, server, LogOffset(snapshot.file, _FILE_START), snapshot)
         begun = newest_sealed(
             None, None, snapshot, None, [f.file for f in log.facts if isinstance(f, Checkpoint)]
         )
         if begun is not None and begun.file == snapshot.file:
             position = _newest_position(connection, endpoint, server, log, begun)
         elif begun is not None and in_older_file:
-            older = _scan(endpoint, server, begun, snapshot)
+            older = scan(endpoint, server, begun, snapshot)
             position = Position(
                 begun, older.files[0].born, server, GtidList.parse(older.files[0].gtid_list or "")
             )
@@ -177,12 +177,12 @@ def _newest_position(
     snapshot = snapshot_offset(connection, endpoint)
     if snapshot.file != begun.file or went_backwards(log.at, snapshot):
         raise CutMissed(f"shard {endpoint.shard}: the log went on from {log.at} to {snapshot} meanwhile")
-    rest = log if snapshot == log.at else _scan(endpoint, server, log.at, snapshot)
+    rest = log if snapshot == log.at else scan(endpoint, server, log.at, snapshot)
     sealed = newest_sealed(begun, None, snapshot, rest.last, [], xa_over=True) or begun
     gtids = GtidList.parse(log.files[0].gtid_list or "")
     if sealed != begun:
-        gtids = gtids_after(gtids, {} if rest is log else log.newest)
-        gtids = gtids_after(gtids, rest.newest_before)
+        for gtid in [*({} if rest is log else log.newest).values(), *rest.newest_before.values()]:
+            gtids = gtids.with_gtid(gtid)
     if rest.last is not None and sealed == rest.last.start and _is_statement(connection, endpoint, rest.last):
         sealed, gtids = rest.last.end, gtids.with_gtid(rest.last.gtid)
     return Position(sealed, log.files[0].born, server, gtids)
@@ -201,25 +201,3 @@ def _is_statement(
         cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
         events = [(kind, end) for _, _, kind, _, end, *_ in cursor.fetchall()]
     return [kind for kind, _ in events] == ["Gtid", "Query"] and events[1][1] == group.end.offset
-
-
-def _scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
-    """Read the log between two offsets, for its facts; raises CutMissed when `stop` is no place in it."""
-    stretch = read_stretch(
-        endpoint, server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
-    )
-    if not stretch.reached_stop:
-        raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before the snapshot {stop}")
-    return stretch
-
-
-def _await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
-    deadline = time.monotonic() + XA_WAIT_SECONDS
-    while xids := open_xa(connection, endpoint):
-        if time.monotonic() > deadline:
-            raise Unsupported(
-                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(xids[:5])}); "
-                "their rows are in no log "
-                "that a new feed reads: commit or roll them back, then start the feed again"
-            )
-        time.sleep(0.1)

@@ -5,16 +5,22 @@ after the cut a new snapshot usually proves the cut itself.
 """
 
 import time
+from collections.abc import Sequence
+
+import pymysql
+from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
+from catchment.flow.capture.pending import ask_pending
 from catchment.flow.capture.stretch import read_stretch
 from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.model.errors import SourceError, WireError
-from catchment.model.position import LogOffset, reaches
+from catchment.model.position import LastGroup, LogOffset, Server, reaches
+from catchment.model.source import Endpoint
 from catchment.spark.work import ChunkTask
-from catchment.wire.facts import Checkpoint
+from catchment.wire.facts import Checkpoint, Fact
 
 # Less log than this is read twice more cheaply than proven unnecessary.
 WORTH_BYTES = 256 << 10
@@ -31,6 +37,8 @@ def proven_floor(task: ChunkTask) -> LogOffset:
     connection = snapshot_session(task.endpoint)
     try:
         must_be(identify(connection, task.endpoint), task.server, task.endpoint)
+        if task.server.mysql:
+            return cut if _becomes_visible(connection, task.endpoint, deadline) else floor
         while time.monotonic() < deadline:
             snapshot = snapshot_offset(connection, task.endpoint)
             if snapshot.file != cut.file or went_backwards(cut, snapshot):
@@ -42,6 +50,45 @@ def proven_floor(task: ChunkTask) -> LogOffset:
     finally:
         connection.close()
     return floor
+
+
+def sealed_behind(
+    endpoint: Endpoint,
+    server: Server,
+    known: LogOffset | None,
+    start: LogOffset | None,
+    at: LogOffset,
+    last: LastGroup | None,
+    facts: Sequence[Fact],
+) -> LogOffset | None:
+    """The newest position proven sealed when the log has been read from `start` to `at`, never older than `known`.
+
+    `start`, `at` and `last` prove as flow/epoch/seal.py says. MySQL is asked. Raises SourceError.
+    """
+    if not server.mysql:
+        checkpoints = [fact.file for fact in facts if isinstance(fact, Checkpoint)]
+        return newest_sealed(known, start, at, last, checkpoints)
+    if known == at:
+        return known
+    connection = snapshot_session(endpoint)
+    try:
+        must_be(identify(connection, endpoint), server, endpoint)
+        visible = _becomes_visible(connection, endpoint, time.monotonic() + SECONDS_MAX)
+    finally:
+        connection.close()
+    return at if visible else known
+
+
+def _becomes_visible(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, deadline: float
+) -> bool:
+    """Whether all that MySQL has logged up to now is visible before the deadline."""
+    pending = ask_pending(connection, endpoint)
+    while not pending.over(ask_pending(connection, endpoint)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return True
 
 
 def _sealed(task: ChunkTask, snapshot: LogOffset) -> LogOffset | None:

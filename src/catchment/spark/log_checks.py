@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from catchment.flow.capture.stretch import Stretch
-from catchment.flow.epoch.chain import gtids_after, must_continue
+from catchment.flow.epoch.chain import must_continue
 from catchment.flow.epoch.ddl import Columns, Stop, effect, is_dml
 from catchment.flow.rewind.states import GROUP
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.errors import IncompleteImage as IncompleteImageError
-from catchment.model.position import LogOffset, Position
+from catchment.model.position import LogOffset, Position, gtids_after
 from catchment.model.table import TableId
 from catchment.spark.work import Alteration
 from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Statement
@@ -101,5 +101,5 @@ def reached(start: Position, stretch: Stretch, at: LogOffset) -> Position:
         at=at,
         born=stretch.files[-1].born if stretch.files else start.born,
         server=start.server,
-        gtids=gtids_after(start.gtids, stretch.newest),
+        gtids=gtids_after(start.gtids, stretch.newest, stretch.named),
     )

@@ -9,7 +9,6 @@ import pyarrow as pa
 from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
-from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.rewind.ranges import follows_log
 from catchment.flow.rewind.spool import Spool
@@ -19,9 +18,9 @@ from catchment.model.epoch import Part, TableShape
 from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
+from catchment.spark.floor import sealed_behind
 from catchment.spark.log_checks import alterations, must_be_whole, reached, refuse_xa
 from catchment.spark.work import Alteration, Output, SegmentReceipt, SegmentTask
-from catchment.wire.facts import Checkpoint
 
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:
@@ -108,11 +107,18 @@ def _receipt(
     altered: tuple[Alteration, ...],
     met: tuple[Table, ...],
 ) -> SegmentReceipt:
-    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
     return SegmentReceipt(
         shard=task.endpoint.shard,
         reached=msgspec.structs.replace(reached(task.start, stretch, task.stop), resets=resets),
-        sealed=newest_sealed(task.sealed, task.start.at, task.stop, stretch.last, checkpoints),
+        sealed=sealed_behind(
+            task.endpoint,
+            task.start.server,
+            task.sealed,
+            task.start.at,
+            task.stop,
+            stretch.last,
+            stretch.facts,
+        ),
         outputs=outputs,
         altered=altered,
         met=met,

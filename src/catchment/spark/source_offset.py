@@ -17,7 +17,7 @@ import msgspec
 from catchment.model.chunk import Bound, Chunk, Progress
 from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import ConfigError
-from catchment.model.position import GtidList, LogOffset, Position, Server
+from catchment.model.position import LogOffset, Position, Server
 from catchment.model.table import TableId
 from catchment.spark.source_options import EARLIEST, LATEST
 
@@ -152,7 +152,7 @@ def _shard_written(part: ShardCut) -> Offset:
         "offset": at.offset,
         "gtid": str(part.position.gtids),
         "born": part.position.born,
-        "server": [server.server_id, server.hostname, server.port],
+        "server": [server.server_id, server.hostname, server.port, *filter(None, [server.uuid])],
         "sealed": str(part.sealed),
         "shown": part.shown,
         "copy": None if part.copy is None else msgspec.to_builtins(part.copy),
@@ -196,14 +196,15 @@ def read(offset: Mapping[str, Any]) -> StreamCut | None:
 
 
 def _shard_read(part: Mapping[str, Any]) -> ShardCut:
-    server_id, hostname, port = part["server"]
+    server_id, hostname, port, *uuid = part["server"]
+    server = Server(int(server_id), hostname, int(port), *uuid)
     file, _, offset = part["sealed"].rpartition(":")
     return ShardCut(
         Position(
             at=LogOffset(part["file"], int(part["offset"])),
             born=int(part["born"]),
-            server=Server(int(server_id), hostname, int(port)),
-            gtids=GtidList.parse(part["gtid"]),
+            server=server,
+            gtids=server.gtids(part["gtid"]),
         ),
         LogOffset(file, int(offset)),
         bool(part["shown"]),

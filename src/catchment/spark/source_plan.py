@@ -7,7 +7,6 @@ import msgspec
 
 from catchment.config import Feed
 from catchment.flow.capture.stretch import read_stretch
-from catchment.flow.epoch.seal import newest_sealed
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import TableShape, Tick
 from catchment.model.errors import CutMissed
@@ -15,9 +14,9 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
 from catchment.run.planner import Planner
+from catchment.spark.floor import sealed_behind
 from catchment.spark.log_checks import must_be_whole, reached
 from catchment.spark.source_offset import ShardCut, StreamCut, advanced
-from catchment.wire.facts import Checkpoint
 
 ATTEMPTS = 20
 TICK_SECONDS = 5.0
@@ -87,10 +86,9 @@ def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | No
     if not stretch.reached_stop and budget is None:
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")
     at = stop if stretch.reached_stop else stretch.at
-    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
     # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
     proof = stretch.last if stretch.reached_stop and known.shown else None
-    sealed = newest_sealed(known.sealed, start.at, stop, proof, checkpoints)
+    sealed = sealed_behind(endpoint, start.server, known.sealed, start.at, at, proof, stretch.facts)
     copy = None if known.copy is None else advanced(known.copy, [])
     return ShardCut(reached(start, stretch, at), sealed or known.sealed, stretch.reached_stop, copy)
 

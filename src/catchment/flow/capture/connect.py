@@ -3,6 +3,7 @@
 Foreign errors become ours here and nowhere else.
 """
 
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,8 @@ CONNECT_SECONDS = 10
 READ_SECONDS = 300
 
 # Client errors of libmysql's numbering: no connection, lost connection, server gone. And 1053: shutdown in
-# progress, 1927: connection killed, 1040 and 1203: too many connections.
-_LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 1040, 1203}
+# progress, 1927 and 3169: connection killed, 4031: it was idle, 1040 and 1203: too many connections.
+_LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203}
 _ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
 
 # What every reading session sets, and then reads back: each one changed values or truncated results
@@ -28,15 +29,24 @@ _PINNED = {
     "autocommit": "1",
     "time_zone": "+00:00",
     "sql_mode": "",
-    "tx_isolation": "READ-COMMITTED",
     "sql_select_limit": str(2**64 - 1),
     "character_set_client": "utf8mb4",
     "character_set_results": "utf8mb4",
     "character_set_connection": "utf8mb4",
     "lock_wait_timeout": "5",
     "group_concat_max_len": str(2**30),
-    "max_statement_time": "300.0",
 }
+_PINNED_MARIADB = {"tx_isolation": "READ-COMMITTED", "max_statement_time": "300.0"}
+# The hard limit is in milliseconds and for SELECT alone. A secondary engine (HeatWave) lags behind InnoDB;
+# estimates of rows may be a day old; a primary key that the server made can be hidden from the catalog.
+_PINNED_MYSQL = {
+    "transaction_isolation": "READ-COMMITTED",
+    "max_execution_time": "300000",
+    "sql_big_selects": "1",
+    "information_schema_stats_expiry": "0",
+    "use_secondary_engine": "OFF",
+}
+_PINNED_MYSQL_8_0_30 = {"show_gipk_in_create_table_and_information_schema": "1"}
 
 
 def _context(tls: Tls | None) -> ssl.SSLContext | None:
@@ -65,7 +75,8 @@ def mapped(endpoint: Endpoint) -> Iterator[None]:
         if code in _ACCESS:
             raise SourceError(
                 f"{where}: user {endpoint.user!r} is refused ({code}: {text}); "
-                "check the password and GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+                "check the password and GRANT SELECT, REPLICATION SLAVE and BINLOG MONITOR (MariaDB), "
+                "or REPLICATION CLIENT and XA_RECOVER_ADMIN (MySQL)"
             ) from error
         raise ServerSaid(code, f"{text} ({where})") from error
     except (OSError, ssl.SSLError) as error:
@@ -92,17 +103,32 @@ def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connect
         )
 
 
+def mysql_version(connection: "Connection[pymysql.cursors.Cursor]") -> tuple[int, ...] | None:
+    """MySQL's version from its greeting, e.g. (8, 0, 36); None when the server is MariaDB."""
+    said = str(connection.server_version)  # type: ignore[attr-defined]
+    if "mariadb" in said.lower():
+        return None
+    return tuple(int(part) for part in re.findall(r"\d+", said)[:3])
+
+
+def _pinned(version: tuple[int, ...] | None) -> dict[str, str]:
+    if version is None:
+        return _PINNED | _PINNED_MARIADB
+    return _PINNED | _PINNED_MYSQL | (_PINNED_MYSQL_8_0_30 if version >= (8, 0, 30) else {})
+
+
 def pin(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
     """Set what a SELECT depends on and read it back; raises SourceError when the server ignores a setting
     (a proxy that multiplexes sessions does)."""
-    assignments = ", ".join(f"SESSION {name} = {_literal(value)}" for name, value in _PINNED.items())
-    names = ", ".join(f"@@SESSION.{name}" for name in _PINNED)
+    pinned = _pinned(mysql_version(connection))
+    assignments = ", ".join(f"SESSION {name} = {_literal(value)}" for name, value in pinned.items())
+    names = ", ".join(f"@@SESSION.{name}" for name in pinned)
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(f"SET {assignments}")
         cursor.execute(f"SELECT {names}")
         row = cursor.fetchone()
-    found = dict(zip(_PINNED, map(str, row or ()), strict=False))
-    wrong = {name: found.get(name) for name, value in _PINNED.items() if found.get(name) != value}
+    found = dict(zip(pinned, map(str, row or ()), strict=False))
+    wrong = {name: found.get(name) for name, value in pinned.items() if found.get(name) != value}
     if wrong:
         raise SourceError(
             f"shard {endpoint.shard}: the session does not keep its settings ({wrong}); "
@@ -116,11 +142,12 @@ def _literal(value: str) -> str:
 
 def identify(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Server:
     """Who answers in this session."""
+    uuid = "''" if mysql_version(connection) is None else "@@server_uuid"
     with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SELECT @@server_id, @@hostname, @@port")
+        cursor.execute(f"SELECT @@server_id, @@hostname, @@port, {uuid}")
         row = cursor.fetchone()
     assert row is not None
-    return Server(int(row[0]), str(row[1]), int(row[2]))
+    return Server(int(row[0]), str(row[1]), int(row[2]), str(row[3]))
 
 
 def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:

@@ -11,7 +11,7 @@ from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.model.errors import Diverged, Purged
-from catchment.model.position import GtidList, LogOffset, Position, Resets
+from catchment.model.position import LogOffset, Position, Resets, gtids_after
 from catchment.model.source import Endpoint
 
 _FILE_START = 4
@@ -86,11 +86,10 @@ def _has_gtids(endpoint: Endpoint, verified: Position) -> bool:
     """Whether the file holds the GTIDs that the position names, and ends a group there."""
     at_head = verified.at.offset == _FILE_START
     stretch = _read(endpoint, verified, None if at_head else verified.at)
-    found = GtidList.parse(stretch.files[0].gtid_list or "")
+    found = verified.server.gtids(stretch.files[0].gtid_list or "")
     if not at_head:
-        for gtid in stretch.newest.values():
-            found = found.with_gtid(gtid)
-    return (at_head or stretch.reached_stop) and bool(found.gtids) and found == verified.gtids
+        found = gtids_after(found, stretch.newest, stretch.named)
+    return (at_head or stretch.reached_stop) and bool(str(found)) and found == verified.gtids
 
 
 def _read(endpoint: Endpoint, verified: Position, stop: LogOffset | None) -> Stretch:

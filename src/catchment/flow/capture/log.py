@@ -43,6 +43,7 @@ def dump(
         with connection.cursor() as cursor:
             cursor.execute(
                 "SET @master_binlog_checksum = @@global.binlog_checksum,"
+                " @source_binlog_checksum = @@global.binlog_checksum,"
                 f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
             )
         payload = struct.pack("<IHI", start.offset, _NON_BLOCKING, 0) + start.file.encode()

@@ -3,7 +3,7 @@
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, mapped
+from catchment.flow.capture.connect import connect, mapped, mysql_version
 from catchment.model.errors import SourceError
 from catchment.model.position import LogOffset, Resets
 from catchment.model.source import Endpoint
@@ -15,9 +15,10 @@ def snapshot_session(endpoint: Endpoint) -> "Connection[pymysql.cursors.Cursor]"
     A global sql_select_limit would cut off what SHOW answers, too (seen on 10.11).
     """
     connection = connect(endpoint, read_seconds=10)
+    isolation = "tx_isolation" if mysql_version(connection) is None else "transaction_isolation"
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(
-            "SET SESSION tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 5, "
+            f"SET SESSION {isolation} = 'REPEATABLE-READ', lock_wait_timeout = 5, "
             f"sql_select_limit = {2**64 - 1}"
         )
     return connection
@@ -28,7 +29,12 @@ def snapshot_offset(connection: "Connection[pymysql.cursors.Cursor]", endpoint: 
 
     It is taken on credit: right within a file, it runs ahead of what SELECT shows at a rotation or a
     checkpoint event (DESIGN 3). SHOW MASTER STATUS is not used: it waits behind a large commit.
+
+    MySQL has nothing of that kind: there it is the end of the log, see `log_end`.
     """
+    version = mysql_version(connection)
+    if version is not None:
+        return log_end(connection, endpoint, version)
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
@@ -36,8 +42,28 @@ def snapshot_offset(connection: "Connection[pymysql.cursors.Cursor]", endpoint: 
         cursor.execute("ROLLBACK")
     file, offset = values.get("binlog_snapshot_file", ""), values.get("binlog_snapshot_position", "0")
     if not file:
-        raise SourceError(f"shard {endpoint.shard}: the binary log is off; start the server with log_bin")
+        raise _log_is_off(endpoint)
     return LogOffset(file, int(offset))
+
+
+def log_end(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, version: tuple[int, ...]
+) -> LogOffset:
+    """Where MySQL's log ends, visible or not: the end of a group.
+
+    Waits while the events of other groups are written to the log (it takes LOCK_log), but neither for their
+    fsync nor for their commit; performance_schema.log_status stops writers besides.
+    """
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS" if version >= (8, 2) else "SHOW MASTER STATUS")
+        row = cursor.fetchone()
+    if row is None:
+        raise _log_is_off(endpoint)
+    return LogOffset(str(row[0]), int(row[1]))
+
+
+def _log_is_off(endpoint: Endpoint) -> SourceError:
+    return SourceError(f"shard {endpoint.shard}: the binary log is off; start the server with log_bin")
 
 
 def log_files(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> dict[str, int]:
@@ -48,31 +74,45 @@ def log_files(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoi
 
 
 def open_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[str]:
-    """XIDs that are prepared and neither committed nor rolled back."""
+    """XIDs that are prepared and neither committed nor rolled back; of MySQL `0x` and hexadecimal digits."""
+    how = "" if mysql_version(connection) is None else " CONVERT XID"
     with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("XA RECOVER")
+        cursor.execute(f"XA RECOVER{how}")
         return [str(row[3]) for row in cursor.fetchall()]
 
 
 def ask_resets(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Resets:
-    """How often RESET was said so far. The LIMIT keeps a global sql_select_limit from cutting the answer."""
+    """How often RESET was said so far. A row a statement: a global sql_select_limit cuts what SHOW answers.
+
+    MySQL has no table of the Com_ counters (MySQL manual: Performance Schema Status Variable Tables).
+    """
+    said = {}
     with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT VARIABLE_NAME, VARIABLE_VALUE, UNIX_TIMESTAMP() FROM information_schema.GLOBAL_STATUS "
-            "WHERE VARIABLE_NAME IN ('COM_RESET', 'UPTIME') LIMIT 2"
+        for name in ("Com_reset", "Uptime"):
+            cursor.execute("SHOW GLOBAL STATUS LIKE %s", (name,))
+            said[name] = cursor.fetchone()
+        cursor.execute("SELECT UNIX_TIMESTAMP()")
+        row = cursor.fetchone()
+    resets, uptime = said["Com_reset"], said["Uptime"]
+    if resets is None or uptime is None or row is None:
+        raise SourceError(
+            f"shard {endpoint.shard}: the server does not tell Com_reset and Uptime, by which a reset of its "
+            "log is noticed"
         )
-        rows = cursor.fetchall()
-    values = {str(name).upper(): int(value) for name, value, _ in rows}
-    now = int(rows[0][2])
-    return Resets(values["COM_RESET"], now - values["UPTIME"], now)
+    now = int(row[0])
+    return Resets(int(resets[1]), now - int(uptime[1]), now)
 
 
 def kept_seconds(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> float | None:
     """How long the server keeps its log files, in seconds; None when age does not purge them."""
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(
-            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days')"
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+            "('binlog_expire_logs_seconds', 'expire_logs_days', 'binlog_expire_logs_auto_purge')"
         )
-        values = {str(name): float(value) for name, value in cursor.fetchall()}
+        settings = {str(name): str(value) for name, value in cursor.fetchall()}
+    if settings.pop("binlog_expire_logs_auto_purge", "ON") == "OFF":
+        return None
+    values = {name: float(value) for name, value in settings.items()}
     seconds = values.get("binlog_expire_logs_seconds") or values.get("expire_logs_days", 0.0) * 86_400
     return seconds or None

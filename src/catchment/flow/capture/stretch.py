@@ -4,14 +4,16 @@ stands.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
 from catchment.model.errors import CorruptLog
+from catchment.model.gtidset import GtidSet, UuidGtid, uuid_text
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Kind, Table, TableId
@@ -34,16 +36,17 @@ class Stretch:
     """What a reader met between its start and `at`.
 
     `files`: the log files met, in order. `newest`: per domain the last GTID met; `newest_before`: the same
-    without the last group. `boundary`: ordinal of the first group beyond the epoch that was asked
-    for. `xa`: ordinals of the groups that prepare or end XA transactions. `event_time`: seconds since 1970 of
-    the last group. `voids`: ranges of image sequence numbers that were undone.
+    without the last group. `named`: all GTIDs met, where the server is MySQL. `boundary`: ordinal of the first
+    group beyond the epoch that was asked for. `xa`: ordinals of the groups that prepare or end XA transactions.
+    `event_time`: seconds since 1970 of the last group. `voids`: ranges of image sequence numbers that were undone.
     """
 
     at: LogOffset
     files: tuple[LogFile, ...]
-    first: Gtid | None
+    first: Gtid | UuidGtid | None
     newest: dict[int, Gtid]
     newest_before: dict[int, Gtid]
+    named: GtidSet
     last: LastGroup | None
     boundary: int
     groups: int
@@ -68,7 +71,8 @@ class _Groups:
     last: LastGroup | None = None
     last_file: int = 0
     boundary: int | None = None
-    first: Gtid | None = None
+    first: Gtid | UuidGtid | None = None
+    named: GtidSet = field(default_factory=GtidSet)
     newest: dict[int, Gtid] = field(default_factory=dict)
     newest_before: dict[int, Gtid] = field(default_factory=dict)
     xa: set[int] = field(default_factory=set)
@@ -83,7 +87,13 @@ class _Groups:
         batch = self._within_budget(batch)
         if batch.num_rows == 0:
             return batch
-        column = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+        column = {
+            field.name: batch.column(field.name).to_numpy()
+            for field in batch.schema
+            if pa.types.is_integer(field.type)
+        }
+        if "uuid" in batch.schema.names:
+            self._named(batch)
         self._gtids(column)
         if self.epoch is not None and self.boundary is None:
             numbers = np.array([LogOffset(name, 0).number for name in files], dtype=np.int64)[column["file"]]
@@ -119,6 +129,34 @@ class _Groups:
             self.newest[int(domain)] = _gtid(column, last - 1 - int(row))
         self.newest_before = dict(self.newest)
         self.newest[int(column["domain"][last])] = _gtid(column, last)
+
+    def _named(self, batch: pa.RecordBatch) -> None:
+        """The GTIDs of MySQL; a batch has few origins and, mostly, one run of numbers for each."""
+        named = batch.select(["uuid", "tag", "sequence"]).filter(pc.is_valid(batch.column("uuid")))
+        if named.num_rows == 0:
+            return
+        (uuids, ids), (tags, marks) = (_coded(named.column(name)) for name in ("uuid", "tag"))
+        numbers = named.column("sequence").to_numpy()
+        if self.first is None and batch.column("uuid")[0].is_valid:
+            self.first = UuidGtid(_uuid(uuids[ids[0]]), tags[marks[0]] or "", int(numbers[0]))
+        found = []
+        for code in np.unique(ids * len(tags) + marks):
+            mine = np.unique(numbers[(ids * len(tags) + marks) == code])
+            breaks = np.flatnonzero(np.diff(mine) != 1)
+            firsts, lasts = mine[np.r_[0, breaks + 1]], mine[np.r_[breaks, len(mine) - 1]]
+            origin = _uuid(uuids[code // len(tags)]), tags[code % len(tags)] or ""
+            found += [(*origin, (int(a), int(b))) for a, b in zip(firsts, lasts, strict=True)]
+        self.named = self.named.union(GtidSet.of(found))
+
+
+def _coded(column: pa.Array) -> tuple[list[Any], Any]:
+    """The distinct values of a column, null among them, and which one each row has."""
+    coded = column.dictionary_encode(null_encoding="encode")
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+
+
+def _uuid(octets: bytes) -> str:
+    return uuid_text(octets.hex())
 
 
 def _gtid(column: _Columns, row: int) -> Gtid:
@@ -222,6 +260,7 @@ def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:
         first=groups.first,
         newest=groups.newest,
         newest_before=groups.newest_before,
+        named=groups.named,
         last=last,
         boundary=groups.count if groups.boundary is None else groups.boundary,
         groups=groups.count,

@@ -1,0 +1,77 @@
+"""What the first cut of any server needs, and that of MySQL."""
+
+import time
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.flow.capture.connect import identify, must_be
+from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
+from catchment.flow.capture.pending import ask_pending
+from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.model.errors import CutMissed, SourceError, Unsupported
+from catchment.model.position import LogOffset, Position, Server, gtids_after
+from catchment.model.source import Endpoint
+
+XA_WAIT_SECONDS = 10.0
+SEAL_ATTEMPTS = 200
+_PAUSE_SECONDS = 0.05
+_FILE_START = 4
+
+
+def mysql_position(endpoint: Endpoint, server: Server) -> Position:
+    """A position of MySQL that is proven sealed, reached from the start of its file.
+
+    XA RECOVER is empty before and after, as on MariaDB. Raises SourceError without GTIDs, or when commits hang.
+    """
+    connection = snapshot_session(endpoint)
+    try:
+        must_be(identify(connection, endpoint), server, endpoint)
+        end: LogOffset | None = None
+        for _ in range(SEAL_ATTEMPTS):
+            if end is None:
+                await_no_xa(connection, endpoint)
+                end = snapshot_offset(connection, endpoint)
+                pending = ask_pending(connection, endpoint)
+            now = ask_pending(connection, endpoint)
+            if pending.xids or now.xids:  # prepared before the end was read, perhaps
+                end = None
+            elif pending.over(now):
+                return _at(endpoint, server, end)
+            time.sleep(_PAUSE_SECONDS)
+    finally:
+        connection.close()
+    raise SourceError(
+        f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
+        "(SHOW PROCESSLIST)?"
+    )
+
+
+def _at(endpoint: Endpoint, server: Server, end: LogOffset) -> Position:
+    """The position at an offset, with the GTIDs of the whole log up to it."""
+    log = scan(endpoint, server, LogOffset(end.file, _FILE_START), end)
+    before = server.gtids(log.files[0].gtid_list or "")
+    return Position(end, log.files[0].born, server, gtids_after(before, log.newest, log.named))
+
+
+def scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
+    """Read the log between two offsets, for its facts; raises CutMissed when `stop` is no place in it."""
+    stretch = read_stretch(
+        endpoint, server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
+    )
+    if not stretch.reached_stop:
+        raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before the snapshot {stop}")
+    return stretch
+
+
+def await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
+    """Wait until no XA transaction is prepared and open; raises Unsupported when one stays."""
+    deadline = time.monotonic() + XA_WAIT_SECONDS
+    while xids := open_xa(connection, endpoint):
+        if time.monotonic() > deadline:
+            raise Unsupported(
+                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(xids[:5])}); "
+                "their rows are in no log "
+                "that a new feed reads: commit or roll them back, then start the feed again"
+            )
+        time.sleep(0.1)
