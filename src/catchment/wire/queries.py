@@ -30,7 +30,8 @@ class Verb(Enum):
 class Query(msgspec.Struct, frozen=True):
     """A statement; `schema` is the default schema of its session, `sql_mode` its mode as a number.
 
-    `is_ddl`: MySQL logged it as DDL that the engine commits (false for ALTER of other engines, GRANT, ...).
+    `is_ddl`: MySQL logged it as DDL that the engine commits (false for ALTER of other engines, GRANT, ...), or as
+    the first part of a CREATE TABLE ... SELECT, whose rows follow in the same group.
     """
 
     schema: str
@@ -47,6 +48,7 @@ _NAMED: Final = (
 )
 _PLAIN: Final = {"BEGIN": Verb.BEGIN, "COMMIT": Verb.COMMIT, "ROLLBACK": Verb.ROLLBACK}
 _XA: Final = re.compile(r"\s*XA\s+(?:START|BEGIN|END)\s", re.I)
+_WITH_ROWS: Final = ") START TRANSACTION"
 _XA_COMMIT: Final = re.compile(r"\s*XA\s+COMMIT\s", re.I)
 # MySQL writes the name in hexadecimal digits.
 _XA_ENDED: Final = re.compile(
@@ -110,7 +112,8 @@ def read(body: bytes, packed: bool) -> Query:
     if packed:
         sql = unpack(sql)
     schema = body[status_end:schema_end].decode(errors="replace")
-    return Query(schema, _decoded(sql, status.charset), status.sql_mode, status.is_ddl)
+    text = _decoded(sql, status.charset)
+    return Query(schema, text, status.sql_mode, status.is_ddl or text.endswith(_WITH_ROWS))
 
 
 def loaded(body: bytes) -> Query:
