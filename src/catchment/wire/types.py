@@ -222,6 +222,9 @@ def from_catalog(data_type: str, column_type: str, charset: str | None) -> Colum
     Gives the same value as `from_log` for the same column. Raises Unsupported for a type that is not carried.
     """
     kind = _CATALOG.get(data_type.lower())
+    charset = (
+        "utf8mb3" if charset == "utf8" else charset
+    )  # as MySQL before 8.0.28 and MariaDB before 10.6 say
     if kind is None:
         raise Unsupported(f"type {column_type} is not carried")
     if kind is Kind.TEXT:

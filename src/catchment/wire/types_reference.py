@@ -25,7 +25,9 @@ _DATE: Final = "zero dates, and dates that no calendar has (`2023-02-30`, `2023-
 
 
 def _whole(name: str, kind: Kind) -> tuple[Entry, Entry]:
-    unsigned = "all values exact" if kind is not Kind.BIGINT else "all values exact, up to 18446744073709551615"
+    unsigned = (
+        "all values exact" if kind is not Kind.BIGINT else "all values exact, up to 18446744073709551615"
+    )
     return (
         Entry(name, (ColumnType(kind),), f"all values exact; {_NUMBER}"),
         Entry(f"{name} UNSIGNED", (ColumnType(kind, unsigned=True),), unsigned),
@@ -49,7 +51,9 @@ ENTRIES: Final = (
         "the text that the server gives, all digits after the point, without zeros before the number: Delta has no "
         "wider decimal than 38 digits",
     ),
-    Entry("FLOAT, FLOAT(m,d)", (ColumnType(Kind.FLOAT),), "the same 32 bits; -0 is stored as 0 by the server"),
+    Entry(
+        "FLOAT, FLOAT(m,d)", (ColumnType(Kind.FLOAT),), "the same 32 bits; -0 is stored as 0 by the server"
+    ),
     Entry("DOUBLE, DOUBLE(m,d), REAL", (ColumnType(Kind.DOUBLE),), "the same 64 bits"),
     Entry("BIT(1) to BIT(63)", (ColumnType(Kind.BIT, length=63),), "the number that the bits are"),
     Entry("BIT(64)", (ColumnType(Kind.BIT, length=64),), "the number that the bits are"),
@@ -75,7 +79,9 @@ ENTRIES: Final = (
     ),
     Entry("BINARY(n)", (ColumnType(Kind.BINARY, length=16),), "n bytes, zero bytes at the end too"),
     Entry(
-        "VARBINARY, TINYBLOB to LONGBLOB", (ColumnType(Kind.BLOB),), "the same bytes; nothing is cut off or padded"
+        "VARBINARY, TINYBLOB to LONGBLOB",
+        (ColumnType(Kind.BLOB),),
+        "the same bytes; nothing is cut off or padded",
     ),
     Entry(
         "VECTOR",
@@ -93,7 +99,11 @@ ENTRIES: Final = (
         "the labels in UTF-8, in the order of the definition, with commas between them",
     ),
     Entry("JSON of MySQL", (ColumnType(Kind.JSON),), "the text that the server gives for it, byte by byte"),
-    Entry("UUID", (ColumnType(Kind.UUID),), "the text that the server gives: 32 digits in lower case, four hyphens"),
+    Entry(
+        "UUID",
+        (ColumnType(Kind.UUID),),
+        "the text that the server gives: 32 digits in lower case, four hyphens",
+    ),
     Entry("INET4", (ColumnType(Kind.INET4),), "the text that the server gives: `10.0.0.1`"),
     Entry(
         "INET6",
@@ -122,8 +132,9 @@ _SPARK: Final = {
 }
 _HEAD = """# Types
 
-A value that a chunk reads by SELECT, the value that the log carries, and the value read back from the lake are equal, bit
-by bit. This page says what each type of MariaDB and MySQL becomes. NULL is NULL; every column of a lake table may be NULL.
+A value that a chunk reads by SELECT, the value that the log carries, and the value read back from the lake
+are equal, bit by bit. This page says what each type of MariaDB and MySQL becomes. NULL is NULL; every
+column of a lake table may be NULL.
 
 | source | Arrow | Spark | Delta | rule | in a key |
 | --- | --- | --- | --- | --- | --- |
@@ -133,24 +144,24 @@ _FOOT = """
 
 - Generated columns, virtual ones too, and invisible columns are carried like others.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
-- The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column that is added to
-  a table which is followed therefore stops it: copy the table again.
-- Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE` rewrites them),
-  and the character set gb18030.
+- The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
+  that is added to a table which is followed therefore stops it: copy the table again.
+- Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
+  rewrites them), and the character set gb18030.
 
 ## Keys
 
-- *by value*: chunks and the log are compared by us, as bytes that order like the server's index. Rows beyond the copied
-  keys wait for their chunk.
-- *by the server*: only the server knows the order (collations, labels, floats). Changes of the log are applied always,
-  chunks are merged one row per key, and the server is asked which keys lie in a chunk.
-- The key is the primary key, else the first of the unique keys whose columns are all whole and NOT NULL. A prefix in a
-  primary key (`PRIMARY KEY (name(10))`) counts as the whole column. Parts that descend are read as well, but the server
-  sorts each chunk.
-- A zero date, or one that no calendar has, is NULL in the lake and stops a table with that column in its key. An ENUM with an
-  empty label, and a spatial column, are refused in a key.
-- Values that differ in the collation of the column only by case, accents or spaces at the end are one key at the source and
-  stay one row in the lake: an update from one to the other is a delete and an insert.
+- *by value*: chunks and the log are compared by us, as bytes that order like the server's index. Rows
+  beyond the copied keys wait for their chunk.
+- *by the server*: only the server knows the order (collations, labels, floats). Changes of the log are
+  applied always, chunks are merged one row per key, and the server is asked which keys lie in a chunk.
+- The key is the primary key, else the first of the unique keys whose columns are all whole and NOT NULL. A
+  prefix in a primary key (`PRIMARY KEY (name(10))`) counts as the whole column. Parts that descend are read
+  as well, but the server sorts each chunk.
+- A zero date, or one that no calendar has, is NULL in the lake and stops a table with that column in its
+  key. An ENUM with an empty label, and a spatial column, are refused in a key.
+- Values that differ in the collation of the column only by case, accents or spaces at the end are one key
+  at the source and stay one row in the lake: an update from one to the other is a delete and an insert.
 """
 _WRITTEN = "\n(This page is written by `python -m catchment.wire.types_reference`.)\n"
 
@@ -181,7 +192,9 @@ def reference() -> str:
         shown = str(arrow).replace("128", "")
         if kind.kind is Kind.DECIMAL and pa.types.is_decimal(arrow):
             shown, spark, delta = "decimal(p, s)", "decimal(p,s)", "decimal(p,s)"
-        lines.append(f"| {entry.source} | `{shown}` | `{spark}` | `{delta}` | {entry.rule} | {key_rule(kind)} |")
+        lines.append(
+            f"| {entry.source} | `{shown}` | `{spark}` | `{delta}` | {entry.rule} | {key_rule(kind)} |"
+        )
     every = sorted([*charsets.UTF8, *charsets.CODECS, *charsets.PAIRS, *charsets.WIDE])
     sets = f"\n## Character sets\n\n{', '.join(every)}; `binary` is bytes.\n"
     return _HEAD + "\n".join(lines) + "\n" + _FOOT + sets + _WRITTEN

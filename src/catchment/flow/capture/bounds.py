@@ -44,7 +44,7 @@ def ordering(column: Column) -> str:
 def exact(column: Column) -> str:
     """SQL expression that the text protocol gives whole: it rounds a FLOAT to six digits."""
     if column.type.kind in REALS:
-        return f"CAST({quoted(column.name)} AS DOUBLE)"
+        return f"{quoted(column.name)} + 0e0"
     return ordering(column)
 
 
