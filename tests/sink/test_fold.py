@@ -11,12 +11,13 @@ from deltalake import DeltaTable
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, should_gather, table_stats
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, commit, fold, fold_feed, prepare, prepare_gathering
+from catchment.flow.sink.fold import FoldOptions, commit, fold, prepare, prepare_gathering
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, DataFile, LakeColumn, Part
 from catchment.model.errors import LeaseLost
 from catchment.model.table import Column
+from catchment.run.fold_process import FoldOrder, carry_out
 from tests.sink.model import FEED, INT, ORDERS, Row, delta, manifest, write
 
 SMALL = FoldOptions(target=Target(rows=4, bytes=1 << 20))
@@ -145,16 +146,17 @@ def test_limits(changed: dict[str, int], due: bool) -> None:
     assert should_fold(msgspec.structs.replace(stats, **changed), FoldLimits()) is due
 
 
-def test_fold_feed_folds_what_is_due(tmp_path: Path, sink: DeltaSink) -> None:
+def test_what_is_due_is_folded(tmp_path: Path, sink: DeltaSink) -> None:
     version = sink.apply(delta(ORDERS, change(tmp_path, 2, 11, 12)), 2, 1)
     record = manifest(2, (ORDERS,))
     EpochsTable(tmp_path, FEED).append(record, Commit(2, record.digest(), 1, {"shop.orders": version}), 1)
-    assert fold_feed(tmp_path, FEED, 1, FoldLimits(share=0.5)) == {}
-    reports = fold_feed(tmp_path, FEED, 1, FoldLimits(share=0.05))
-    assert reports["shop.orders"].changes == 2
+    order = FoldOrder(str(tmp_path), FEED, 1, FoldLimits(share=0.5), keep_seconds=3600)
+    assert carry_out(order).changes == {}
+    due = msgspec.structs.replace(order, limits=FoldLimits(share=0.05))
+    assert carry_out(due).changes == {"shop.orders": 2}
     stats = table_stats(DeltaTable(table_dir(tmp_path, ORDERS.table)))
     assert (stats.base_rows, stats.changes_rows, stats.unfolded_share) == (12, 0, 0.0)
-    assert fold_feed(tmp_path, FEED, 1, FoldLimits()) == {}
+    assert carry_out(due).changes == {}
 
 
 @pytest.mark.parametrize("others", [(5, 25, 45), (50, 60, 70)])

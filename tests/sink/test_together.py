@@ -10,9 +10,10 @@ from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.clean import clean_feed
 from catchment.flow.sink.due import FoldLimits
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, fold_feed
+from catchment.flow.sink.fold import FoldOptions
 from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, Part
+from catchment.run.fold_process import FoldOrder, carry_out
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
 EPOCHS = 30
@@ -41,8 +42,10 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
 
     def fold() -> None:
         options = FoldOptions(changes_rows_max=20, target=Target(rows=10, bytes=1 << 20))
-        reports = fold_feed(tmp_path, FEED, 1, FoldLimits(share=0.01, files=2), options)
-        folds.extend(report.version for report in reports.values())
+        limits = FoldLimits(share=0.01, files=2)
+        folds.extend(
+            carry_out(FoldOrder(str(tmp_path), FEED, 1, limits, 3600, options=options)).changes.values()
+        )
 
     def look() -> None:
         epoch = max(list(expected), default=None)

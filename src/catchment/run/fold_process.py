@@ -37,6 +37,7 @@ class FoldOrder(msgspec.Struct, frozen=True):
     limits: FoldLimits
     keep_seconds: float
     all_tables: bool = False
+    options: FoldOptions = FoldOptions()
 
 
 def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
@@ -77,10 +78,10 @@ def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
     stats = table_stats(table)
     if not (order.all_tables or should_fold(stats, order.limits)):
         return _commit(order, prepare_gathering(order.root, shape), fault) if should_gather(stats) else 0
-    folded = taken = _commit(order, prepare(order.root, shape, FoldOptions()), fault)
+    folded = taken = _commit(order, prepare(order.root, shape, order.options), fault)
     # One fold takes up what fits into memory; changes that come meanwhile wait for the next process.
     while taken and folded < stats.changes_rows:
-        taken = _commit(order, prepare(order.root, shape, FoldOptions()), fault)
+        taken = _commit(order, prepare(order.root, shape, order.options), fault)
         folded += taken
     return folded
 

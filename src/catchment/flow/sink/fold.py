@@ -17,8 +17,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment.flow.sink.basefile import apart, describe, touch
-from catchment.flow.sink.due import SMALL_CHANGES_BYTES, FoldLimits, should_fold, table_stats
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.flow.sink.due import SMALL_CHANGES_BYTES
 from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import PART, SHARD, identity_columns, table_dir
 from catchment.flow.sink.net import NetChanges, Pinned, choose, load_net
@@ -204,49 +203,3 @@ def _commit(directory: Path, table: DeltaTable, prepared: PreparedFold, feed: st
 
 def _vanished(directory: Path) -> DeltaTable:
     raise SinkError(f"the Delta table {directory} vanished during a fold")
-
-
-def fold_feed(
-    root: str | Path, feed: str, fence: int, limits: FoldLimits, options: FoldOptions | None = None
-) -> dict[str, FoldReport]:
-    """Fold every table of a feed that is due, and compact the epochs table; the last fold of each folded
-    table.
-
-    For a process of its own, beside the runner whose `fence` it carries. Raises LeaseLost when that runner
-    has been replaced.
-    """
-    epochs = EpochsTable(root, feed)
-    row = epochs.newest()
-    if row is None:
-        return {}
-    reports: dict[str, FoldReport] = {}
-    for shape in row.manifest.shapes:
-        report = _fold_present(root, shape, feed, fence, limits, options)
-        if report is not None:
-            reports[str(shape.table)] = report
-    epochs.compact(fence)
-    return reports
-
-
-def _fold_present(
-    root: str | Path,
-    shape: TableShape,
-    feed: str,
-    fence: int,
-    limits: FoldLimits,
-    options: FoldOptions | None,
-) -> FoldReport | None:
-    """Fold the changes of a table that is due, and no later ones: other tables wait; the last fold."""
-    table = open_table(table_dir(root, shape.table))
-    if table is None:
-        return None
-    stats = table_stats(table)
-    if not should_fold(stats, limits):
-        return None
-    last = report = fold(root, shape, feed, fence, options)
-    folded = report.changes if report else 0
-    while report is not None and folded < stats.changes_rows:
-        report = fold(root, shape, feed, fence, options)
-        folded += report.changes if report else 0
-        last = report or last
-    return last
