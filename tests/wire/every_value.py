@@ -96,6 +96,11 @@ def text_of(charset: str, longest: int) -> Draw:
     )
 
 
+def spot(chance: random.Random) -> str:
+    """A point on the globe."""
+    return f"ST_GeomFromText('POINT({chance.randint(-89, 89)} {chance.random()})', 4326)"
+
+
 def address(chance: random.Random) -> str:
     """An INET6 with many zero words."""
     return (
@@ -190,7 +195,7 @@ def _moments() -> Iterator[Case]:
             kind, kind, _spread(*(f"'{d} 10:20:30.123456'" for d in dates), "'0000-00-00 00:00:00'"), moment()
         )
         kind = f"timestamp({scale})"
-        odd = (
+        stamps = (
             "1970-01-01 00:00:01",
             "2038-01-19 03:14:06.9",
             "0000-00-00 00:00:00",
@@ -216,19 +221,15 @@ def _bytes() -> Iterator[Case]:
     yield Case("varbinary compressed", "varbinary(300) compressed", odd, octets(300), "mariadb")
     shapes = ("POINT(1 -2)", "LINESTRING(0 0,1 1,2 2)", "POLYGON((0 0,0 1,1 1,0 0))", "MULTIPOINT(1 1,2 2)")
     odd = {f"{shape} {srid}": f"ST_GeomFromText('{shape}', {srid})" for shape in shapes for srid in (0, 4326)}
-    any_point: Draw = lambda chance: (
-        f"ST_GeomFromText('POINT({chance.randint(-89, 89)} {chance.random()})', 4326)"
-    )
-    yield Case("geometry", "geometry", odd, any_point)
+    yield Case("geometry", "geometry", odd, spot)
     yield Case(
         "point", "point", {"origin": "POINT(0, 0)"}, lambda chance: f"POINT({chance.random()}, -1e300)"
     )
 
 
 def _mariadb_only() -> Iterator[Case]:
-    digits: Draw = lambda chance: f"'{chance.randbytes(16).hex()}'"  # noqa: E731
     odd = _spread(f"'{'0' * 32}'", f"'{'f' * 32}'", "'123e4567-e89b-12d3-a456-426614174000'")
-    yield Case("uuid", "uuid", odd, digits, "mariadb")
+    yield Case("uuid", "uuid", odd, lambda chance: f"'{chance.randbytes(16).hex()}'", "mariadb")
     odd = _spread("'0.0.0.0'", "'255.255.255.255'", "'10.0.0.0'")
     yield Case(
         "inet4", "inet4", odd, lambda chance: f"'{'.'.join(str(b) for b in chance.randbytes(4))}'", "mariadb"
