@@ -23,6 +23,7 @@ OUT = Path(__file__).parent / "out" / "latest.json"
 BENCHMARKS = {
     "decode-log": ("bench.decode_log", False),
     "decode-result": ("bench.decode_result", False),
+    "decode-types": ("bench.decode_types", False),
     "copy": ("bench.copy_table", True),
     "follow": ("bench.follow_log", True),
     "latency": ("bench.latency", False),

@@ -29,7 +29,7 @@ from tests.wire.odd_values import value_of
 
 ROWS = 40
 TABLES = {"mariadb": 8, "mysql": 8}
-LONG_TABLES = 250
+LONG_TABLES = 320
 VALUES_MIN, LONG_VALUES_MIN = 20_000, 1_000_000
 _ROWS_PER_INSERT = 20
 _WORDS = {

@@ -106,7 +106,7 @@ def put_decimal(p, c, row, source):
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def write_digits(out: cython.pointer(uint8_t), value: int64_t, width: cython.int) -> cython.void:
+def write_digits(out: cython.pointer(uint8_t), value: uint32_t, width: cython.int) -> cython.void:
     """`value` in exactly `width` decimal digits."""
     while width:
         width -= 1
@@ -205,11 +205,11 @@ def put_time(p, c, row, source):
 
 def put_datetime(p, c, row, source):
     """DATETIME: year*13+month, day, hour, minute, second in 17, 5, 5, 6, 6 bits; 1 when malformed."""
-    value: int64_t = cython.cast(int64_t, big(source, 5)) - 0x8000000000
+    value: int64_t = cython.cast(int64_t, big(source, 5)) - (cython.cast(int64_t, 1) << 39)
     fraction: int64_t = microseconds(source + 5, p.scale)
     if value < 0 or fraction < 0:
         return 1
-    months: int64_t = value >> 22
+    months: cython.int = value >> 22
     hour: int64_t = (value >> 12) & 31
     minute: int64_t = (value >> 6) & 63
     second: int64_t = value & 63
