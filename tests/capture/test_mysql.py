@@ -15,7 +15,7 @@ from catchment.flow.capture.offsets import (
     snapshot_offset,
     snapshot_session,
 )
-from catchment.flow.capture.pending import ask_pending
+from catchment.flow.capture.pending import ask_pending, must_know_pending
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset
@@ -123,7 +123,7 @@ def test_open_xa_transactions_and_who_may_see_them(server: PrivateMySQL, fresh_s
     try:
         with closing(snapshot_session(where)) as session:
             assert open_xa(session, where) == ["0xFF0062"]
-            pending = ask_pending(session, where)
+            pending = must_know_pending(session, where)
             assert pending.xids == {"0xFF0062"}
             assert not pending.over(pending)
     finally:
@@ -136,11 +136,14 @@ def test_without_gtids_nothing_is_proven(mysql_80_build: Build) -> None:
     settings = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
     with PrivateMySQL(mysql_80_build, settings=settings) as server:
         where = endpoint(server)
-        with (
-            closing(snapshot_session(where)) as session,
-            pytest.raises(SourceError, match=r"gtid_mode is OFF: .*OFF_PERMISSIVE, ON_PERMISSIVE and ON"),
-        ):
-            ask_pending(session, where)
+        with closing(snapshot_session(where)) as session:
+            assert ask_pending(session, where) is None
+            with pytest.raises(
+                SourceError, match=r"gtid_mode is not ON: .*OFF_PERMISSIVE, ON_PERMISSIVE and ON"
+            ):
+                must_know_pending(session, where)
+            found, end = identify(session, where), snapshot_offset(session, where)
+            assert sealed_behind(where, found, None, None, end, None, ()) is None
 
 
 def test_catalog(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
@@ -174,14 +177,14 @@ def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
             end = snapshot_offset(session, where)
             assert end != before
             assert holding.sql("SELECT * FROM d.t") == []
-            pending = ask_pending(session, where)
+            pending = must_know_pending(session, where)
             assert pending.gtids != GtidSet()
             assert sealed_behind(where, server, before, before, end, None, ()) == before
             assert held.held
             held.release()
         finally:
             release(holding)
-        assert pending.over(ask_pending(session, where))
+        assert pending.over(must_know_pending(session, where))
         assert sealed_behind(where, server, before, before, end, None, ()) == end
         assert holding.sql("SELECT * FROM d.t") == [(1, 1)]
 
@@ -189,10 +192,10 @@ def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
 def test_a_transaction_that_began_later_does_not_delay_a_seal(holding: PrivateMySQL) -> None:
     where = endpoint(holding)
     with closing(snapshot_session(where)) as session:
-        pending = ask_pending(session, where)
+        pending = must_know_pending(session, where)
         held = held_commit(holding, "INSERT INTO d.t VALUES (2, 1)", timeout_ms=60_000)
         try:
-            assert pending.over(ask_pending(session, where))
+            assert pending.over(must_know_pending(session, where))
             held.release()
         finally:
             release(holding)

@@ -359,8 +359,8 @@ def test_state_store_in_mariadb(server: PrivateServer) -> None:
     ("variables", "found"),
     [
         (
-            {"version": "8.4.3", "version_comment": "MySQL Community Server - GPL"},
-            "the server is MySQL 8.4.3",
+            {"version": "5.7.44-log", "version_comment": "MySQL Community Server (GPL)"},
+            "the server is MySQL 5.7.44",
         ),
         ({"version": "10.4.34-MariaDB"}, "the server is MariaDB 10.4.34"),
     ],

@@ -7,7 +7,7 @@ from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
-from catchment.flow.capture.pending import ask_pending
+from catchment.flow.capture.pending import must_know_pending
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.model.errors import CutMissed, SourceError, Unsupported
 from catchment.model.position import LogOffset, Position, Server, gtids_after
@@ -32,8 +32,8 @@ def mysql_position(endpoint: Endpoint, server: Server) -> Position:
             if end is None:
                 await_no_xa(connection, endpoint)
                 end = snapshot_offset(connection, endpoint)
-                pending = ask_pending(connection, endpoint)
-            now = ask_pending(connection, endpoint)
+                pending = must_know_pending(connection, endpoint)
+            now = must_know_pending(connection, endpoint)
             if pending.xids or now.xids:  # prepared before the end was read, perhaps
                 end = None
             elif pending.over(now):

@@ -83,12 +83,13 @@ def _becomes_visible(
     connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, deadline: float
 ) -> bool:
     """Whether all that MySQL has logged up to now is visible before the deadline."""
-    pending = ask_pending(connection, endpoint)
-    while not pending.over(ask_pending(connection, endpoint)):
-        if time.monotonic() > deadline:
-            return False
+    pending = now = ask_pending(connection, endpoint)
+    while pending is not None and now is not None and time.monotonic() < deadline:
+        now = ask_pending(connection, endpoint)
+        if now is not None and pending.over(now):
+            return True
         time.sleep(PAUSE_SECONDS)
-    return True
+    return False
 
 
 def _sealed(task: ChunkTask, snapshot: LogOffset) -> LogOffset | None:

@@ -31,21 +31,29 @@ class Pending(msgspec.Struct, frozen=True):
         return not self.gtids.meets(now.gtids) and not self.xids & now.xids
 
 
-def ask_pending(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Pending:
-    """What MySQL is committing now; raises SourceError when not every group has a GTID.
+def ask_pending(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Pending | None:
+    """What MySQL is committing now; None when not every group has a GTID: then nothing is known.
 
     gtid_mode becomes ON only when no group without GTID is under way (MySQL manual: gtid_mode).
     """
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")
         row = cursor.fetchone()
-    mode, owned = (str(row[0]), str(row[1])) if row else ("", "")
-    if mode != "ON":
+    if row is None or row[0] != "ON":
+        return None
+    # By thread: `uuid:5#12:6#13`.
+    owned = GtidSet.parse(re.sub(r"#\d+", "", str(row[1])))
+    return Pending(owned, frozenset(open_xa(connection, endpoint)))
+
+
+def must_know_pending(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Pending:
+    """As `ask_pending`, to copy rows; raises SourceError where nothing is known."""
+    pending = ask_pending(connection, endpoint)
+    if pending is None:
         raise SourceError(
-            f"shard {endpoint.shard}: gtid_mode is {mode}: without GTIDs MySQL does not tell when a logged "
+            f"shard {endpoint.shard}: gtid_mode is not ON: without GTIDs MySQL does not tell when a logged "
             "transaction is visible, so rows cannot be copied without a lock; turn GTIDs on (no restart is "
             "needed): SET GLOBAL enforce_gtid_consistency=ON, then gtid_mode=OFF_PERMISSIVE, ON_PERMISSIVE "
             "and ON; or name a replica that has GTIDs as host"
         )
-    # By thread: `uuid:5#12:6#13`.
-    return Pending(GtidSet.parse(re.sub(r"#\d+", "", owned)), frozenset(open_xa(connection, endpoint)))
+    return pending

@@ -92,8 +92,7 @@ class _Groups:
             for field in batch.schema
             if pa.types.is_integer(field.type)
         }
-        if "uuid" in batch.schema.names:
-            self._named(batch)
+        self._named(batch)
         self._gtids(column)
         if self.epoch is not None and self.boundary is None:
             numbers = np.array([LogOffset(name, 0).number for name in files], dtype=np.int64)[column["file"]]

@@ -17,10 +17,10 @@ from catchment.model.errors import CatchmentError, SourceError
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.run.doctor.access import check_log_access, check_select
+from catchment.run.doctor.access import check_log_access, check_replica, check_select
 from catchment.run.doctor.finding import Finding, Severity
 from catchment.run.doctor.places import check_sink, check_state
-from catchment.run.doctor.settings import check_settings
+from catchment.run.doctor.settings import check_gtids, check_settings, logs_cascades
 from catchment.run.doctor.tables import (
     check_filters,
     check_tables,
@@ -78,12 +78,18 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
             findings += check_settings(endpoint.shard, variables)
             if findings[0].severity is Severity.ERROR:  # another kind of server: nothing below would be true
                 return ShardReport(endpoint.shard, tuple(findings), server)
-            findings += _clock_skew(session, endpoint)
+            findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session, endpoint)]
             access, filters = check_log_access(session, endpoint, account)
             chosen = chosen_tables(session, endpoint, rules)
             names = tuple(table for table, _, _ in chosen)
             readable, denied = check_select(session, endpoint, account, names)
-            refused, carried = check_tables(session, endpoint, [c for c in chosen if c[0] in readable])
+            access += check_replica(session, endpoint, variables)
+            refused, carried = check_tables(
+                session,
+                endpoint,
+                [c for c in chosen if c[0] in readable],
+                cascades=not logs_cascades(variables),
+            )
             findings += [*access, *denied, *refused, *check_filters(endpoint.shard, *filters, names)]
     except CatchmentError as fault:
         findings.append(Finding(Severity.ERROR, endpoint.shard, str(fault)))
@@ -131,7 +137,8 @@ def _same_servers(reports: Sequence[ShardReport]) -> list[Finding]:
     for report in reports:
         if report.server is not None:
             by_server[report.server].append(report.shard)
-            by_id[report.server.server_id].append(report.shard)
+            if not report.server.mysql:  # its GTIDs are told apart by server_uuid
+                by_id[report.server.server_id].append(report.shard)
     same = [
         Finding(
             Severity.ERROR, shards[-1], f"shards {' and '.join(shards)} are one server, {server}",

@@ -8,6 +8,7 @@ import msgspec
 from catchment.run.doctor.finding import Finding, Severity
 
 VERSION_MIN = (10, 5)
+MYSQL_MIN = (8, 0, 1)
 RETENTION_SECONDS_MIN = 86_400
 _NO_LIMIT = str(2**64 - 1)
 _DAY_SECONDS = 86_400
@@ -87,6 +88,11 @@ _SETTINGS = (
         "SET GLOBAL slave_run_triggers_for_rbr=NO or LOGGING",
     ),
     _Setting(
+        "group_replication_group_name", _is(""), Severity.WARNING,
+        "in Group Replication every member has a log of its own: the feed stops when its member is replaced",
+        "name the member itself as host, not a router",
+    ),
+    _Setting(
         "wsrep_on", _is("OFF", "0"), Severity.WARNING,
         "on Galera every node has a log of its own: the feed stops when its node is replaced",
         "name the node itself as host, not a balancer",
@@ -96,7 +102,7 @@ _SETTINGS = (
 
 def check_settings(shard: str, variables: Variables) -> list[Finding]:
     """Findings about one server's global variables."""
-    findings = [_version(shard, variables)]
+    findings = [_mysql_version(shard, variables) if is_mysql(variables) else _version(shard, variables)]
     if findings[0].severity is Severity.ERROR:
         return findings
     for setting in _SETTINGS:
@@ -104,7 +110,24 @@ def check_settings(shard: str, variables: Variables) -> list[Finding]:
         if value is not None and not setting.good(value):
             found = f"{setting.name} is {value or 'empty'}"
             findings.append(Finding(setting.severity, shard, found, setting.risk, setting.remedy))
-    return [*findings, *_replica(shard, variables), _gtid(shard, variables), _retention(shard, variables)]
+    return [*findings, *_replica(shard, variables), _retention(shard, variables)]
+
+
+def is_mysql(variables: Variables) -> bool:
+    """Whether the variables are those of MySQL (MariaDB names itself in one of two)."""
+    return "mariadb" not in (variables.get("version", "") + variables.get("version_comment", "")).lower()
+
+
+def mysql_number(variables: Variables) -> tuple[int, ...]:
+    """MySQL's version as numbers."""
+    return tuple(int(part) for part in re.findall(r"\d+", variables.get("version", ""))[:3])
+
+
+def logs_cascades(variables: Variables) -> bool:
+    """Whether rows that foreign keys change are in the log: MySQL 9.6 and later, unless InnoDB does it."""
+    if not is_mysql(variables) or mysql_number(variables) < (9, 6):
+        return False
+    return variables.get("innodb_native_foreign_keys", "OFF").upper() == "OFF"
 
 
 def retention_seconds(variables: Variables) -> float | None:
@@ -116,14 +139,6 @@ def retention_seconds(variables: Variables) -> float | None:
 
 def _version(shard: str, variables: Variables) -> Finding:
     version = variables.get("version", "")
-    if "mariadb" not in (version + variables.get("version_comment", "")).lower():
-        return Finding(
-            Severity.ERROR,
-            shard,
-            f"the server is MySQL {version}",
-            "only MariaDB is carried",
-            "MySQL comes later",
-        )
     # Servers that act as replicas of old MySQL ones say `5.5.5-10.11...`.
     match = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)", version)
     if match is None or (int(match[1]), int(match[2])) < VERSION_MIN:
@@ -132,6 +147,33 @@ def _version(shard: str, variables: Variables) -> Finding:
             "it lacks binlog_row_metadata and BINLOG MONITOR", "upgrade to MariaDB 10.5 or later",
         )  # fmt: skip
     return Finding(Severity.OK, shard, f"the server is MariaDB {version}")
+
+
+def _mysql_version(shard: str, variables: Variables) -> Finding:
+    version = variables.get("version", "")
+    if mysql_number(variables) < MYSQL_MIN:
+        return Finding(
+            Severity.ERROR, shard, f"the server is MySQL {version}",
+            "it lacks binlog_row_metadata", "upgrade to MySQL 8.0 or later",
+        )  # fmt: skip
+    return Finding(Severity.OK, shard, f"the server is MySQL {version}")
+
+
+def check_gtids(shard: str, variables: Variables) -> Finding:
+    """How the server gives GTIDs. To follow the log they are not needed, to copy from MySQL they are."""
+    if not is_mysql(variables):
+        return _gtid(shard, variables)
+    mode = variables.get("gtid_mode", "")
+    if mode == "ON":
+        return Finding(Severity.OK, shard, "gtid_mode is ON")
+    return Finding(
+        Severity.ERROR,
+        shard,
+        f"gtid_mode is {mode}",
+        "MySQL then does not tell when a logged transaction is visible, so rows cannot be copied without a lock",
+        "SET GLOBAL enforce_gtid_consistency=ON, then gtid_mode=OFF_PERMISSIVE, ON_PERMISSIVE and ON, one after "
+        "the other (no restart is needed); or name a replica that has GTIDs as host",
+    )
 
 
 def _replica(shard: str, variables: Variables) -> list[Finding]:
@@ -159,6 +201,8 @@ def _gtid(shard: str, variables: Variables) -> Finding:
 def _retention(shard: str, variables: Variables) -> Finding:
     kept = retention_seconds(variables)
     total = int(variables.get("max_binlog_total_size") or 0)
+    if variables.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
+        kept = None
     if kept is not None and kept < RETENTION_SECONDS_MIN:
         return Finding(
             Severity.WARNING,

@@ -42,9 +42,16 @@ def chosen_tables(
 
 
 def check_tables(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, chosen: Sequence[Listed]
+    session: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    chosen: Sequence[Listed],
+    *,
+    cascades: bool,
 ) -> tuple[list[Finding], dict[TableId, Table]]:
-    """Findings about the chosen tables of one shard, and the definitions of those that can be carried."""
+    """Findings about the chosen tables of one shard, and the definitions of those that can be carried.
+
+    `cascades`: whether rows that foreign keys change are kept out of the log.
+    """
     findings: list[Finding] = []
     tables: dict[TableId, Table] = {}
     for table, kind, engine in chosen:
@@ -54,7 +61,7 @@ def check_tables(
             continue
         try:
             tables[table] = read_table(session, endpoint, table)
-            findings += _cascades(session, endpoint, table)
+            findings += _cascades(session, endpoint, table) if cascades else []
         except CatchmentError as refused:
             findings.append(Finding(Severity.ERROR, endpoint.shard, str(refused), "it cannot be copied"))
     return findings, tables
