@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.event import GtidEvent, MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from tests.oracle import Place
@@ -40,6 +40,7 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
         only_events=[
             RotateEvent,
             MariadbGtidEvent,
+            GtidEvent,
             QueryEvent,
             XidEvent,
             WriteRowsEvent,
@@ -55,6 +56,8 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
                 file = event.next_binlog
             elif isinstance(event, MariadbGtidEvent):
                 sequence, alone, changes = int(event.gtid.rpartition("-")[2]), bool(event.flags & 1), []
+            elif isinstance(event, GtidEvent):
+                sequence, alone, changes = int(event.gno), False, []
             elif isinstance(event, XidEvent) or (
                 isinstance(event, QueryEvent) and (alone or _commits(event))
             ):
