@@ -1,5 +1,6 @@
 """Compiles the hot modules. Everything else about the build is in pyproject.toml."""
 
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -8,12 +9,16 @@ from setuptools import Extension, setup
 # Modules in pure-Python syntax whose source is compiled; each has a .pyi beside it for the type checker.
 WIRE = Path("src/catchment/wire")
 HOT = sorted(str(p) for p in WIRE.glob("[a-z]*.py") if "# cython: compiled" in p.read_text()[:200])
+# A sanitizer of the compiler, e.g. `address`; dev/sanitized builds and runs with it.
+SANITIZER = os.environ.get("CATCHMENT_SANITIZE", "")
+LINK = [f"-fsanitize={SANITIZER}"] if SANITIZER else []
+COMPILE = ["-O1", "-g", "-fno-omit-frame-pointer", *LINK] if SANITIZER else ["-O3"]
 
 
 def extension(path: str) -> Extension:
     """The compiled module of a source file; zlib computes the checksums of log events."""
     name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
-    return Extension(name, [path], extra_compile_args=["-O3"], libraries=["z"])
+    return Extension(name, [path], extra_compile_args=COMPILE, extra_link_args=LINK, libraries=["z"])
 
 
 setup(

@@ -68,7 +68,7 @@ def hostile(rng: random.Random, events: list[bytes]) -> bytes:
 
 def survives(raw: bytes, start: LogOffset, before: str, cut: int) -> str:
     """Decode the bytes in two pieces; the name of the error that ended it, or an empty string."""
-    decoder = LogDecoder(start, before=before)  # type: ignore[arg-type]
+    decoder = LogDecoder(start, before=before, sparse=bool(cut & 1))  # type: ignore[arg-type]
     ended, said = "", ""
     try:
         decoder.feed(raw[:cut])
