@@ -52,7 +52,11 @@ class ShardConfig(Section):
     )
     host: str = Field(min_length=1, description="Host name or address.")
     port: int = Field(default=3306, ge=1, le=65535, description="TCP port.")
-    user: str = Field(min_length=1, description="User with SELECT, REPLICATION SLAVE and BINLOG MONITOR.")
+    user: str = Field(
+        min_length=1,
+        description="User with SELECT, REPLICATION SLAVE and BINLOG MONITOR "
+        "(MySQL: REPLICATION CLIENT and XA_RECOVER_ADMIN).",
+    )
     password: Secret = Field(
         default=SecretStr(""),
         description="Its password: `{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown.",
