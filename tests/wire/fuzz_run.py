@@ -23,6 +23,7 @@ from tests.wire.recordings import PAYLOAD, Recording, unpacked
 ARTIFICIAL = 0x20
 BEGINS = (33, 34, 42, 162)  # events that begin a group
 ROTATE = 4
+BATCH = 10_000
 Piece = tuple[list[bytes], LogOffset]
 
 
@@ -92,11 +93,18 @@ def run(made: list[Recording], inputs: int, seed: int) -> dict[tuple[int, str], 
     return found
 
 
-if __name__ == "__main__":
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+def main(path: str, inputs: int, seed: int) -> None:
+    """Runs of BATCH inputs with seeds from `seed` on; says after each how far it is, and all outcomes at the end."""
+    made = pickle.loads(Path(path).read_bytes())
     began = time.monotonic()
-    outcome = run(pickle.loads(Path(sys.argv[1]).read_bytes()), int(sys.argv[2]), seed)
-    print(f"{sys.argv[2]} inputs survived in {time.monotonic() - began:.0f} s")
+    outcome: Counter[tuple[int, str]] = Counter()
+    for done in range(0, inputs, BATCH):
+        outcome.update(run(made, min(BATCH, inputs - done), seed + done // BATCH))
+        print(f"{min(done + BATCH, inputs)} inputs survived in {time.monotonic() - began:.0f} s", flush=True)
     for kind in sorted({kind for kind, _ in outcome}):
         counts = {ended or "decoded": n for (k, ended), n in sorted(outcome.items()) if k == kind}
         print(f"  type {kind:3}: {counts}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1)

@@ -195,6 +195,9 @@ def read_event(
 ) -> cython.int:
     """All rows of an event; 1 when malformed. `bits`: the columns of its first image, then of its second."""
     after: cython.pointer(cython.const[uint8_t]) = bits + m.null_bytes
+    # Rows without any column have no bytes: there would be no end of them.
+    if count_bits(bits, m.count) == 0 and left(body):
+        return 1
     while left(body):
         if op == OP_INSERT:
             if read_some(m, body, SIDE_AFTER, op, order, bits, None):
