@@ -1,6 +1,6 @@
 """Judge one: what the tables hold at a place in a shard's log, by replaying the log with mysql-replication.
 
-Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT and groups that end in ROLLBACK.
+Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT, groups that end in ROLLBACK, and XA.
 """
 
 import re
@@ -12,20 +12,22 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pymysql
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XAPrepareEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from tests.canonical import Key, Row, canonical_row, key_of
 
 State: TypeAlias = dict[str, dict[Key, Row]]
 
-_STANDALONE, _XA = 1, 0x40 | 0x80  # flags of MariaDB's GTID event: a group of one event; XA PREPARE, XA END
+_STANDALONE, _PREPARED, _COMPLETED = 1, 0x40, 0x80  # flags of MariaDB's GTID event: a group of one event; XA
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate", "Stop"}
 _SAVEPOINT = re.compile(
     r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
 )
 _ALTER = re.compile(r"\s*ALTER\s+TABLE\s+(?:`?(\w+)`?\.)?`?(\w+)`?\s+(.*)", re.IGNORECASE | re.DOTALL)
 _COLUMN = re.compile(r"(ADD|DROP)\s+COLUMN\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?", re.IGNORECASE)
+_XA_BEGIN = re.compile(r"XA\s+(?:START|END)\s+(\S+)\s*$", re.IGNORECASE)
+_XA_END = re.compile(r"XA\s+(COMMIT|ROLLBACK)\s+(\S+)\s*$", re.IGNORECASE)
 _EMPTIES = re.compile(
     r"\s*(?:TRUNCATE(?:\s+TABLE)?|DROP\s+TABLE(?:\s+IF\s+EXISTS)?)\s+(?:`?(\w+)`?\.)?`?(\w+)`?", re.IGNORECASE
 )
@@ -48,6 +50,16 @@ class _Change(NamedTuple):
     after: Row | None
 
 
+class _Prepared(NamedTuple):
+    """The changes of an XA transaction, which count when it is committed."""
+
+    xid: str
+    changes: list[_Change]
+
+
+_Done: TypeAlias = "list[_Change] | _Prepared | QueryEvent"
+
+
 class Oracle:
     """The state of some tables of one shard, moved along its log by `advance`.
 
@@ -61,6 +73,7 @@ class Oracle:
         self._login = dict(login)
         self._keys = {table: tuple(key) for table, key in keys.items()}
         self._touched: list[tuple[Place, str, Key]] = []
+        self._prepared: dict[str, list[_Change]] = {}
 
     @classmethod
     def from_birth(cls, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> "Oracle":
@@ -166,6 +179,7 @@ class Oracle:
                 MariadbGtidEvent,
                 QueryEvent,
                 XidEvent,
+                XAPrepareEvent,
                 WriteRowsEvent,
                 UpdateRowsEvent,
                 DeleteRowsEvent,
@@ -176,10 +190,18 @@ class Oracle:
     def _wanted(self, table: str) -> bool:
         return table in self._keys
 
-    def _apply(self, done: "list[_Change] | QueryEvent", end: Place) -> None:
-        if isinstance(done, QueryEvent):
-            self._define(done)
+    def _apply(self, done: _Done, end: Place) -> None:
+        if isinstance(done, _Prepared):
+            self._prepared[done.xid] = done.changes
             return
+        if isinstance(done, QueryEvent):
+            ended = _XA_END.match(_text(done.query))
+            if ended is None:
+                self._define(done)
+                return
+            done = self._prepared.pop(ended[2])
+            if ended[1].upper() == "ROLLBACK":
+                return
         for table, before, after in done:
             rows, key = self.state[table], self._keys[table]
             if before is not None:
@@ -218,13 +240,14 @@ class _Group:
         self._flags = flags
         self._changes: list[_Change] = []
         self._savepoints: list[tuple[str, int]] = []
+        self._xid = ""
 
-    def take(self, event: Any, wanted: Callable[[str], bool]) -> "list[_Change] | QueryEvent | None":
+    def take(self, event: Any, wanted: Callable[[str], bool]) -> "_Done | None":
         """Add an event; returns the group's changes, or its DDL, when the event ends it."""
         if isinstance(event, MariadbGtidEvent):
-            if event.flags & _XA:
-                raise OracleError(f"XA group {event.gtid}: the oracle does not follow XA")
             self._begin(event.flags)
+        elif isinstance(event, XAPrepareEvent):
+            return self._changes if event.one_phase else _Prepared(self._xid, self._changes)
         elif isinstance(event, XidEvent):
             return self._changes
         elif isinstance(event, QueryEvent):
@@ -233,10 +256,13 @@ class _Group:
             self._changes.extend(_changes(table, event))
         return None
 
-    def _take_query(self, event: QueryEvent) -> "list[_Change] | QueryEvent | None":
+    def _take_query(self, event: QueryEvent) -> "_Done | None":
         query = _text(event.query)
-        if self._flags & _STANDALONE:
+        if self._flags & (_STANDALONE | _COMPLETED):
             return event
+        if (named := _XA_BEGIN.match(query)) is not None:
+            self._xid = named[1]
+            return None
         if query.upper() == "COMMIT":
             return self._changes
         if query.upper() == "ROLLBACK":

@@ -6,9 +6,11 @@ makes of several writers at once differs from run to run.
 """
 
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from pymysql.cursors import Cursor
+from pymysql.err import IntegrityError, OperationalError
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, create_tables
@@ -19,8 +21,11 @@ __all__ = [
     "KEYS",
     "MoveBetweenShards",
     "RandomTransactions",
+    "XaTransactions",
     "create_random_tables",
+    "prepare",
     "random_writers",
+    "roll_back_prepared",
     "touch_temporary_table",
 ]
 
@@ -40,6 +45,9 @@ _TRIGGERS = (
         UPDATE people SET balance = balance + 1 WHERE name = CONCAT('ada ', OLD.id)""",
 )
 
+_XA_UNKNOWN, _XA_ROLLED_BACK = 1397, 1402
+# Deadlock, waits, duplicate key; rolled back for these; the XID's last session has not quite gone.
+_XA_CLASHES = (1213, 1205, 1062, 1402, 1613, 1614, 1440)
 Step = Callable[[Cursor, random.Random], int]
 
 
@@ -86,18 +94,26 @@ class RandomTransactions:
             session.commit()
         return changed
 
-    def undo_to_savepoint(self, cursor: Cursor, rng: random.Random) -> int:
+    def single_rows(self, cursor: Cursor, rng: random.Random) -> int:
+        """A few changes that lock few rows."""
+        steps = (self._update, self._change_key, self._delete, self._delete_and_insert_again)
+        return sum(rng.choice(steps)(cursor, rng) for _ in range(rng.randint(1, 2)))
+
+    def undo_to_savepoint(self, cursor: Cursor, rng: random.Random, undone: Step | None = None) -> int:
         """Undo some steps in a way that leaves their rows in the log.
 
         MariaDB drops undone rows from its cache, unless the transaction has touched a temporary table since
         the savepoint; then it logs the rows and `ROLLBACK TO`. Names are used again, nest, and are the same
         in either case.
         """
-        changed = self._insert_many(cursor, rng)
+        changed = self._insert_many(cursor, rng) if undone is None else undone(cursor, rng)
         self._savepoints += 1
         name = f"save {self._savepoints}"
         cursor.execute(f"SAVEPOINT `{name}`")
-        self._some_steps(cursor, rng, 3)
+        if undone is None:
+            self._some_steps(cursor, rng, 3)
+        else:
+            undone(cursor, rng)
         if rng.random() < 0.8:
             touch_temporary_table(cursor)
         cursor.execute(f"ROLLBACK TO `{rng.choice((name, name.upper()))}`")
@@ -202,6 +218,83 @@ class RandomTransactions:
         if table == "items":
             return item(self._id(rng), rng)
         return person(self._name(rng), rng)
+
+
+class XaTransactions:
+    """XA transactions on one shard: prepared in a session that then ends, and committed or rolled back by another
+    one, at once or some transactions later. Few XIDs, so that they come again.
+    """
+
+    def __init__(self, connect: Callable[[], Session], keys: int = 200, names: int = 3) -> None:
+        self._connect = connect
+        self._rows = RandomTransactions(keys)
+        self._free = [f"X'{n:02x}ff27',X'{n:02x}',{n + 1}" for n in range(names)]
+        self._open: list[str] = []
+        self.committed = 0
+        self.rolled_back = 0
+
+    def __call__(self, sessions: Sequence[Session], rng: random.Random) -> int:
+        """Prepare one transaction, or end one; returns the number of rows changed."""
+        if self._free and (not self._open or rng.random() < 0.5):
+            changed = self._prepare(self._free.pop(0), rng)
+            if rng.random() < 0.7:
+                return changed
+        self._end(sessions[0], self._open.pop(rng.randrange(len(self._open))) if self._open else None, rng)
+        return 0
+
+    def _prepare(self, xid: str, rng: random.Random) -> int:
+        session = self._connect()
+        prepared = False
+        try:
+            with session.cursor() as cursor:
+                cursor.execute(f"XA START {xid}")
+                changed = self._rows.single_rows(cursor, rng)
+                if rng.random() < 0.4:
+                    changed += self._rows.undo_to_savepoint(cursor, rng, self._rows.single_rows)
+                cursor.execute(f"XA END {xid}")
+                cursor.execute(f"XA PREPARE {xid}")
+                prepared = True
+        except (OperationalError, IntegrityError) as error:
+            if error.args[0] not in _XA_CLASHES:
+                raise
+            return 0
+        finally:
+            (self._open if prepared else self._free).append(xid)
+            session.close()
+        return changed
+
+    def _end(self, session: Session, xid: str | None, rng: random.Random) -> None:
+        if xid is None:
+            return
+        commits = rng.random() < 0.75
+        with session.cursor() as cursor:
+            # The server needs a moment to see that the session that prepared it has gone.
+            for _ in range(200):
+                try:
+                    cursor.execute(f"XA {'COMMIT' if commits else 'ROLLBACK'} {xid}")
+                    break
+                except OperationalError as error:
+                    if error.args[0] == _XA_ROLLED_BACK:  # it changed nothing, and its session has ended
+                        break
+                    if error.args[0] != _XA_UNKNOWN:
+                        raise
+                    time.sleep(0.01)
+            else:
+                raise AssertionError(f"{xid} is not prepared")
+        self.committed += commits
+        self.rolled_back += not commits
+        self._free.append(xid)
+
+
+def prepare(server: PrivateServer, xid: str, *statements: str) -> None:
+    """Prepare an XA transaction and leave it, as a program that dies does."""
+    server.sql(f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
+
+
+def roll_back_prepared(server: PrivateServer) -> None:
+    """End what is prepared: its tables could not be dropped."""
+    for *_, xid in server.sql("XA RECOVER FORMAT='SQL'"):
+        server.sql(f"XA ROLLBACK {xid}")
 
 
 class MoveBetweenShards:

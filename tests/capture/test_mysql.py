@@ -18,7 +18,7 @@ from catchment.flow.capture.offsets import (
 from catchment.flow.capture.pending import ask_pending, must_know_pending
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
-from catchment.model.position import LogOffset
+from catchment.model.position import LogOffset, Xid
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
 from catchment.spark.floor import sealed_behind
@@ -122,9 +122,9 @@ def test_open_xa_transactions_and_who_may_see_them(server: PrivateMySQL, fresh_s
     server.sql(f"XA START {xid}", f"INSERT INTO {schema}.t VALUES (1)", f"XA END {xid}", f"XA PREPARE {xid}")
     try:
         with closing(snapshot_session(where)) as session:
-            assert open_xa(session, where) == ["0xFF0062"]
+            assert open_xa(session, where) == [Xid(7, b"\xff\x00", b"b")]
             pending = must_know_pending(session, where)
-            assert pending.xids == {"0xFF0062"}
+            assert pending.xids == {Xid(7, b"\xff\x00", b"b")}
             assert not pending.over(pending)
     finally:
         server.sql(f"XA ROLLBACK {xid}")

@@ -35,6 +35,7 @@ def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
     assert verdict.rests >= 5
     assert verdict.readings > 20
     assert trial.beside.folds > 5
+    assert all(xa.committed > 5 and xa.rolled_back > 1 for xa in trial.xa)
 
 
 @pytest.mark.long

@@ -16,7 +16,13 @@ from tests.exact.feedrun import Beside, FeedRun, make_feed
 from tests.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.judge import source_rows
 from tests.oracle import Oracle
-from tests.workload import KEYS, create_random_tables, random_writers
+from tests.workload import (
+    KEYS,
+    XaTransactions,
+    create_random_tables,
+    random_writers,
+    roll_back_prepared,
+)
 
 _KEYS = 100  # of random transactions; loaded rows go beyond them
 _WRITE_FIRST_SECONDS = 1.0
@@ -55,6 +61,13 @@ class Trial:
         self.beside = Beside(self.feed)
         self.writers = random_writers(list(servers.values()), schema, seed=seed, rate=rate, keys=_KEYS)
         self.fillers = Writers([])
+        self.xa = [XaTransactions(self._xa_session(server), _KEYS) for server in servers.values()]
+        self.xa_writers = Writers(
+            [
+                Writer([self._connector(server)], transact, seed=seed + 500 + number, rate=rate)
+                for number, (server, transact) in enumerate(zip(servers.values(), self.xa, strict=True))
+            ]
+        )
         self.rests: list[Rest] = []
 
     def fill(self, table: str, column: str, rate: float = 2.0) -> None:
@@ -74,10 +87,14 @@ class Trial:
         steps.sort(key=lambda step: step[0])
         oracles = {name: Oracle.from_rest(s.login(), self.keys) for name, s in self.servers.items()}
         with ExitStack() as stack:
+            for server in self.servers.values():
+                stack.callback(roll_back_prepared, server)
             stack.enter_context(self.writers)
             stack.enter_context(self.fillers)
             time.sleep(_WRITE_FIRST_SECONDS)
             run = stack.enter_context(FeedRun(self.feed))
+            run.wait_for_epochs(1)  # the first cut waits until nothing is prepared
+            stack.enter_context(self.xa_writers)
             stack.enter_context(self.beside)
             for count, alter in steps:
                 run.wait_for_epochs(count)
@@ -92,13 +109,18 @@ class Trial:
 
     def _rest(self, run: FeedRun) -> None:
         """Stop the writers, wait for an epoch that holds all that they wrote, SELECT everything."""
-        with self.writers.paused(), self.fillers.paused():
+        with self.writers.paused(), self.fillers.paused(), self.xa_writers.paused():
             epoch = run.wait_for_log(self.servers).epoch
             rows = {table: source_rows(self.servers, table, key) for table, key in self.keys.items()}
         self.rests.append(Rest(epoch, rows))
 
     def _connector(self, server: PrivateServer) -> Callable[[], Session]:
         return lambda: server.connect(database=self.schema, init_command="SET innodb_lock_wait_timeout = 1")
+
+    def _xa_session(self, server: PrivateServer) -> Callable[[], Session]:
+        # An ALTER waits for what is prepared, and everything else for the ALTER.
+        waits = "SET innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
+        return lambda: server.connect(database=self.schema, init_command=waits)
 
 
 def _filler(table: str, column: str) -> Callable[[Sequence[Session], random.Random], int]:

@@ -162,7 +162,9 @@ class Follower:
         chunks = tuple(Chunk("a", TABLE, (lo,), (hi,)) for lo, hi in ranges)
         shapes = tuple(shape for shape in self.shapes if shape.table == TABLE)
         target = Target(str(self._root), ("a",), self._number, "1")
-        group = read_group(ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target))
+        prepared = self.at.prepared
+        task = ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target, prepared)
+        group = read_group(task)
         assert group.failed == ()
         rows = _by_id(group.rows[TABLE])
         return [

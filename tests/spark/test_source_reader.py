@@ -13,7 +13,7 @@ from tests.conftest import Shards
 from tests.judge import source_rows
 from tests.spark.conftest import NAMES, Drive, MakeFeed
 from tests.spark.direct import as_set, in_order, state
-from tests.workload import create_random_tables, random_writers
+from tests.workload import create_random_tables, prepare, random_writers
 
 FreshSchema = Callable[..., str]
 KV = "CREATE TABLE kv (k INT PRIMARY KEY, v VARCHAR(20)) ENGINE=InnoDB"
@@ -212,6 +212,43 @@ def test_what_cannot_be_followed_is_said(
         return
     with pytest.raises(CatchmentError, match=said):
         driver.finish()
+
+
+def test_rows_of_an_xa_transaction_come_when_it_is_committed(
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive
+) -> None:
+    """Prepared in one batch and committed in another, by a query that was started again; then in one batch."""
+    server, schema = shards[0], fresh_schema(shards[0])
+    server.sql(KV, "INSERT INTO kv VALUES (1, 'a'), (2, 'b')", database=schema)
+    feed, name = make_feed(server), f"{schema}.kv"
+    driver = drive(feed, name)
+    driver.finish()
+    prepare(
+        server,
+        "'s1'",
+        f"UPDATE {schema}.kv SET v = 'xa' WHERE k = 1",
+        f"INSERT INTO {schema}.kv VALUES (3, 'c')",
+    )
+    prepare(server, "'s2'", f"DELETE FROM {schema}.kv WHERE k = 2")
+    driver.finish()
+    assert len(driver.rows) == 2
+    offset = json.loads(json.dumps(driver.offset))
+    again = drive(feed, name, offset)
+    server.sql("INSERT INTO kv VALUES (4, 'd')", "XA COMMIT 's1'", "XA ROLLBACK 's2'", database=schema)
+    prepare(server, "'s1'", f"DELETE FROM {schema}.kv WHERE k = 4")
+    server.sql("UPDATE kv SET v = 'after' WHERE k = 3", "XA COMMIT 's1'", database=schema)
+    again.finish()
+    assert [(row["_change_type"], row["k"], row["v"]) for row in in_order(again.rows)] == [
+        ("insert", 4, "d"),
+        ("update_preimage", 1, "a"),
+        ("update_postimage", 1, "xa"),
+        ("insert", 3, "c"),
+        ("update_preimage", 3, "c"),
+        ("update_postimage", 3, "after"),
+        ("delete", 4, "d"),
+    ]
+    assert as_set(again.rows) == as_set(drive(feed, name).read(offset, again.offset))
+    assert not drive(feed, name, again.offset).step()
 
 
 def test_an_added_column_is_there_after_a_restart(

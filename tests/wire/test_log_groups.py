@@ -7,7 +7,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported
-from catchment.model.position import GroupKind, Gtid, LogOffset
+from catchment.model.position import GroupKind, Gtid, LogOffset, Xid
 from catchment.model.table import TableId
 from catchment.wire import facts
 from catchment.wire.log import LogDecoder
@@ -133,8 +133,8 @@ def test_xa(session: Session, shard: PrivateServer, table: TableId) -> None:
     )
     decoder = decoded(read_dump(shard, start), start, wanted=[table])
     assert kinds(decoder) == ["xa prepare", "xa commit or rollback"] * 2 + ["transaction"]
-    first = facts.Xid(7, f"{table.schema}a".encode(), b"branch")
-    second = facts.Xid(1, f"{table.schema}b".encode(), b"")
+    first = Xid(7, f"{table.schema}a".encode(), b"branch")
+    second = Xid(1, f"{table.schema}b".encode(), b"")
     told = [(type(f).__name__, f.group, f.xid, getattr(f, "committed", None)) for f in xa_facts(decoder)]
     assert told == [
         ("XaPrepare", 0, first, None),

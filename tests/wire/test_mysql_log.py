@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from catchment.model.errors import CorruptLog
-from catchment.model.position import GroupKind, LogOffset
+from catchment.model.position import GroupKind, LogOffset, Xid
 from catchment.wire import facts
 from catchment.wire.log import LogDecoder
 from tests.servers.launch import PrivateMySQL
@@ -150,7 +150,7 @@ def test_xa(write: Write) -> None:
     )
     prepare, end = GroupKind.XA_PREPARE, GroupKind.XA_END
     assert log.group_kinds == [prepare, end, prepare, end, GroupKind.TRANSACTION]
-    one, two = facts.Xid(7, b"one", b"b"), facts.Xid(1, b"two", b"")
+    one, two = Xid(7, b"one", b"b"), Xid(1, b"two", b"")
     assert [(f.group, f.xid) for f in log.facts if isinstance(f, facts.XaPrepare)] == [(0, one), (2, two)]
     assert [(f.xid, f.committed) for f in log.facts if isinstance(f, facts.XaEnd)] == [
         (one, True),

@@ -18,6 +18,7 @@ from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
 from catchment.flow.sink.files import by_columns
 from catchment.flow.sink.layout import arrow_schema, table_dir
 from catchment.flow.sink.tables import file_lists, open_table
+from catchment.model.chunk import chunk_key
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
@@ -47,7 +48,7 @@ class TableState(msgspec.Struct, frozen=True):
         """A DuckDB query over the files; needs no extension."""
         changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
         base = duckdb_source(self.shape, by_columns(self.base))
-        return rule_sql(self.shape, base, changes, double_quoted, self.origin, len(self.changes) == 1)
+        return rule_sql(self.shape, base, changes, double_quoted, self.origin, self._net)
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
         """A DuckDB relation; only the columns and rows that a query needs are read."""
@@ -79,8 +80,15 @@ class TableState(msgspec.Struct, frozen=True):
         if self.changes:
             parts["changes"] = session.read.schema(schema).parquet(*self.changes)
         changes = "{changes}" if self.changes else None
-        net = len(self.changes) == 1
-        return session.sql(rule_sql(self.shape, "{base}", changes, backquoted, self.origin, net), **parts)
+        return session.sql(
+            rule_sql(self.shape, "{base}", changes, backquoted, self.origin, self._net), **parts
+        )
+
+    @property
+    def _net(self) -> bool:
+        """Whether no key stands twice among the changes: those of one file, unless a chunk of collated keys and
+        the log of its epoch have brought the same row (DESIGN 4)."""
+        return len(self.changes) == 1 and chunk_key(self.shape.definition).ordered
 
 
 def read(

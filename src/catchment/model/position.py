@@ -159,6 +159,55 @@ class LastGroup(msgspec.Struct, frozen=True):
     gtid: Gtid
 
 
+class Xid(msgspec.Struct, frozen=True):
+    """Name of an XA transaction, as XA RECOVER shows it: format, global and branch part."""
+
+    format: int
+    gtrid: bytes
+    bqual: bytes
+
+    @property
+    def parts(self) -> tuple[bytes, bytes]:
+        """What is unique among open XA transactions: the server ignores the format (seen on MariaDB 10.11)."""
+        return self.gtrid, self.bqual
+
+    def __str__(self) -> str:
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format}"
+
+
+class XaGroup(msgspec.Struct, frozen=True):
+    """A group of the log that prepares or ends an XA transaction. `ordinal` is counted as in its stretch; `time`
+    is the server's, in seconds since 1970.
+    """
+
+    kind: GroupKind
+    committed: bool
+    xid: Xid
+    start: LogOffset
+    end: LogOffset
+    ordinal: int
+    time: int
+
+    @property
+    def prepared(self) -> "Prepared":
+        """What is to be kept of a PREPARE."""
+        return Prepared(self.xid, self.start, self.end, self.time)
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """The group from `start` to `end` that prepared an XA transaction at `time` (seconds since 1970). Its rows
+    count from its XA COMMIT on.
+
+    `committed`: where the group of its XA COMMIT begins; None while it is open.
+    """
+
+    xid: Xid
+    start: LogOffset
+    end: LogOffset
+    time: int
+    committed: LogOffset | None = None
+
+
 class Resets(msgspec.Struct, frozen=True):
     """How many RESET statements a server had counted since its start at `started`, when it was asked at `asked`;
     both are the server's time in seconds since 1970."""
@@ -174,6 +223,8 @@ class Position(msgspec.Struct, frozen=True):
     `born` is the header time of the file's format event in seconds since 1970; together with the server
     and the GTIDs it tells this file from another one of the same name (after RESET MASTER). `resets` was asked
     before the log was read up to here, and tells such a file even when it was born in the same second.
+    `prepared`: the XA transactions that are open here, and those that were committed before but not before what
+    is known to be sealed: a reader that starts between there and here meets their XA COMMIT.
     """
 
     at: LogOffset
@@ -182,6 +233,7 @@ class Position(msgspec.Struct, frozen=True):
     gtids: Gtids
     last: LastGroup | None = None
     resets: Resets | None = None
+    prepared: tuple[Prepared, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.at} [{self.gtids}]"

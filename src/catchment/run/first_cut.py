@@ -1,6 +1,7 @@
 """What the first cut of any server needs, and that of MySQL."""
 
 import time
+from collections.abc import Sequence
 
 import pymysql
 from pymysql.connections import Connection
@@ -9,8 +10,9 @@ from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.pending import must_know_pending
 from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.epoch.xa import prepared_after
 from catchment.model.errors import CutMissed, SourceError, Unsupported
-from catchment.model.position import LogOffset, Position, Server, gtids_after
+from catchment.model.position import LogOffset, Position, Prepared, Server, XaGroup, Xid, gtids_after, reaches
 from catchment.model.source import Endpoint
 
 XA_WAIT_SECONDS = 10.0
@@ -51,7 +53,8 @@ def _at(endpoint: Endpoint, server: Server, end: LogOffset) -> Position:
     """The position at an offset, with the GTIDs of the whole log up to it."""
     log = scan(endpoint, server, LogOffset(end.file, _FILE_START), end)
     before = server.gtids(log.files[0].gtid_list or "")
-    return Position(end, log.files[0].born, server, gtids_after(before, log.newest, log.named))
+    gtids = gtids_after(before, log.newest, log.named)
+    return Position(end, log.files[0].born, server, gtids, prepared=known_prepared(endpoint, end, log.xa))
 
 
 def scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
@@ -64,14 +67,37 @@ def scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) 
     return stretch
 
 
+def known_prepared(endpoint: Endpoint, at: LogOffset, groups: Sequence[XaGroup]) -> tuple[Prepared, ...]:
+    """The XA transactions that are open at `at`, of the XA groups of a log read from before there to behind it.
+
+    Raises CutMissed when one of them was prepared before that log: a later cut will not see it.
+    """
+    met: tuple[Prepared, ...] = ()
+    open_there = met
+    for group in groups:
+        before = reaches(at, group.end)
+        try:
+            met = prepared_after(endpoint.shard, met, [group], at)
+        except Unsupported as error:
+            if not before:
+                raise CutMissed(str(error)) from error
+        if before:
+            open_there = met
+    return open_there
+
+
 def await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
     """Wait until no XA transaction is prepared and open; raises Unsupported when one stays."""
     deadline = time.monotonic() + XA_WAIT_SECONDS
     while xids := open_xa(connection, endpoint):
         if time.monotonic() > deadline:
             raise Unsupported(
-                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(xids[:5])}); "
+                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(map(_name, xids[:5]))}); "
                 "their rows are in no log "
                 "that a new feed reads: commit or roll them back, then start the feed again"
             )
         time.sleep(0.1)
+
+
+def _name(xid: Xid) -> str:
+    return f"{xid} {xid.gtrid.decode(errors='replace')!r}"

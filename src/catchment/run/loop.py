@@ -163,8 +163,10 @@ class Loop:
             shard = group[0].shard
             shapes = tuple(s for s in previous.shapes if any(c.table == s.table for c in group))
             server, floor = previous.cut[shard].server, plan.floors[shard]
-            offset = plan.tick.offsets[shard]
-            tasks.append(ChunkTask(self._endpoints[shard], server, floor, offset, group, shapes, target))
+            offset, prepared = plan.tick.offsets[shard], previous.cut[shard].prepared
+            tasks.append(
+                ChunkTask(self._endpoints[shard], server, floor, offset, group, shapes, target, prepared)
+            )
         return tasks
 
     def _late_tables(self, receipts: list[Receipt]) -> dict[tuple[str, TableId], Table]:

@@ -44,6 +44,7 @@ class Metrics:
         self._clock = clock
         self._cut_at = clock()
         self._kept_seconds = dict(kept_seconds)
+        self._prepared_at = dict.fromkeys(kept_seconds, math.inf)
         self._epoch = self._gauge("epoch", "Number of the newest committed epoch.")
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
         self._unfolded = self._gauge("unfolded_share", "Changed rows not yet folded, by table.", "table")
@@ -71,6 +72,9 @@ class Metrics:
     def observe(self, manifest: Manifest, commit: Commit, phase_seconds: Mapping[str, float]) -> None:
         """Count a committed epoch; `phase_seconds` is the time each phase of the loop took."""
         self._cut_at = manifest.time_us * _MICRO
+        for shard, position in manifest.cut.items():
+            times = [p.time for p in position.prepared if p.committed is None]
+            self._prepared_at[shard] = min(times, default=math.inf)
         self._epoch.labels(self._feed).set(commit.epoch)
         self._window.labels(self._feed).set(manifest.window_us * _MICRO)
         self._bytes.labels(self._feed, "log").inc(manifest.log_bytes)
@@ -134,9 +138,14 @@ class Metrics:
 
     def _retention_left(self, shard: str) -> Callable[[], float]:
         """A log file is purged when its last write is older than the limit, and ours ends at or after our
-        cut."""
+        cut. The file of an XA PREPARE that is open is needed, too."""
         kept = self._kept_seconds[shard]
-        return lambda: math.inf if kept is None else kept - self.lag_seconds()
+
+        def left() -> float:
+            needed_since = min(self._cut_at, self._prepared_at[shard])
+            return math.inf if kept is None else kept - max(0.0, self._clock() - needed_since)
+
+        return left
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)

@@ -23,7 +23,7 @@ from catchment.model.errors import ConfigError, CutMissed, SourceError
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, mysql_position, scan
+from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.wire.facts import Checkpoint
 
 NEWEST_FILE_ATTEMPTS = 30
@@ -154,7 +154,11 @@ def _try_to_seal(
         elif begun is not None and in_older_file:
             older = scan(endpoint, server, begun, snapshot)
             position = Position(
-                begun, older.files[0].born, server, GtidList.parse(older.files[0].gtid_list or "")
+                begun,
+                older.files[0].born,
+                server,
+                GtidList.parse(older.files[0].gtid_list or ""),
+                prepared=known_prepared(endpoint, begun, older.xa),
             )
         else:
             return None
@@ -185,7 +189,8 @@ def _newest_position(
             gtids = gtids.with_gtid(gtid)
     if rest.last is not None and sealed == rest.last.start and _is_statement(connection, endpoint, rest.last):
         sealed, gtids = rest.last.end, gtids.with_gtid(rest.last.gtid)
-    return Position(sealed, log.files[0].born, server, gtids)
+    prepared = known_prepared(endpoint, sealed, log.xa if rest is log else log.xa + rest.xa)
+    return Position(sealed, log.files[0].born, server, gtids, prepared=prepared)
 
 
 def _is_statement(

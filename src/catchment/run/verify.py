@@ -123,7 +123,14 @@ def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
     target = Target(str(feed.sink.path), tuple(endpoints), manifest.epoch, "verify")
     position = manifest.cut[shard]
     copy = ChunkTask(
-        endpoints[shard], position.server, manifest.sealed[shard], position.at, group, shapes, target
+        endpoints[shard],
+        position.server,
+        manifest.sealed[shard],
+        position.at,
+        group,
+        shapes,
+        target,
+        position.prepared,
     )
     return VerifyTask(copy, {table: state(feed.sink.path, row, table) for table in tables})
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,14 +15,17 @@ from catchment.flow.capture.select import select_chunk
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.ddl import Harmless, effect
 from catchment.flow.epoch.shape import logged_kinds
+from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import Mask, covered
-from catchment.flow.rewind.states import GROUP, rewound, states_at, without_voids
+from catchment.flow.rewind.states import GROUP, in_commit_order, rewound, states_at, without_voids
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import ConnectionLost, Diverged, SourceError
+from catchment.model.position import GroupKind, LogOffset
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
 from catchment.spark.floor import proven_floor
+from catchment.spark.prepared import read_prepared
 from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.wire.facts import Ddl, IncompleteImage, Statement
 
@@ -88,19 +90,25 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
             "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
         )
     spoiled = _spoiled(stretch, reads)
-    spoiled |= {
-        table: "an XA transaction changed it" for table, parts in images.items() if _has_xa(stretch, parts)
-    }
+    ends = _commits(task, floor, stretch)
+    prepared_bytes = read_prepared(
+        task.endpoint,
+        task.server,
+        ends.earlier,
+        shapes=[shapes[table] for table in reads],
+        before="full",
+        on_images=on_images,
+    )
     for table in spoiled.keys() & reads.keys():
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     return Group(
         {
-            table: _rewound(stretch, shapes[table], chunks, images.get(table, []), inside)
+            table: _rewound(stretch, ends, shapes[table], chunks, images.get(table, []), inside)
             for table, chunks in reads.items()
         },
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
         tuple(failed),
-        stretch.read_bytes,
+        stretch.read_bytes + prepared_bytes,
     )
 
 
@@ -156,10 +164,23 @@ def _as_planned(table: Table, shape: TableShape) -> Table:
     return table
 
 
-def _has_xa(stretch: Stretch, parts: list[pa.Table]) -> bool:
-    return bool(stretch.xa) and any(
-        np.isin(p.column(GROUP).to_numpy(), list(stretch.xa)).any() for p in parts
-    )
+def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
+    """How the XA transactions behind the floor end. Where the floor was proven anew, the log between the plan's
+    and this one is read for their PREPAREs, if there is an XA COMMIT at all.
+    """
+    known = task.prepared
+    if floor != task.floor and any(group.committed for group in stretch.xa):
+        between = read_stretch(
+            task.endpoint,
+            task.server,
+            task.floor,
+            floor,
+            keys={},
+            before="key",
+            on_images=lambda table, batch: None,
+        )
+        known += tuple(g.prepared for g in between.xa if g.kind is GroupKind.XA_PREPARE)
+    return commits(task.endpoint.shard, known, stretch.xa)
 
 
 def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[TableId, str]:
@@ -177,6 +198,7 @@ def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[Tab
 
 def _rewound(
     stretch: Stretch,
+    ends: Commits,
     shape: TableShape,
     reads: list[Read],
     images: list[pa.Table],
@@ -186,6 +208,7 @@ def _rewound(
     if not images:
         return rows
     touched = without_voids(pa.concat_tables(images, promote_options="default"), stretch.voids)
+    touched = in_commit_order(touched, ends.moves)
     complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
     states = states_at(complete, shape.key, stretch.boundary)
     ranges = [(read.chunk.lo, read.chunk.hi) for read, _ in reads]

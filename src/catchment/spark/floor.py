@@ -11,7 +11,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import identify, must_be
-from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
+from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.pending import ask_pending
 from catchment.flow.capture.stretch import read_stretch
 from catchment.flow.epoch.chain import went_backwards
@@ -45,7 +45,9 @@ def proven_floor(task: ChunkTask) -> LogOffset:
                 return floor
             sealed = _sealed(task, snapshot) if snapshot != cut else None
             if sealed is not None and reaches(sealed, cut):
-                return cut
+                # An XA COMMIT becomes visible outside of the order of the log: which ones lie before the cut
+                # is known to the segment's task alone.
+                return floor if open_xa(connection, task.endpoint) else cut
             time.sleep(PAUSE_SECONDS)
     finally:
         connection.close()
@@ -60,14 +62,17 @@ def sealed_behind(
     at: LogOffset,
     last: LastGroup | None,
     facts: Sequence[Fact],
+    *,
+    xa_over: bool = False,
+    hidden: LogOffset | None = None,
 ) -> LogOffset | None:
     """The newest position proven sealed when the log has been read from `start` to `at`, never older than `known`.
 
-    `start`, `at` and `last` prove as flow/epoch/seal.py says. MySQL is asked. Raises SourceError.
+    `start`, `at`, `last`, `xa_over` and `hidden` prove as flow/epoch/seal.py says. MySQL is asked. Raises SourceError.
     """
     if not server.mysql:
         checkpoints = [fact.file for fact in facts if isinstance(fact, Checkpoint)]
-        return newest_sealed(known, start, at, last, checkpoints)
+        return newest_sealed(known, start, at, last, checkpoints, xa_over=xa_over, hidden=hidden)
     if known == at:
         return known
     connection = snapshot_session(endpoint)

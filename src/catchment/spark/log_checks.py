@@ -2,17 +2,18 @@
 
 from collections.abc import Collection
 
-import numpy as np
-import pyarrow as pa
-
+from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.offsets import open_xa
 from catchment.flow.capture.stretch import Stretch
 from catchment.flow.epoch.chain import must_continue
 from catchment.flow.epoch.ddl import Columns, Stop, effect, is_dml
-from catchment.flow.rewind.states import GROUP
+from catchment.flow.epoch.xa import hidden_from, prepared_after
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.errors import IncompleteImage as IncompleteImageError
-from catchment.model.position import LogOffset, Position, gtids_after
+from catchment.model.position import LogOffset, Position, Xid, gtids_after
+from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.spark.floor import sealed_behind
 from catchment.spark.work import Alteration
 from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Statement
 
@@ -86,20 +87,49 @@ def _hides_tables(sql: str) -> bool:
     return first in ("SELECT", "DO", "CALL", "WITH", "SET")
 
 
-def refuse_xa(shard: str, table: TableId, stretch: Stretch, images: pa.Table) -> None:
-    """Raise Unsupported when an XA transaction wrote any of the images."""
-    if stretch.xa and np.isin(images.column(GROUP).to_numpy(), list(stretch.xa)).any():
-        raise Unsupported(
-            f"shard {shard}, {table}: an XA transaction changed the table before {stretch.at}; XA is not "
-            "followed yet: exclude the table, or write it without XA and start a new feed"
-        )
+def arrived(
+    endpoint: Endpoint,
+    start: Position,
+    known: LogOffset | None,
+    stretch: Stretch,
+    at: LogOffset,
+    *,
+    shown: bool = True,
+) -> tuple[Position, LogOffset | None]:
+    """The verified position at which a stretch from `start` has arrived, and what is sealed there; `known` was
+    sealed at `start`. `shown`: snapshots have shown both ends of the stretch (epoch/seal.py).
 
-
-def reached(start: Position, stretch: Stretch, at: LogOffset) -> Position:
-    """The verified position at which a stretch from `start` has arrived."""
-    return Position(
+    Raises Unsupported for an XA COMMIT of rows that are not known.
+    """
+    prepared = prepared_after(endpoint.shard, start.prepared, stretch.xa, known)
+    # Asked after the log was read: what it does not list of the commits met is visible.
+    committed = any(one.committed is not None for one in prepared)
+    hidden = hidden_from(prepared, _recovered(endpoint, start) if committed else ())
+    sealed = sealed_behind(
+        endpoint,
+        start.server,
+        known,
+        start.at,
+        at,
+        stretch.last if shown else None,
+        stretch.facts,
+        xa_over=hidden is None and bool(stretch.xa) and stretch.xa[-1].committed,
+        hidden=hidden,
+    )
+    position = Position(
         at=at,
         born=stretch.files[-1].born if stretch.files else start.born,
         server=start.server,
         gtids=gtids_after(start.gtids, stretch.newest, stretch.named),
+        prepared=prepared_after(endpoint.shard, prepared, (), sealed),
     )
+    return position, sealed
+
+
+def _recovered(endpoint: Endpoint, start: Position) -> list[Xid]:
+    connection = connect(endpoint)
+    try:
+        must_be(identify(connection, endpoint), start.server, endpoint)
+        return open_xa(connection, endpoint)
+    finally:
+        connection.close()

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -10,16 +12,17 @@ from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
 from catchment.flow.epoch.shape import logged_kinds
+from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import follows_log
 from catchment.flow.rewind.spool import Spool
-from catchment.flow.rewind.states import net, without_values, without_voids
+from catchment.flow.rewind.states import in_commit_order, net, without_values, without_voids
 from catchment.model.chunk import Progress, chunk_key
 from catchment.model.epoch import Part, TableShape
 from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
-from catchment.spark.floor import sealed_behind
-from catchment.spark.log_checks import alterations, must_be_whole, reached, refuse_xa
+from catchment.spark.log_checks import alterations, arrived, must_be_whole
+from catchment.spark.prepared import read_prepared
 from catchment.spark.work import Alteration, Output, SegmentReceipt, SegmentTask
 
 
@@ -30,8 +33,9 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         spools: dict[TableId, Spool] = {}
         met: dict[TableId, Table] = {}
 
-        def on_images(table: Table, batch: pa.RecordBatch) -> None:
-            met[table.id] = table
+        def on_images(table: Table, batch: pa.RecordBatch, *, late: bool = False) -> None:
+            if not late or table.id not in met:
+                met[table.id] = table
             images = pa.Table.from_batches([batch])
             mask = follows_log(images, chunk_key(_keyed(table, shapes)), _progress(task, table.id))
             if table.id not in spools:
@@ -40,6 +44,15 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
 
         stretch, resets = _read(task, shapes, on_images)
         altered = alterations(task.endpoint.shard, shapes, stretch)
+        ends = commits(task.endpoint.shard, task.start.prepared, stretch.xa)
+        log_bytes = stretch.read_bytes + read_prepared(
+            task.endpoint,
+            task.start.server,
+            ends.earlier,
+            shapes=task.shapes,
+            before="key",
+            on_images=partial(on_images, late=True),
+        )
         outputs = []
         for number, (table, spool) in enumerate(sorted(spools.items())):
             mine = [a for a in altered if a.effect.table == table]
@@ -48,10 +61,11 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             shape = shape_after(
                 shapes[table], task.endpoint.shard, task.target.shards, seen, effects, task.target.epoch
             )
-            output = _write(task, stretch, spool, shape, mine, number)
+            output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)
-    return _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
+    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
+    return replace(receipt, log_bytes=log_bytes)
 
 
 def _keyed(table: Table, shapes: dict[TableId, TableShape]) -> Table:
@@ -82,6 +96,7 @@ def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: objec
 def _write(
     task: SegmentTask,
     stretch: Stretch,
+    ends: Commits,
     spool: Spool,
     shape: TableShape,
     altered: list[Alteration],
@@ -89,8 +104,7 @@ def _write(
 ) -> Output | None:
     def tables() -> Iterator[pa.Table]:
         for images in spool.tables():
-            refuse_xa(task.endpoint.shard, shape.table, stretch, images)
-            kept = without_voids(images, stretch.voids)
+            kept = in_commit_order(without_voids(images, stretch.voids), ends.moves)
             for alteration in altered:
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
             if kept.num_rows:
@@ -107,18 +121,11 @@ def _receipt(
     altered: tuple[Alteration, ...],
     met: tuple[Table, ...],
 ) -> SegmentReceipt:
+    position, sealed = arrived(task.endpoint, task.start, task.sealed, stretch, task.stop)
     return SegmentReceipt(
         shard=task.endpoint.shard,
-        reached=msgspec.structs.replace(reached(task.start, stretch, task.stop), resets=resets),
-        sealed=sealed_behind(
-            task.endpoint,
-            task.start.server,
-            task.sealed,
-            task.start.at,
-            task.stop,
-            stretch.last,
-            stretch.facts,
-        ),
+        reached=msgspec.structs.replace(position, resets=resets),
+        sealed=sealed,
         outputs=outputs,
         altered=altered,
         met=met,

@@ -52,6 +52,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
                     epoch=cut.epoch,
                     time_us=cut.time_us,
                     log_bytes=options.log_bytes,
+                    prepared=cut.cut[group[0].shard].prepared,
                 )
             )
             for group in groups

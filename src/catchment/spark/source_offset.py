@@ -2,8 +2,8 @@
 
     {"version": 1, "epoch": 7638912345600000001, "time_us": 1790000000000000, "shards": {"-80": {
         "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "server": [101,
-        "db1", 3306], "sealed": "binlog.000002:4400", "shown": true, "copy": {"copied": [500], "through":
-        [[250], [500]], "born_after": [2000], "done": false, "expected": 2000}}}}
+        "db1", 3306], "sealed": "binlog.000002:4400", "prepared": [], "shown": true, "copy": {"copied": [500],
+        "through": [[250], [500]], "born_after": [2000], "done": false, "expected": 2000}}}}
 
 A stream that has not begun yet stands at {"version": 1, "start": "earliest"}: the same for everyone who asks.
 """
@@ -17,7 +17,7 @@ import msgspec
 from catchment.model.chunk import Bound, Chunk, Progress
 from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import ConfigError
-from catchment.model.position import LogOffset, Position, Server
+from catchment.model.position import LogOffset, Position, Prepared, Server, Xid
 from catchment.model.table import TableId
 from catchment.spark.source_options import EARLIEST, LATEST
 
@@ -154,9 +154,31 @@ def _shard_written(part: ShardCut) -> Offset:
         "born": part.position.born,
         "server": [server.server_id, server.hostname, server.port, *filter(None, [server.uuid])],
         "sealed": str(part.sealed),
+        "prepared": [_prepared_written(one) for one in part.position.prepared],
         "shown": part.shown,
         "copy": None if part.copy is None else msgspec.to_builtins(part.copy),
     }
+
+
+def _prepared_written(one: Prepared) -> list[Any]:
+    xid, committed = one.xid, None if one.committed is None else str(one.committed)
+    return [xid.format, xid.gtrid.hex(), xid.bqual.hex(), str(one.start), str(one.end), one.time, committed]
+
+
+def _prepared_read(part: Sequence[Any]) -> Prepared:
+    code, gtrid, bqual, start, end, seconds, committed = part
+    return Prepared(
+        Xid(int(code), bytes.fromhex(gtrid), bytes.fromhex(bqual)),
+        _offset_read(start),
+        _offset_read(end),
+        int(seconds),
+        None if committed is None else _offset_read(committed),
+    )
+
+
+def _offset_read(text: str) -> LogOffset:
+    file, _, offset = text.rpartition(":")
+    return LogOffset(file, int(offset))
 
 
 def not_begun(starting: str, shards: Sequence[str]) -> Offset:
@@ -198,15 +220,15 @@ def read(offset: Mapping[str, Any]) -> StreamCut | None:
 def _shard_read(part: Mapping[str, Any]) -> ShardCut:
     server_id, hostname, port, *uuid = part["server"]
     server = Server(int(server_id), hostname, int(port), *uuid)
-    file, _, offset = part["sealed"].rpartition(":")
     return ShardCut(
         Position(
             at=LogOffset(part["file"], int(part["offset"])),
             born=int(part["born"]),
             server=server,
             gtids=server.gtids(part["gtid"]),
+            prepared=tuple(_prepared_read(one) for one in part.get("prepared", ())),
         ),
-        LogOffset(file, int(offset)),
+        _offset_read(part["sealed"]),
         bool(part["shown"]),
         None if part["copy"] is None else msgspec.convert(part["copy"], Copying),
     )

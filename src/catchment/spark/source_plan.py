@@ -14,8 +14,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
 from catchment.run.planner import Planner
-from catchment.spark.floor import sealed_behind
-from catchment.spark.log_checks import must_be_whole, reached
+from catchment.spark.log_checks import arrived, must_be_whole
 from catchment.spark.source_offset import ShardCut, StreamCut, advanced
 
 ATTEMPTS = 20
@@ -87,10 +86,10 @@ def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | No
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")
     at = stop if stretch.reached_stop else stretch.at
     # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
-    proof = stretch.last if stretch.reached_stop and known.shown else None
-    sealed = sealed_behind(endpoint, start.server, known.sealed, start.at, at, proof, stretch.facts)
+    shown = stretch.reached_stop and known.shown
+    position, sealed = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
     copy = None if known.copy is None else advanced(known.copy, [])
-    return ShardCut(reached(start, stretch, at), sealed or known.sealed, stretch.reached_stop, copy)
+    return ShardCut(position, sealed or known.sealed, stretch.reached_stop, copy)
 
 
 def with_chunks(

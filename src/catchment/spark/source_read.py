@@ -15,19 +15,21 @@ from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.shape import logged_kinds
+from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import Mask, follows_log
 from catchment.flow.rewind.sequence import ImageSequence
-from catchment.flow.rewind.states import without_values, without_voids
+from catchment.flow.rewind.states import in_commit_order, without_values, without_voids
 from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.position import LogOffset, Position, Server
+from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
 from catchment.spark.chunk_task import read_group
-from catchment.spark.log_checks import alterations, must_be_whole, refuse_xa
+from catchment.spark.log_checks import alterations, must_be_whole
+from catchment.spark.prepared import read_prepared
 from catchment.spark.source_options import SourceOptions
-from catchment.spark.source_rows import GroupFacts, batches, changed_rows, copied_rows, typed
+from catchment.spark.source_rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
 from catchment.spark.work import Alteration, ChunkTask, Target
 
 
@@ -61,6 +63,7 @@ class ChunkGroup:
     epoch: int
     time_us: int
     log_bytes: int | None = None
+    prepared: tuple[Prepared, ...] = ()
 
 
 Work = LogRange | ChunkGroup
@@ -77,7 +80,9 @@ def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
 
 def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
     target = Target("", (work.shard,), work.epoch, "source")
-    task = ChunkTask(endpoint, work.server, work.floor, work.at, work.chunks, (work.shape,), target)
+    task = ChunkTask(
+        endpoint, work.server, work.floor, work.at, work.chunks, (work.shape,), target, work.prepared
+    )
 
     def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
         connection = connect(endpoint)
@@ -125,17 +130,21 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         )
         must_be_whole(work.shard, work.start, work.stop, stretch)
         altered = alterations(work.shard, [table], stretch)
+        ends = commits(work.shard, work.start.prepared, stretch.xa)
+        server = work.start.server
+        read_prepared(endpoint, server, ends.earlier, shapes=[work.shape], before="full", on_images=on_images)
         _must_be_known(work, endpoint, altered)
         known = groups.table()
         for images in kept.tables():
-            counted = _counted(work, stretch, altered, images)
+            counted = _counted(stretch, ends, altered, images)
             if counted.num_rows:
                 yield from batches(changed_rows(counted, known, work.shard, work.epoch), schema)
 
 
-def _counted(work: LogRange, stretch: Stretch, altered: list[Alteration], images: pa.Table) -> pa.Table:
-    refuse_xa(work.shard, work.shape.table, stretch, images)
-    images = without_voids(images, stretch.voids)
+def _counted(stretch: Stretch, ends: Commits, altered: list[Alteration], images: pa.Table) -> pa.Table:
+    images = in_commit_order(without_voids(images, stretch.voids), ends.moves)
+    if ends.moves:
+        images = numbered(images)
     for alteration in altered:
         images = without_values(images, alteration.effect.dropped, alteration.group)
     return images

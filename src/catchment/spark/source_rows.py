@@ -32,6 +32,7 @@ INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "up
 _TYPES = pa.array([INSERT, DELETE, PREIMAGE, POSTIMAGE])
 _UPDATE = 2  # of `_op` (wire/log.pyi)
 _BATCH_ROWS = 16_384
+_GROUP_SHIFT = 34  # no micro-batch has so many images, or 2**29 groups
 
 
 def schema_of(table: Table) -> StructType:
@@ -120,6 +121,16 @@ def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
     names = pa.array(_TYPES.take(pa.array([0, 1, 3, 2])).take(pa.array(kinds)))
     images = images.append_column(CHANGE_TYPE, names)
     return images if followed is None else images.filter(pa.array(followed))
+
+
+def numbered(images: pa.Table) -> pa.Table:
+    """Images numbered by group, and within it as they were: those of XA transactions stand in the log before
+    the group in which they count.
+    """
+    at = images.schema.get_field_index(SEQ)
+    within = np.bitwise_and(images.column(SEQ).to_numpy(), (1 << _GROUP_SHIFT) - 1)
+    numbers = (images.column(GROUP).to_numpy() << _GROUP_SHIFT) + within
+    return images.set_column(at, images.schema.field(at), pa.array(numbers))
 
 
 def changed_rows(images: pa.Table, groups: pa.Table, shard: str, epoch: int) -> pa.Table:

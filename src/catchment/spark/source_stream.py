@@ -105,4 +105,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                     chunks=(chunk,),
                     epoch=until.epoch,
                     time_us=until.time_us,
+                    prepared=end.position.prepared,
                 )

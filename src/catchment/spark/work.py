@@ -6,7 +6,7 @@ from catchment.flow.epoch.ddl import Columns
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.errors import CatchmentError
-from catchment.model.position import LogOffset, Position, Server
+from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 
@@ -36,7 +36,10 @@ class SegmentTask:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`."""
+    """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
+
+    `prepared`: XA transactions that are open at `floor` or prepared between it and the last cut, if not more.
+    """
 
     endpoint: Endpoint
     server: Server
@@ -45,6 +48,7 @@ class ChunkTask:
     chunks: tuple[Chunk, ...]
     shapes: tuple[TableShape, ...]
     target: Target
+    prepared: tuple[Prepared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

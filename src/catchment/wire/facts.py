@@ -7,7 +7,7 @@
 import msgspec
 import pyarrow as pa
 
-from catchment.model.position import LogOffset
+from catchment.model.position import LogOffset, Xid
 from catchment.model.table import Table, TableId
 
 
@@ -31,14 +31,6 @@ class LogFile(msgspec.Struct, frozen=True):
     gtid_list: str | None
     complete: bool
     created: int
-
-
-class Xid(msgspec.Struct, frozen=True):
-    """Name of an XA transaction, as XA RECOVER shows it: format, global and branch part."""
-
-    format: int
-    gtrid: bytes
-    bqual: bytes
 
 
 class Ddl(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from catchment.model.errors import CorruptLog
+from catchment.model.position import Xid
 from catchment.wire import charsets
-from catchment.wire.facts import Xid
 
 UNPACKED_MAX: Final = 1 << 30  # max_allowed_packet cannot be larger, so no event unpacks to more
 

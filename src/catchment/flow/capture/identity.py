@@ -11,7 +11,7 @@ from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.model.errors import Diverged, Purged
-from catchment.model.position import LogOffset, Position, Resets, gtids_after
+from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
 
 _FILE_START = 4
@@ -40,7 +40,8 @@ def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
 
 
 def must_have_file(endpoint: Endpoint, verified: Position) -> None:
-    """Raise Purged or Diverged when the shard has no longer the log file of `verified`.
+    """Raise Purged or Diverged when the shard has no longer the log file of `verified`, or that of an XA PREPARE
+    that is open there.
 
     Waits behind a large commit, so it is not for every epoch.
     """
@@ -50,6 +51,9 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
     finally:
         connection.close()
     if any(file.file == verified.at.file for file in files):
+        for prepared in verified.prepared:
+            if prepared.committed is None and prepared.start.file not in [file.file for file in files]:
+                raise purged_prepare(endpoint.shard, prepared)
         return
     if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
         raise Purged(
@@ -58,6 +62,15 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
         )
     raise Diverged(
         f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {_WAY_OUT}"
+    )
+
+
+def purged_prepare(shard: str, prepared: Prepared) -> Purged:
+    """The error for an open XA transaction whose rows are gone."""
+    return Purged(
+        f"shard {shard}: log file {prepared.start.file} is no longer on the server, and the rows of the XA "
+        f"transaction {prepared.xid}, prepared at {prepared.start}, stand in it: log files must be kept as long as "
+        "XA transactions that they prepare are open; copy the tables again with a new feed"
     )
 
 

@@ -5,7 +5,7 @@ from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import connect, mapped, mysql_version
 from catchment.model.errors import SourceError
-from catchment.model.position import LogOffset, Resets
+from catchment.model.position import LogOffset, Resets, Xid
 from catchment.model.source import Endpoint
 
 
@@ -73,12 +73,18 @@ def log_files(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoi
         return {str(name): int(size) for name, size, *_ in cursor.fetchall()}
 
 
-def open_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[str]:
-    """XIDs that are prepared and neither committed nor rolled back; of MySQL `0x` and hexadecimal digits."""
+def open_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Xid]:
+    """XIDs that are prepared and neither committed nor rolled back."""
     how = "" if mysql_version(connection) is None else " CONVERT XID"
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(f"XA RECOVER{how}")
-        return [str(row[3]) for row in cursor.fetchall()]
+        return [_xid(*row) for row in cursor.fetchall()]
+
+
+def _xid(format_id: int, gtrid: int, bqual: int, data: bytes | str) -> Xid:
+    """From bytes of any kind (MariaDB), or from `0x` and hexadecimal digits (MySQL)."""
+    name = data if isinstance(data, bytes) else bytes.fromhex(data.removeprefix("0x"))
+    return Xid(format_id, name[:gtrid], name[gtrid : gtrid + bqual])
 
 
 def ask_resets(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Resets:

@@ -17,6 +17,7 @@ from catchment.flow.capture.connect import mapped
 from catchment.flow.capture.offsets import open_xa
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
+from catchment.model.position import Xid
 from catchment.model.source import Endpoint
 
 
@@ -24,7 +25,7 @@ class Pending(msgspec.Struct, frozen=True):
     """What was being committed at one moment."""
 
     gtids: GtidSet
-    xids: frozenset[str]
+    xids: frozenset[Xid]
 
     def over(self, now: "Pending") -> bool:
         """True when nothing of it is left: positions read before it was asked are sealed."""

@@ -14,10 +14,10 @@ from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
 from catchment.model.errors import CorruptLog
 from catchment.model.gtidset import GtidSet, UuidGtid, uuid_text
-from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, reaches
+from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, XaGroup, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Kind, Table, TableId
-from catchment.wire.facts import Fact, LogFile
+from catchment.wire.facts import Fact, LogFile, XaEnd, XaPrepare
 from catchment.wire.log import LogDecoder
 
 TAKE_BYTES = 8 << 20
@@ -29,6 +29,7 @@ OnGroups = Callable[[pa.RecordBatch], None]
 _Columns = dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]
 _KINDS = tuple(GroupKind)
 _XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_END)], dtype=np.uint8)
+_Place = tuple[LogOffset, LogOffset, int]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Stretch:
 
     `files`: the log files met, in order. `newest`: per domain the last GTID met; `newest_before`: the same
     without the last group. `named`: all GTIDs met, where the server is MySQL. `boundary`: ordinal of the first
-    group beyond the epoch that was asked for. `xa`: ordinals of the groups that prepare or end XA transactions.
+    group beyond the epoch that was asked for. `xa`: the groups that prepare or end XA transactions, in order.
     `event_time`: seconds since 1970 of the last group. `voids`: ranges of image sequence numbers that were undone.
     """
 
@@ -50,7 +51,7 @@ class Stretch:
     last: LastGroup | None
     boundary: int
     groups: int
-    xa: frozenset[int]
+    xa: tuple[XaGroup, ...]
     facts: tuple[Fact, ...]
     voids: list[tuple[int, int]]
     read_bytes: int
@@ -75,7 +76,7 @@ class _Groups:
     named: GtidSet = field(default_factory=GtidSet)
     newest: dict[int, Gtid] = field(default_factory=dict)
     newest_before: dict[int, Gtid] = field(default_factory=dict)
-    xa: set[int] = field(default_factory=set)
+    xa: dict[int, _Place] = field(default_factory=dict)
     event_time: int = 0
 
     @property
@@ -101,13 +102,13 @@ class _Groups:
             )
             if beyond.any():
                 self.boundary = int(column["ordinal"][int(np.argmax(beyond))])
-        self.xa.update(int(n) for n in column["ordinal"][np.isin(column["kind"], _XA)])
+        for row in np.flatnonzero(np.isin(column["kind"], _XA)):
+            self.xa[int(column["ordinal"][row])] = _place(column, int(row), files)
         # Not the number of rows: a group that was cut off has an ordinal and no row.
         self.count = int(column["ordinal"][-1]) + 1
         self.event_time = int(column["timestamp"][-1])
         self.last_file = int(column["file"][-1])
-        file = files[self.last_file]
-        start, end = LogOffset(file, int(column["start"][-1])), LogOffset(file, int(column["end"][-1]))
+        start, end, _ = _place(column, -1, files)
         kind = _KINDS[int(column["kind"][-1])]
         self.last = LastGroup(start, end, kind, _gtid(column, -1))
         return batch
@@ -160,6 +161,13 @@ def _uuid(octets: bytes) -> str:
 
 def _gtid(column: _Columns, row: int) -> Gtid:
     return Gtid(int(column["domain"][row]), int(column["server_id"][row]), int(column["sequence"][row]))
+
+
+def _place(column: _Columns, row: int, files: list[str]) -> _Place:
+    """Start, end and time of a group."""
+    file = files[int(column["file"][row])]
+    start, end = LogOffset(file, int(column["start"][row])), LogOffset(file, int(column["end"][row]))
+    return start, end, int(column["timestamp"][row])
 
 
 def read_stretch(
@@ -263,7 +271,7 @@ def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:
         last=last,
         boundary=groups.count if groups.boundary is None else groups.boundary,
         groups=groups.count,
-        xa=frozenset(groups.xa),
+        xa=_xa_groups(facts, groups.xa),
         facts=facts,
         voids=list(decoder.voids),
         read_bytes=size,
@@ -271,6 +279,17 @@ def _stretch(decoder: LogDecoder, groups: _Groups, size: int) -> Stretch:
         reached_stop=reached_stop,
         whole=reached_stop or ended,
     )
+
+
+def _xa_groups(facts: tuple[Fact, ...], places: dict[int, _Place]) -> tuple[XaGroup, ...]:
+    found = []
+    for fact in facts:
+        if isinstance(fact, XaPrepare | XaEnd) and fact.group in places:
+            start, end, seconds = places[fact.group]
+            kind = GroupKind.XA_PREPARE if isinstance(fact, XaPrepare) else GroupKind.XA_END
+            committed = isinstance(fact, XaEnd) and fact.committed
+            found.append(XaGroup(kind, committed, fact.xid, start, end, fact.group, seconds))
+    return tuple(found)
 
 
 def _without_hidden(table: Table, batch: pa.RecordBatch) -> tuple[Table, pa.RecordBatch]:

@@ -27,13 +27,15 @@ def newest_sealed(
     checkpoints: Sequence[str],
     *,
     xa_over: bool = False,
+    hidden: LogOffset | None = None,
 ) -> LogOffset | None:
     """The newest position proven sealed, never older than `known`.
 
     `start`: an offset that an earlier snapshot showed, and up to which `known` was proven; None when it was
     proven before this snapshot was asked for. `snapshot`: an offset that a consistent snapshot showed.
     `last`: the last group that a reader met on its way to exactly there. `checkpoints`: files that
-    Binlog_checkpoint events up to there have named. `xa_over`: XA RECOVER is empty after the snapshot.
+    Binlog_checkpoint events up to there have named. `xa_over`: XA RECOVER, asked after the snapshot, lists no
+    XID whose XA COMMIT lies before it. `hidden`: where an XA COMMIT begins that it does list (epoch/xa.py).
 
     The snapshot is proof only in the file of `known`, and only when it moved since `start`: then it is not
     torn.
@@ -46,7 +48,9 @@ def newest_sealed(
     if not found:
         return None
     newest = found[0]
+    if known is None and hidden is not None and not reaches(hidden, newest):
+        return None
     for offset in found[1:]:
-        if reaches(offset, newest):
+        if reaches(offset, newest) and (hidden is None or reaches(hidden, offset)):
             newest = offset
     return newest

@@ -6,6 +6,8 @@ apart into a delete and an insert by itself. With that, "the last image of a key
 the key is gone, and "the first image of a key is an after image" means that it was not there (DESIGN 4).
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +22,7 @@ INTERNAL = (SIDE, OP, SEQ, GROUP)
 DELETED = "_deleted"
 
 Voids = list[tuple[int, int]]
+_DROPPED = -1
 
 
 def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
@@ -32,6 +35,23 @@ def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
     nearest = np.searchsorted(starts, seq, side="right") - 1
     undone = (nearest >= 0) & (seq < ends[np.maximum(nearest, 0)])
     return images if not undone.any() else images.filter(pa.array(~undone))
+
+
+def in_commit_order(images: pa.Table, moves: Mapping[int, int | None]) -> pa.Table:
+    """Images with those of XA transactions where they count: in the group of the XA COMMIT, not of the XA
+    PREPARE. `moves` names that group for each group with such images; None: it counts for nothing.
+    """
+    if not moves or images.num_rows == 0:
+        return images
+    groups = images.column(GROUP).to_numpy()
+    known = np.array(sorted(moves), dtype=np.int64)
+    targets = np.array([_DROPPED if (to := moves[int(n)]) is None else to for n in known], dtype=np.int64)
+    nearest = np.minimum(np.searchsorted(known, groups), len(known) - 1)
+    moved = np.where(known[nearest] == groups, targets[nearest], groups)
+    order = np.lexsort((images.column(SEQ).to_numpy(), moved))
+    order = order[moved[order] != _DROPPED]
+    at = images.schema.get_field_index(GROUP)
+    return images.set_column(at, images.schema.field(at), pa.array(moved)).take(pa.array(order))
 
 
 def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa.Table:

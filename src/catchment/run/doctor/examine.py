@@ -13,6 +13,7 @@ from pymysql.connections import Connection
 
 from catchment.config import Feed
 from catchment.flow.capture.connect import connect, identify, mapped, pin
+from catchment.flow.capture.offsets import open_xa
 from catchment.model.errors import CatchmentError, SourceError
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
@@ -31,6 +32,7 @@ from catchment.run.doctor.tables import (
 
 CLOCK_SKEW_SECONDS_MAX = 1.0
 _SHARDS_AT_ONCE = 16
+_NAMED_MAX = 5
 
 
 class ShardReport(msgspec.Struct, frozen=True):
@@ -79,6 +81,8 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
             if findings[0].severity is Severity.ERROR:  # another kind of server: nothing below would be true
                 return ShardReport(endpoint.shard, tuple(findings), server)
             findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session, endpoint)]
+            # MySQL tells them to those with a privilege that access.py asks for.
+            findings += [] if server.mysql else _prepared(session, endpoint)
             access, filters = check_log_access(session, endpoint, account)
             chosen = chosen_tables(session, endpoint, rules)
             names = tuple(table for table, _, _ in chosen)
@@ -107,6 +111,22 @@ def _asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) ->
         cursor.execute("SELECT CURRENT_USER()")
         row = cursor.fetchone()
     return (str(row[0]) if row else ""), variables
+
+
+def _prepared(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Finding]:
+    xids = open_xa(session, endpoint)
+    if not xids:
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            endpoint.shard,
+            f"{len(xids)} XA transactions are prepared and open ({'; '.join(map(str, xids[:_NAMED_MAX]))})",
+            "their rows count when they are committed: until then the log files in which they were prepared must "
+            "not be purged, and a new feed cannot begin",
+            "XA COMMIT or XA ROLLBACK those whose program has gone (XA RECOVER lists them)",
+        )
+    ]
 
 
 def _clock_skew(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Finding]:
