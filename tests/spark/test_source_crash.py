@@ -73,6 +73,7 @@ def must_be_unbroken(rows: Rows) -> None:
             last[place] = values
 
 
+@pytest.mark.long  # three starts of Spark
 @pytest.mark.timeout(400)
 def test_a_query_whose_worker_and_driver_are_killed_delivers_every_row_once(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path
