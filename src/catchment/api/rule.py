@@ -33,7 +33,7 @@ def rule_sql(
     shape: TableShape, base: str, changes: str | None, quote: Quote, origin: bool, net: bool = False
 ) -> str:
     """Query over two sources (table expressions) with the table's physical columns; `changes` None: there
-    are none. `net`: changes have no (shard, key) twice, as those of one file have not.
+    are none. `net`: no (shard, key) stands twice among the changes.
 
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
