@@ -111,7 +111,7 @@ GLOBALS: list[tuple[dict[str, str], Severity, str, str]] = [
     ({"binlog_row_image": "'MINIMAL'"}, ERROR, "binlog_row_image is MINIMAL", "until they connect again"),
     (
         {"binlog_row_metadata": "'MINIMAL'"},
-        ERROR,
+        WARNING,
         "binlog_row_metadata is MINIMAL",
         "binlog_row_metadata=FULL",
     ),

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import Unsupported
+from catchment.model.errors import Undescribed
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.wire.facts import IncompleteImage
@@ -151,7 +151,7 @@ def test_no_full_metadata(session: Session, shard: PrivateServer, fresh_schema: 
         start = end_of_log(other)
         other.sql("CREATE DATABASE m", "CREATE TABLE m.t (a int)", "INSERT INTO m.t VALUES (1)")
         raw = read_dump(other, start)
-    with pytest.raises(Unsupported, match="set binlog_row_metadata=FULL"):
+    with pytest.raises(Undescribed, match="set binlog_row_metadata=FULL"):
         decoded(raw, start, wanted=[TableId("m", "t")])
     assert len(decoded(raw, start, wanted=[]).take_groups()) == 3
 

@@ -6,6 +6,7 @@ from enum import Enum
 import msgspec
 
 from catchment.model.chunk import Chunk, Progress
+from catchment.model.definition import Definition
 from catchment.model.position import LogOffset, Position
 from catchment.model.table import Column, Table, TableId
 
@@ -95,7 +96,10 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What was read and where it lies: enough to apply the epoch without the source."""
+    """What was read and where it lies: enough to apply the epoch without the source.
+
+    `definitions`: of the tables as of the cut, on shards whose log does not describe itself.
+    """
 
     feed: str
     epoch: int
@@ -107,6 +111,7 @@ class Manifest(msgspec.Struct, frozen=True):
     progress: tuple[Progress, ...]
     shapes: tuple[TableShape, ...]
     deltas: tuple[TableDelta, ...]
+    definitions: dict[str, tuple[Definition, ...]] = {}
     changes: int = 0
     log_bytes: int = 0
     chunk_bytes: int = 0

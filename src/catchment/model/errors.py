@@ -44,6 +44,14 @@ class Unsupported(SourceError):
     """The source holds something that Catchment does not carry (a type, a statement, an engine)."""
 
 
+class Undescribed(Unsupported):
+    """Rows of the log do not name their columns, and no definition of their table is known at that position."""
+
+
+class AlteredUnseen(SourceError):
+    """Rows of the log do not fit the definition of their table at that position."""
+
+
 class Diverged(SourceError):
     """The server at this address is not the one whose log was read before (RESET MASTER, another host)."""
 

@@ -191,6 +191,9 @@ def manifest(
         progress=gathered.progress,
         shapes=gathered.shapes,
         deltas=tuple(deltas),
+        definitions={
+            s: segment.definitions for s, segment in gathered.segments.items() if segment.definitions
+        },
         changes=sum(d.upserts + d.deletes for d in deltas),
         log_bytes=gathered.log_bytes,
         chunk_bytes=gathered.chunk_bytes,

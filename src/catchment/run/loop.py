@@ -19,11 +19,12 @@ from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, Manifest, Plan
-from catchment.model.errors import CatchmentError, Retry
+from catchment.model.errors import CatchmentError, CutMissed, Retry, Undescribed
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.assemble import gather, manifest
 from catchment.run.clock import Clock
+from catchment.run.definitions import described
 from catchment.run.faults import Fault, Injector
 from catchment.run.lease import Lease
 from catchment.run.planner import Planner
@@ -31,7 +32,16 @@ from catchment.run.report import Report
 from catchment.run.store import Store
 from catchment.run.tables import write_inline
 from catchment.spark import job
-from catchment.spark.work import ChunkReceipt, ChunkTask, Receipt, SegmentReceipt, SegmentTask, Target, Task
+from catchment.spark.work import (
+    ChunkReceipt,
+    ChunkTask,
+    Failed,
+    Receipt,
+    SegmentReceipt,
+    SegmentTask,
+    Target,
+    Task,
+)
 
 # As long as that it is not noticed that the run is to stop.
 TICK_WAIT_SECONDS = 0.5
@@ -141,6 +151,7 @@ class Loop:
         planned = time.monotonic()
         receipts = job.run(self._spark, self._tasks(previous, plan, groups))
         self._fault(Fault.DURING_READ)
+        self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
         files = write_inline(self._sink.root, plan.epoch, gathered)
         for receipt in receipts:
@@ -151,6 +162,15 @@ class Loop:
         self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)
 
+    def _describe(self, receipts: list[Receipt]) -> None:
+        """Take up the definitions of shards whose log has stopped to describe itself; raises CutMissed then."""
+        for receipt in receipts:
+            if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
+                continue
+            if receipt.shard not in self._standing.definitions:
+                self._standing = described(self._standing, self._endpoints[receipt.shard])
+                raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
+
     def _tasks(self, previous: Manifest, plan: Plan, groups: Groups) -> list[Task]:
         target = Target(str(self._sink.root), tuple(self._endpoints), plan.epoch, str(self._lease.fence))
         tasks: list[Task] = []
@@ -158,14 +178,20 @@ class Loop:
             progress = {p.table: p for p in previous.progress if p.shard == shard and not p.done}
             position, sealed = previous.cut[shard], previous.sealed.get(shard)
             stop = plan.tick.offsets[shard]
-            tasks.append(SegmentTask(endpoint, position, sealed, stop, previous.shapes, progress, target))
+            definitions = previous.definitions.get(shard, ())
+            tasks.append(
+                SegmentTask(endpoint, position, sealed, stop, previous.shapes, progress, target, definitions)
+            )
         for group in groups:
             shard = group[0].shard
             shapes = tuple(s for s in previous.shapes if any(c.table == s.table for c in group))
             server, floor = previous.cut[shard].server, plan.floors[shard]
             offset, prepared = plan.tick.offsets[shard], previous.cut[shard].prepared
+            known = previous.definitions.get(shard, ())
             tasks.append(
-                ChunkTask(self._endpoints[shard], server, floor, offset, group, shapes, target, prepared)
+                ChunkTask(
+                    self._endpoints[shard], server, floor, offset, group, shapes, target, prepared, known
+                )
             )
         return tasks
 

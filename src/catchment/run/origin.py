@@ -18,11 +18,13 @@ from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.chunk import Bound, Progress, chunk_key
+from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
+from catchment.run.definitions import definitions_at, describes_itself
 from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.wire.facts import Checkpoint
 
@@ -36,6 +38,7 @@ class _ShardOrigin:
     tables: dict[TableId, Table]
     estimates: dict[TableId, int]
     newest: dict[TableId, Bound | None]
+    definitions: tuple[Definition, ...]
 
 
 def originate(
@@ -72,6 +75,7 @@ def originate(
         ),
         shapes=shapes,
         deltas=tuple(TableDelta(shape, ()) for shape in shapes),
+        definitions={shard: o.definitions for shard, o in origins.items() if o.definitions},
     )
 
 
@@ -105,7 +109,8 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
         raise CutMissed(
             f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
         )
-    return _ShardOrigin(position, tables, estimates, newest)
+    definitions = () if describes_itself(endpoint) else definitions_at(endpoint, position, tables)
+    return _ShardOrigin(position, tables, estimates, newest, definitions)
 
 
 def _sealed_position(endpoint: Endpoint, server: Server) -> Position:

@@ -131,6 +131,7 @@ def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
         shapes,
         target,
         position.prepared,
+        manifest.definitions.get(shard, ()),
     )
     return VerifyTask(copy, {table: state(feed.sink.path, row, table) for table in tables})
 

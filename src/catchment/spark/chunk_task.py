@@ -3,7 +3,7 @@ epoch.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,15 +12,16 @@ import pyarrow.compute as pc
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.select import select_chunk
-from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.capture.stretch import OnImages, Stretch, read_stretch
 from catchment.flow.epoch.ddl import Harmless, effect
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import Mask, covered
 from catchment.flow.rewind.states import GROUP, in_commit_order, rewound, states_at, without_voids
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
+from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
-from catchment.model.errors import ConnectionLost, Diverged, SourceError
+from catchment.model.errors import AlteredUnseen, ConnectionLost, CutMissed, Diverged, SourceError
 from catchment.model.position import GroupKind, LogOffset
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
@@ -70,25 +71,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     def on_images(table: Table, batch: pa.RecordBatch) -> None:
         images.setdefault(table.id, []).append(pa.Table.from_batches([batch]))
 
-    # H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
-    stretch = read_stretch(
-        task.endpoint,
-        task.server,
-        floor,
-        None,
-        keys={table: shapes[table].key for table in reads},
-        kinds={table: logged_kinds(shapes[table]) for table in reads},
-        before="full",
-        on_images=on_images,
-        epoch=task.epoch_at,
-        budget=log_bytes,
-    )
-    if not stretch.whole:
-        raise SourceError(
-            f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since "
-            f"{task.floor}, while "
-            "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
-        )
+    stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, on_images, log_bytes)
     spoiled = _spoiled(stretch, reads)
     ends = _commits(task, floor, stretch)
     prepared_bytes = read_prepared(
@@ -98,6 +81,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         shapes=[shapes[table] for table in reads],
         before="full",
         on_images=on_images,
+        definitions=task.definitions,
     )
     for table in spoiled.keys() & reads.keys():
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
@@ -110,6 +94,44 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         tuple(failed),
         stretch.read_bytes + prepared_bytes,
     )
+
+
+def _log_behind(
+    task: ChunkTask,
+    floor: LogOffset,
+    shapes: Mapping[TableId, TableShape],
+    on_images: OnImages,
+    log_bytes: int | None,
+) -> Stretch:
+    """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
+
+    A DDL spoils the chunks of its table, so that one definition serves the whole stretch.
+    """
+    try:
+        stretch = read_stretch(
+            task.endpoint,
+            task.server,
+            floor,
+            None,
+            keys={table: shape.key for table, shape in shapes.items()},
+            kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
+            definitions={definition.table: definition for definition in task.definitions},
+            on_ddl=lambda fact: _spoilt_by(fact, shapes),
+            before="full",
+            on_images=on_images,
+            epoch=task.epoch_at,
+            budget=log_bytes,
+        )
+    except AlteredUnseen as misfit:
+        # The definitions are those at the last cut, which may lie behind the floor.
+        raise CutMissed(f"shard {task.endpoint.shard}: {misfit}; copied in a later epoch") from misfit
+    if not stretch.whole:
+        raise SourceError(
+            f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since "
+            f"{task.floor}, while "
+            "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
+        )
+    return stretch
 
 
 def _select_all(
@@ -194,6 +216,11 @@ def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[Tab
             if not isinstance(did, Harmless):
                 found[did.table] = f"its definition changed at {fact.at}"
     return found
+
+
+def _spoilt_by(fact: Ddl, tables: Collection[TableId]) -> dict[TableId, Definition | None]:
+    did = effect(fact.sql, fact.schema, tables)
+    return {} if isinstance(did, Harmless) else {did.table: None}
 
 
 def _rewound(

@@ -15,6 +15,7 @@ from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.rewind.sequence import ImageSequence
 from catchment.flow.rewind.states import GROUP, SEQ, without_voids
+from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.errors import Diverged, IncompleteImage, Purged
 from catchment.model.position import GroupKind, Prepared, Server
@@ -35,13 +36,17 @@ def read_prepared(
     shapes: Iterable[TableShape],
     before: Literal["full", "key"],
     on_images: OnImages,
+    definitions: Iterable[Definition] = (),
 ) -> int:
     """Hand on the images of each PREPARE group, without those undone inside it, as images of the group with the
     ordinal given; the bytes read.
 
+    `definitions`: of the tables where the transactions end; a prepared one keeps its tables from being altered.
+
     Raises Purged naming XID and file, Diverged when another group stands there, IncompleteImage.
     """
     size, chosen = 0, list(shapes)
+    known = {definition.table: definition for definition in definitions}
     for prepared, ordinal in earlier:
         with ExitStack() as stack:
             kept: dict[Table, ImageSequence] = {}
@@ -64,6 +69,7 @@ def read_prepared(
                     prepared.end,
                     keys={shape.table: shape.key for shape in chosen},
                     kinds={shape.table: logged_kinds(shape) for shape in chosen},
+                    definitions=known,
                     before=before,
                     on_images=collect,
                 )

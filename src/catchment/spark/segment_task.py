@@ -9,8 +9,9 @@ import msgspec
 import pyarrow as pa
 
 from catchment.flow.capture.identity import must_be_same_log
-from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.capture.stretch import OnImages, Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
+from catchment.flow.epoch.definitions import Followed
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import follows_log
@@ -42,7 +43,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                 spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
             spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-        stretch, resets = _read(task, shapes, on_images)
+        followed = Followed(shapes, task.definitions, mysql=task.start.server.mysql)
+        stretch, resets = _read(task, shapes, on_images, followed)
         altered = alterations(task.endpoint.shard, shapes, stretch)
         ends = commits(task.endpoint.shard, task.start.prepared, stretch.xa)
         log_bytes = stretch.read_bytes + read_prepared(
@@ -52,6 +54,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             shapes=task.shapes,
             before="key",
             on_images=partial(on_images, late=True),
+            definitions=task.definitions,
         )
         outputs = []
         for number, (table, spool) in enumerate(sorted(spools.items())):
@@ -65,7 +68,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             if output is not None:
                 outputs.append(output)
     receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
-    return replace(receipt, log_bytes=log_bytes)
+    return replace(receipt, log_bytes=log_bytes, definitions=tuple(followed.now.values()))
 
 
 def _keyed(table: Table, shapes: dict[TableId, TableShape]) -> Table:
@@ -76,7 +79,9 @@ def _progress(task: SegmentTask, table: TableId) -> Progress:
     return task.progress.get(table, Progress(task.endpoint.shard, table, done=True))
 
 
-def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: object) -> tuple[Stretch, Resets]:
+def _read(
+    task: SegmentTask, shapes: dict[TableId, TableShape], on_images: OnImages, followed: Followed
+) -> tuple[Stretch, Resets]:
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     resets = must_be_same_log(task.endpoint, task.start)
     stretch = read_stretch(
@@ -86,8 +91,10 @@ def _read(task: SegmentTask, shapes: dict[TableId, TableShape], on_images: objec
         task.stop,
         keys={table: shape.key for table, shape in shapes.items()},
         kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
+        definitions=followed.now,
+        on_ddl=followed.on_ddl,
         before="key",
-        on_images=on_images,  # type: ignore[arg-type]
+        on_images=on_images,
     )
     must_be_whole(task.endpoint.shard, task.start, task.stop, stretch)
     return stretch, resets

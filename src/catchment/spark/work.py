@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from catchment.flow.epoch.ddl import Columns
 from catchment.model.chunk import Chunk, Progress
+from catchment.model.definition import Definition
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.errors import CatchmentError
 from catchment.model.position import LogOffset, Position, Prepared, Server
@@ -23,7 +24,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
-    """Read (start, stop] of one shard's log and write the net changes of the chosen tables."""
+    """Read (start, stop] of one shard's log and write the net changes of the chosen tables.
+
+    `definitions`: of the tables at `start`, where the log does not describe itself.
+    """
 
     endpoint: Endpoint
     start: Position
@@ -32,6 +36,7 @@ class SegmentTask:
     shapes: tuple[TableShape, ...]
     progress: dict[TableId, Progress]
     target: Target
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class ChunkTask:
     """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
 
     `prepared`: XA transactions that are open at `floor` or prepared between it and the last cut, if not more.
+    `definitions`: of the tables at a place in the log from the floor on.
     """
 
     endpoint: Endpoint
@@ -49,6 +55,7 @@ class ChunkTask:
     shapes: tuple[TableShape, ...]
     target: Target
     prepared: tuple[Prepared, ...] = ()
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,8 @@ class SegmentReceipt:
     """The log of one shard was read to `reached`.
 
     `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
-    since 1970 of the last group, 0 if there is none.
+    since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
+    stretch ends.
     """
 
     shard: str
@@ -88,6 +96,7 @@ class SegmentReceipt:
     groups: int
     log_bytes: int
     event_time: int
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

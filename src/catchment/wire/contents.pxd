@@ -19,6 +19,8 @@ cdef class Contents:
     cdef readonly list facts
     cdef object xid               # of the open group
     cdef int flags                # of the open group's GTID event
+    cdef int extra                # further flags of that event: parts of a two-phase ALTER
+    cdef object follow            # callable, Ddl -> definitions that it changes; None: there is none
     cdef int kind                 # of the open group so far
     cdef bint begun               # MySQL: the open group began with BEGIN or XA START
     cdef object here(self, Event* e)

@@ -29,11 +29,10 @@ from cython.cimports.catchment.wire.rows import (
 )
 from cython.cimports.catchment.wire.sparse import columns_present, read_sparse
 from cython.cimports.catchment.wire.tablemap import TableMap
-from cython.cimports.catchment.wire.tables import Tables
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import uint8_t, uint64_t
 
-from catchment.model.errors import CorruptLog
+from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed
 from catchment.model.position import LogOffset
 from catchment.wire import facts, queries
 from catchment.wire.queries import Verb
@@ -44,6 +43,9 @@ GROUP_COMMIT = cython.declare(cython.int, 0x02)
 DDL = cython.declare(cython.int, 0x20)
 PREPARED_XA = cython.declare(cython.int, 0x40)
 COMPLETED_XA = cython.declare(cython.int, 0x80)
+# Further flags, behind the number of a group commit: parts of a two-phase ALTER.
+START_ALTER = cython.declare(cython.int, 0x02)
+ROLLBACK_ALTER = cython.declare(cython.int, 0x08)
 
 STATEMENT_END = cython.declare(cython.int, 0x01)  # flag of a row event: the last of its statement
 NO_TABLE = cython.declare(uint64_t, 0xFFFFFF)  # a row event of this table number carries nothing
@@ -63,9 +65,8 @@ def read_text(c):
 class Contents:
     """Decodes the events inside groups; LogDecoder adds what lies between them (see contents.pxd)."""
 
-    def __init__(self, start, wanted, keys, kinds, key_only, sparse, verify_checksum):
+    def __init__(self, start, key_only, sparse, verify_checksum):
         self.reader = EventReader(start, verify_checksum)
-        self.tables = Tables(wanted, keys, kinds)
         self.groups = Groups()
         self.order.key_only = key_only
         self.order.sparse = sparse
@@ -93,6 +94,7 @@ class Contents:
         self.groups.begin(self.order.sequence)
         self.order.group = self.groups.ordinal
         self.kind = KIND_TRANSACTION
+        self.extra = 0
         if self.flags & (PREPARED_XA | COMPLETED_XA):
             if self.flags & GROUP_COMMIT:
                 claim(b, 8)
@@ -102,6 +104,11 @@ class Contents:
             self.xid = facts.Xid(
                 code, name[1 : 1 + gtrid], name[1 + gtrid : 1 + gtrid + (name[0] if name else 0)]
             )
+        elif self.flags & DDL:
+            if self.flags & GROUP_COMMIT:
+                claim(b, 8)
+            if left(b):
+                self.extra = read_little(b, 1)
         if b.missing:
             self.reader.corrupt("the GTID event ends too early")
         return 0
@@ -123,6 +130,8 @@ class Contents:
             self.tables.declare(number, b)
         except CorruptLog as error:
             self.reader.corrupt(str(error))
+        except (AlteredUnseen, Undescribed) as error:
+            raise type(error)(f"log {self.here(e)}: {error}") from None
         return 0
 
     def on_rows(self, e):
@@ -238,19 +247,25 @@ class Contents:
         return 0
 
     def on_ddl(self, e, query, flagged):
-        """A statement that is a group, or one in a group that the server marked."""
-        self.facts.append(
-            facts.Ddl(
-                self.groups.ordinal,
-                query.schema,
-                query.sql,
-                self.here(e),
-                e.timestamp,
-                flagged,
-                query.sql_mode,
-            )
-        )
+        """A statement that is a group, or one in a group that the server marked.
+
+        An ALTER in two phases counts at its COMMIT ALTER, whose statement is the same (seen on MariaDB 10.11).
+        """
         self.kind = KIND_DDL
+        if self.extra & (START_ALTER | ROLLBACK_ALTER):
+            return 0
+        fact = facts.Ddl(
+            self.groups.ordinal,
+            query.schema,
+            query.sql,
+            self.here(e),
+            e.timestamp,
+            flagged,
+            query.sql_mode,
+        )
+        self.facts.append(fact)
+        if self.follow is not None:
+            self.tables.redefine(self.follow(fact))
         return 0
 
     def on_first_statement(self, e, verb, query):

@@ -48,6 +48,7 @@ from cython.cimports.catchment.wire.events import (
 )
 from cython.cimports.catchment.wire.packets import PacketReader
 from cython.cimports.catchment.wire.rows import row_operation
+from cython.cimports.catchment.wire.tables import Tables
 from cython.cimports.catchment.wire.transactions import Transactions
 from cython.cimports.cpython.buffer import PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
@@ -73,13 +74,17 @@ class LogDecoder(Transactions):
         *,
         keys=None,
         kinds=None,
+        definitions=None,
+        on_ddl=None,
         before="full",
         sparse=False,
         verify_checksum=True,
     ):
         if before not in ("full", "key"):
             raise ValueError(f"before must be 'full' or 'key', not {before!r}")
-        Transactions.__init__(self, start, wanted, keys, kinds, before == "key", sparse, verify_checksum)
+        Transactions.__init__(self, start, before == "key", sparse, verify_checksum)
+        self.tables = Tables(wanted, keys, kinds, definitions)
+        self.follow = on_ddl
         self.start = start
         self.stop = stop
         self.packets = PacketReader()

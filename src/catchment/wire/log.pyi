@@ -1,11 +1,12 @@
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
 import pyarrow as pa
 
+from catchment.model.definition import Definition
 from catchment.model.position import LastGroup, LogOffset
 from catchment.model.table import Kind, TableId
-from catchment.wire.facts import Fact, Images, LogFile
+from catchment.wire.facts import Ddl, Fact, Images, LogFile
 
 class LogDecoder:
     """Decodes one dump of a log of MariaDB or MySQL, from the first byte that the server sends after COM_BINLOG_DUMP.
@@ -14,6 +15,10 @@ class LogDecoder:
     the tables whose rows are decoded (None: all); `keys` gives their key columns where the log shall not tell them,
     `kinds` the columns that the log declares as BINARY and the catalog as something else
     (types.logged_as_binary).
+    `definitions` of wanted tables as of `start` tell what table maps without full metadata do not, and are compared
+    with what table maps say. `on_ddl` is asked at every DDL which definitions it changes; a table that
+    it gives None for is not wanted any more.
+
     With `stop`, decoding ends where a group ends exactly there, or the reader stands there between groups.
 
     `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null),
@@ -37,6 +42,8 @@ class LogDecoder:
         *,
         keys: Mapping[TableId, tuple[str, ...]] | None = None,
         kinds: Mapping[TableId, Mapping[str, Kind]] | None = None,
+        definitions: Mapping[TableId, Definition] | None = None,
+        on_ddl: Callable[[Ddl], Mapping[TableId, Definition | None]] | None = None,
         before: Literal["full", "key"] = "full",
         sparse: bool = False,
         verify_checksum: bool = True,
@@ -44,7 +51,8 @@ class LogDecoder:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Decode all whole packets of the connection's next bytes; a piece of a packet is kept.
 
-        Raises CorruptLog (file and offset), CutMissed, ServerSaid (an error packet), Unsupported.
+        Raises CorruptLog (file and offset), CutMissed, ServerSaid (an error packet), Unsupported, Undescribed,
+        AlteredUnseen, and what `on_ddl` raises.
         """
 
     def resume(self) -> None:

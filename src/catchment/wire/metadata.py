@@ -9,9 +9,10 @@ from typing import Final
 
 import msgspec
 
-from catchment.model.errors import CorruptLog, Unsupported
+from catchment.model.definition import HIDDEN, Definition
+from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed, Unsupported
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
-from catchment.wire import types
+from catchment.wire import declared, types
 
 # Bytes of metadata per type code; all others have none.
 _META_BYTES: Final = {
@@ -135,42 +136,95 @@ def _text(raw: bytes) -> str:
 
 
 def describe(
-    body: bytes, keys: Mapping[TableId, tuple[str, ...]], kinds: Mapping[TableId, Kinds], mysql: int = 0
+    body: bytes,
+    keys: Mapping[TableId, tuple[str, ...]],
+    kinds: Mapping[TableId, Kinds],
+    mysql: int = 0,
+    definition: Definition | None = None,
 ) -> Described:
     """Everything about the table, from the event's body behind table number and flags.
 
     `keys` gives key columns, which count more than those that the event tells: of a table without a primary key
     it tells a unique key, and after another one was added perhaps that one. `kinds`: what the log declares as
     BINARY and is something else (types.logged_as_binary). `mysql` is the version of a MySQL that wrote the
-    event, e.g. 80015, and 0 for MariaDB. Raises CorruptLog, and Unsupported for a type
-    that is not carried or when the event has no full metadata.
+    event, e.g. 80015, and 0 for MariaDB. `definition` tells what an event without full metadata does not.
+
+    Raises CorruptLog; Unsupported for a type that is not carried; Undescribed when the event has no full
+    metadata and there is no definition; AlteredUnseen when the two contradict one another.
     """
     data = _Bytes(body)
     identity = _identity(data)
     count = data.number()
     codes = data.take(count)
     meta = _Bytes(data.take(data.number()))
-    cells = []
+    read = []
     for code in codes:
         value = int.from_bytes(meta.take(_META_BYTES.get(code, 0)), "little")
-        cells.append(_real(code, value))
-    data.take((count + 7) // 8)  # which columns are nullable
+        read.append(_real(code, value))
+    cells = tuple(read)
+    nullable = data.take((count + 7) // 8)
     fields: dict[int, bytes] = {}
     while data.rest():
         kind = data.take(1)[0]
         fields[kind] = data.take(data.number())
-    if _NAMES not in fields:
-        raise Unsupported(
+    if _NAMES not in fields and definition is None:
+        raise Undescribed(
             f"{identity}: the table map has no column names; set binlog_row_metadata=FULL on the server"
         )
     if not all(_possible(code, value) for code, value in cells):
         raise CorruptLog(f"{identity}: the table map declares an impossible column: {cells}")
-    known = kinds.get(identity, {})
-    columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, tuple(cells), fields, mysql))
-    key = keys.get(identity, ())
+    if _NAMES not in fields and definition is not None:
+        columns = _defined(definition, cells, nullable, fields, mysql)
+        fields = {}
+    else:
+        known = kinds.get(identity, {})
+        columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, cells, fields, mysql))
+        _must_agree(definition, columns)
+    key = keys.get(identity, ()) or (definition.key if definition is not None else ())
     if not key or not {c.name for c in columns}.issuperset(key):
         key = _key(fields, columns)
-    return Described(Table(identity, columns, key), tuple(cells))
+    return Described(Table(identity, columns, key), cells)
+
+
+def _defined(
+    definition: Definition,
+    cells: tuple[tuple[int, int], ...],
+    nullable: bytes,
+    fields: dict[int, bytes],
+    mysql: int,
+) -> tuple[Column, ...]:
+    """The columns of the definition, which what the table map says must fit."""
+    unsigned = None
+    codes = [code for code, _ in cells]
+    if _SIGNEDNESS in fields:
+        unsigned = _signedness(definition.table, codes, fields[_SIGNEDNESS], mysql)
+    fault = declared.misfit(definition, cells, nullable, unsigned)
+    if not fault and (_DEFAULT_CHARSET in fields or _COLUMN_CHARSET in fields):
+        character = _character(codes, mysql)
+        told = _collations(character, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
+        fault = declared.charset_misfit(definition, told)
+    if fault:
+        raise AlteredUnseen(_contradiction(definition, fault))
+    return declared.table_of(definition).columns
+
+
+def _must_agree(definition: Definition | None, columns: tuple[Column, ...]) -> None:
+    """Raise AlteredUnseen when a table map that describes itself says other columns than the definition."""
+    if definition is None:
+        return
+    said = [c for c in columns if not c.name.startswith(HIDDEN)]
+    known = [c for c in declared.table_of(definition).columns if not c.name.startswith(HIDDEN)]
+    if said != known:
+        names = ", ".join(c.name for c in said if c not in known) or "the order of columns"
+        raise AlteredUnseen(_contradiction(definition, f"the log describes {names} otherwise"))
+
+
+def _contradiction(definition: Definition, fault: str) -> str:
+    names = ", ".join(c.name for c in definition.columns)
+    return (
+        f"{definition.table}: a row of the log does not fit the definition ({names}): {fault}; the table was altered "
+        "unseen (sql_log_bin=0, or a statement that did not reach this log)"
+    )
 
 
 def _possible(code: int, meta: int) -> bool:
@@ -205,9 +259,7 @@ def _columns(
     if len(names) != len(codes) or not codes:
         raise CorruptLog(f"{identity}: the table map names {len(names)} columns of {len(codes)}")
     unsigned = _signedness(identity, codes, fields.get(_SIGNEDNESS, b""), mysql)
-    # Seen: MySQL does not count spatial columns, MariaDB does.
-    text = _CHARACTER - {types.GEOMETRY} if mysql else _CHARACTER
-    character = [i for i, code in enumerate(codes) if code in text]
+    character = _character(codes, mysql)
     labelled = [i for i, code in enumerate(codes) if code in (types.ENUM, types.SET)]
     collations = _collations(character, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
     collations |= _collations(labelled, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
@@ -229,6 +281,12 @@ def _type(identity: TableId, name: str, facts: tuple[int, int, bool, int, tuple[
         return types.from_log(*facts)
     except Unsupported as refused:
         raise Unsupported(f"{identity}.{name}: {refused}; leave the table or the column out") from None
+
+
+def _character(codes: list[int], mysql: int) -> list[int]:
+    """Columns that the lists of character sets count. Seen: MySQL does not count spatial ones, MariaDB does."""
+    text = _CHARACTER - {types.GEOMETRY} if mysql else _CHARACTER
+    return [i for i, code in enumerate(codes) if code in text]
 
 
 def _names(raw: bytes) -> list[str]:

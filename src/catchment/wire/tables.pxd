@@ -8,11 +8,14 @@ cdef class Tables:
     cdef object wanted         # frozenset of TableId; None: all
     cdef dict keys
     cdef dict kinds            # TableId -> kinds of columns that the log declares as BINARY
+    cdef dict definitions      # TableId -> Definition, for table maps that lack metadata
+    cdef set gone              # TableId of tables whose rows are not decoded any more
     cdef int mysql             # version of the MySQL that writes, as 80015; 0: MariaDB
     cdef dict maps             # number -> TableMap
     cdef dict builders         # Table -> ColumnBuilders
     cdef list full             # Images taken early, since their builders were large
     cdef TableMap last
+    cdef int redefine(self, object changes) except -1
     cdef int declare(self, uint64_t number, Cursor* body) except -1
     cdef TableMap find(self, uint64_t number)
     cdef int bound(self, TableMap m) except -1

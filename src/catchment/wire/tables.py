@@ -32,8 +32,10 @@ def image_schema(table):
 class Tables:
     """Table numbers of the log, and one set of builders per version of each wanted table; see tables.pxd."""
 
-    def __cinit__(self, wanted, keys, kinds):
+    def __cinit__(self, wanted, keys, kinds, definitions):
         self.wanted = None if wanted is None else frozenset(wanted)
+        self.definitions = dict(definitions or {})
+        self.gone = set()
         self.keys = dict(keys or {})
         self.kinds = dict(kinds or {})
         self.maps = {}
@@ -48,8 +50,20 @@ class Tables:
             self.last = None
         return 0
 
+    def redefine(self, changes):
+        """Definitions from here on; None: no rows of the table are decoded any more."""
+        for table, definition in changes.items():
+            if definition is None:
+                self.gone.add(table)
+            else:
+                self.definitions[table] = definition
+        if changes:
+            self.maps.clear()
+            self.last = None
+        return 0
+
     def declare(self, number, body):
-        """A table map says what `number` means from now on. Raises CorruptLog, Unsupported."""
+        """A table map says what `number` means from now on. Raises CorruptLog, SourceError."""
         size: int64_t = left(body)
         known: TableMap = self.find(number)
         if (
@@ -63,8 +77,9 @@ class Tables:
         raw = PyBytes_FromStringAndSize(cython.cast(cython.p_char, body.at), size)
         described = None
         images = None
-        if self.wanted is None or metadata.table_id(raw) in self.wanted:
-            described = metadata.describe(raw, self.keys, self.kinds, self.mysql)
+        table = metadata.table_id(raw)
+        if (self.wanted is None or table in self.wanted) and table not in self.gone:
+            described = metadata.describe(raw, self.keys, self.kinds, self.mysql, self.definitions.get(table))
             images = self.builders.get(described.table)
             if images is None:
                 images = ColumnBuilders(image_schema(described.table))

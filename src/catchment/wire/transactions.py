@@ -66,6 +66,7 @@ class Transactions:
         self.order.group = self.groups.ordinal
         self.kind = KIND_TRANSACTION
         self.flags = 0
+        self.extra = 0
         self.begun = False
         return 0
 

@@ -1,5 +1,6 @@
 """What tables a shard has, from information_schema."""
 
+import re
 from collections.abc import Callable
 
 import pymysql
@@ -7,6 +8,7 @@ from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import source_name
 from catchment.flow.capture.connect import mapped
+from catchment.model.definition import HIDDEN, DefinedColumn, Definition
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, Kind, Table, TableId
@@ -28,7 +30,8 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDE
 # In the server's own order, which is what SHOW INDEX keeps to: the primary key, then unique keys of NOT NULL columns
 # as they were defined. The log tells the first of them as the primary key.
 _KEYS = "SHOW INDEX FROM {} WHERE Non_unique = 0"
-_KEY_NAME, _COLUMN_NAME, _SUB_PART = 2, 4, 7
+_KEY_NAME, _COLUMN_NAME, _SUB_PART, _INDEX_TYPE = 2, 4, 7, 10
+_DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE)
 
 
 def list_tables(
@@ -104,6 +107,26 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
         f"{where}: there is no primary key and no unique key of NOT NULL columns; add one or exclude the "
         "table"
     )
+
+
+def read_definition(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
+) -> Definition:
+    """A table's definition as it is now, for a log that does not describe itself; raises as `read_table`."""
+    key = read_table(connection, endpoint, table).key
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute(_COLUMNS, (table.schema, table.name))
+        columns = [
+            DefinedColumn(name, column_type, charset or "", nullable == "YES")
+            for name, _, column_type, charset, nullable in cursor.fetchall()
+        ]
+        cursor.execute(_KEYS.format(source_name(table)))
+        hashed = dict.fromkeys(row[_KEY_NAME] for row in cursor.fetchall() if row[_INDEX_TYPE] == "HASH")
+        columns += [DefinedColumn(f"{HIDDEN}{n}", "bigint unsigned") for n, _ in enumerate(hashed, 1)]
+        cursor.execute("SHOW CREATE TABLE " + source_name(table))
+        made = cursor.fetchone()
+    charset = _DEFAULT_CHARSET.search(str(made[1])) if made else None
+    return Definition(table, tuple(columns), key, charset[1] if charset else "")
 
 
 def _must_tell_rows_apart(table: Table, where: str) -> None:

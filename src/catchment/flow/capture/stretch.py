@@ -12,19 +12,20 @@ import pyarrow.compute as pc
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
+from catchment.model.definition import HIDDEN, Definition
 from catchment.model.errors import CorruptLog
 from catchment.model.gtidset import GtidSet, UuidGtid, uuid_text
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, XaGroup, reaches
 from catchment.model.source import Endpoint
 from catchment.model.table import Kind, Table, TableId
-from catchment.wire.facts import Fact, LogFile, XaEnd, XaPrepare
+from catchment.wire.facts import Ddl, Fact, LogFile, XaEnd, XaPrepare
 from catchment.wire.log import LogDecoder
 
 TAKE_BYTES = 8 << 20
 _FILE_START = 4
-HIDDEN = "DB_ROW_HASH_"
 
 OnImages = Callable[[Table, pa.RecordBatch], None]
+OnDdl = Callable[[Ddl], Mapping[TableId, Definition | None]]
 OnGroups = Callable[[pa.RecordBatch], None]
 _Columns = dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]
 _KINDS = tuple(GroupKind)
@@ -178,6 +179,8 @@ def read_stretch(
     *,
     keys: Mapping[TableId, tuple[str, ...]],
     kinds: Mapping[TableId, Mapping[str, Kind]] | None = None,
+    definitions: Mapping[TableId, Definition] | None = None,
+    on_ddl: OnDdl | None = None,
     before: Literal["full", "key"],
     on_images: OnImages,
     epoch: LogOffset | None = None,
@@ -187,14 +190,24 @@ def read_stretch(
     """Read the log from `start` to `stop`, or to its end when there is none.
 
     `keys`: the chosen tables and their key columns; images of others are skipped. `kinds`: their columns that
-    the log declares as BINARY and the catalog as something else (types.logged_as_binary). `before`: "full" images,
+    the log declares as BINARY and the catalog as something else (types.logged_as_binary). `definitions` (at the
+    start) and `on_ddl`: what a log without full metadata leaves out, as wire/log.pyi has it. `before`: "full" images,
     or the "key" where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart.
     Opens and closes a session of its own.
 
     `budget`: end with the first group by which so many bytes of log are read; the stretch is what lies
     before, images may come of later groups too. `on_groups` is handed the groups (wire.groups.SCHEMA).
     """
-    decoder = LogDecoder(start, set(keys), stop, keys=dict(keys), kinds=kinds, before=before)
+    decoder = LogDecoder(
+        start,
+        set(keys),
+        stop,
+        keys=dict(keys),
+        kinds=kinds,
+        definitions=definitions,
+        on_ddl=on_ddl,
+        before=before,
+    )
     groups = _Groups(epoch, budget)
 
     def drain(decoder: LogDecoder, *, all_of_it: bool = False) -> bool:

@@ -6,9 +6,9 @@ alone, or to add empty columns or drop some (DESIGN 4 and 5). Pure: looks at no 
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from catchment.flow.epoch.alter import NOT_UNDERSTOOD, Alteration, read_alter
+from catchment.flow.epoch.alter import NOT_UNDERSTOOD, read_alter
 from catchment.flow.epoch.statement import Unreadable, Word, readings
 from catchment.model.table import TableId
 
@@ -20,11 +20,15 @@ class Harmless:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of `table` were dropped, then others added, which are NULL in every row."""
+    """Columns of `table` were dropped, then others added, which are NULL in every row.
+
+    `actions`: the words of the ALTER TABLE behind the table's name; none when they may be read in two ways.
+    """
 
     table: TableId
     added: tuple[str, ...]
     dropped: tuple[str, ...]
+    actions: tuple[Word, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,12 @@ def effect(sql: str, default_schema: str, chosen: Collection[TableId]) -> Effect
         stops = [e for e in effects if isinstance(e, Stop)]
         touched = [e.table for e in effects if isinstance(e, Columns)]
         return stops[0] if stops else _stop(touched[0], "an executable comment may or may not have been run")
-    return effects[0]
+    first = effects[0]
+    if isinstance(first, Columns) and any(
+        isinstance(e, Columns) and e.actions != first.actions for e in effects
+    ):
+        return replace(first, actions=())
+    return first
 
 
 def _unreadable(sql: str, chosen: Collection[TableId], why: str) -> Effect:
@@ -226,7 +235,7 @@ class _Reading:
             actions = actions[1:]
         elif len(actions) > 1 and actions[0].keyword == "WAIT" and actions[1].text.isdigit():
             actions = actions[2:]
-        return self._of_change(own[0], self.words[start:end], read_alter(self.words[start:end], actions))
+        return self._of_change(own[0], self.words[start:end], actions)
 
     def _of_other_alter(self, end: int) -> Effect:
         """Another table's ALTER touches a chosen one by RENAME, EXCHANGE PARTITION and CONVERT only."""
@@ -237,7 +246,8 @@ class _Reading:
                     return _stop(table, "another table was given its name, or exchanged rows with it")
         return HARMLESS
 
-    def _of_change(self, table: TableId, target: tuple[Word, ...], change: Alteration) -> Effect:
+    def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
+        change = read_alter(target, actions)
         if change.reason:
             return _stop(table, change.reason, _PLAIN if change.by_adding else _AGAIN)
         if not (change.added or change.dropped):
@@ -245,7 +255,7 @@ class _Reading:
         schema = target[0].text if len(target) > 1 else self.default_schema
         if (schema, target[-1].text) != (table.schema, table.name):
             return _stop(table, f"{schema}.{target[-1].text}, whose name differs in case, was altered")
-        return Columns(table, change.added, change.dropped)
+        return Columns(table, change.added, change.dropped, actions)
 
 
 _REASONS = {

@@ -48,9 +48,11 @@ _SETTINGS = (
         "theirs until they connect again",
     ),
     _Setting(
-        "binlog_row_metadata", _is("FULL"), Severity.ERROR,
-        "rows in the log do not name their columns, so a change of a table's definition cannot be followed",
-        "SET GLOBAL binlog_row_metadata=FULL, then FLUSH BINARY LOGS",
+        "binlog_row_metadata", _is("FULL"), Severity.WARNING,
+        "rows in the log do not name their columns: the feed keeps the definitions itself and follows the DDL in the "
+        "log; an ALTER that does not reach the log (sql_log_bin=0) stops it, or passes columns of one type for one "
+        "another",
+        "SET GLOBAL binlog_row_metadata=FULL",
     ),
     _Setting(
         "binlog_checksum", _is("CRC32"), Severity.WARNING,
