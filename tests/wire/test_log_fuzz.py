@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.model.errors import CorruptLog
 from catchment.model.position import LogOffset
+from catchment.wire.log import LogDecoder
 from tests.wire.answers import Session, run
 from tests.wire.dumps import end_of_log, read_dump
-from tests.wire.events import events_of, joined
+from tests.wire.events import HEADER, events_of, joined, seal
 from tests.wire.fuzz import fuzz, survives
 from tests.wire.odd_values import ODD, fill
 
@@ -71,19 +73,34 @@ def record(server: PrivateServer, session: Session, statements: list[str]) -> Re
 
 
 def test_values(all_types: Recorded) -> None:
-    check(fuzz(*all_types, inputs=6_000, seed=1), 6_000)
+    check(fuzz(*all_types, inputs=2_000, seed=1), 2_000)
 
 
 def test_groups(all_groups: Recorded) -> None:
-    check(fuzz(*all_groups, inputs=8_000, seed=2), 8_000)
+    check(fuzz(*all_groups, inputs=6_000, seed=2), 6_000)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(3, 13))
+@pytest.mark.parametrize("seed", range(3, 7))
 def test_more(all_types: Recorded, all_groups: Recorded, seed: int) -> None:
-    check(fuzz(*all_types, inputs=20_000, seed=seed), 20_000)
-    check(fuzz(*all_groups, inputs=30_000, seed=seed), 30_000)
+    check(fuzz(*all_types, inputs=5_000, seed=seed), 5_000)
+    check(fuzz(*all_groups, inputs=20_000, seed=seed), 20_000)
+
+
+@pytest.mark.parametrize("kind", [23, 24, 25])
+def test_rows_without_columns(all_groups: Recorded, kind: int) -> None:
+    """Images with no columns have no bytes: the bytes that are left are not so many rows, nor endless ones."""
+    events, start = all_groups
+    i = next(i for i, event in enumerate(events) if event[4] == kind)
+    no_columns = bytearray(events[i])
+    columns = HEADER + 8
+    assert no_columns[columns] == 3
+    images = 2 if kind == 24 else 1
+    no_columns[columns + 1 : columns + 1 + images] = bytes(images)
+    decoder = LogDecoder(start, sparse=True)
+    with pytest.raises(CorruptLog, match=rf"log {start.file}:\d+: a row of g\.k is malformed"):
+        decoder.feed(joined([*events[:i], seal(no_columns), *events[i + 1 :]]))
+    assert sum(images.batch.num_rows for images in decoder.take_images()) <= 10
 
 
 def check(outcomes: dict[str, int], inputs: int) -> None:
