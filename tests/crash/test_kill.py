@@ -53,7 +53,13 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
-        assert life.command("fold", fault="during-fold:2").code == -signal.SIGKILL
+        # A fold that a killed driver had started may have left nothing to fold: then there is more after the next run.
+        for _ in range(5):
+            folded = life.command("fold", fault="during-fold:2")
+            if folded.code != 0:
+                break
+            assert life.command(*CATCH_UP).code == 0
+        assert folded.code == -signal.SIGKILL, folded
     ended = life.command(*CATCH_UP)
     assert ended.code == 0, ended
     life.must_be_exact()

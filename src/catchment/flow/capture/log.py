@@ -83,4 +83,7 @@ def _refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset) -> SourceE
             f"shard {endpoint.shard}: log file {start.file} is no longer on the server (from {start}); "
             "it was purged or the log was reset: copy the tables again with a new feed"
         )
-    return Diverged(f"shard {endpoint.shard}: the log cannot be read from {start}: {text}")
+    return Diverged(
+        f"shard {endpoint.shard}: the log cannot be read from {start}, where it was read before: {text}; it was reset "
+        "(RESET MASTER), lost its end or is another server's; start a new feed to copy again"
+    )
