@@ -56,6 +56,27 @@ HARMLESS_CASES = [
     "RENAME USER t TO u",
     "CREATE DATABASE shop2",
     "SET STATEMENT lock_wait_timeout=5 FOR CREATE INDEX i ON t (c)",
+    "ALTER TABLE t ALTER INDEX ka IGNORED, ALTER KEY ka NOT IGNORED",
+    "ALTER TABLE t STATS_PERSISTENT = 1",
+    "ALTER TABLE t STATS_SAMPLE_PAGES 9, MAX_ROWS=100, ADD INDEX i (c)",
+    "ALTER TABLE t ADD CONSTRAINT positive CHECK (a > -1)",
+]
+
+MYSQL_HARMLESS_CASES = [
+    "ALTER TABLE t ALTER INDEX ka INVISIBLE",
+    "ALTER TABLE t ALTER COLUMN c SET INVISIBLE, ALTER c SET VISIBLE",
+    "ALTER TABLE t ADD CONSTRAINT positive CHECK (id > 0), ALTER INDEX ka VISIBLE",
+    "ALTER TABLE t ALTER CHECK known NOT ENFORCED",
+    "ALTER TABLE t ALTER CONSTRAINT known ENFORCED, DROP CHECK known",
+    "ALTER TABLE t ALTER c SET DEFAULT (1 + 1)",
+    "CREATE INDEX i ON t ((a + 1))",
+    "ALTER TABLE t ADD INDEX i ((a * 2), b)",
+    "ANALYZE TABLE t UPDATE HISTOGRAM ON a",
+    "OPTIMIZE TABLE t",
+    "ALTER TABLE t ENGINE=InnoDB, ALGORITHM=COPY",
+    "ALTER TABLE t RENAME INDEX ka TO kb",
+    "CREATE TABLE copy AS SELECT * FROM t",
+    "ALTER TABLE t COMMENT 'x' /*M! , DROP c */",
 ]
 
 COLUMNS_CASES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
@@ -174,6 +195,32 @@ def test_stops(sql: str) -> None:
     assert isinstance(found, Stop), found
     assert found.table in CHOSEN
     assert str(found.table) in found.way_out
+
+
+@pytest.mark.parametrize("sql", MYSQL_HARMLESS_CASES)
+def test_leaves_rows_alone_on_mysql(sql: str) -> None:
+    assert effect(sql, "shop", CHOSEN, mysql=True) == HARMLESS
+
+
+@pytest.mark.parametrize(
+    ("sql", "mariadb", "mysql"),
+    [
+        ("ALTER TABLE t ADD n INT /*M! , DROP c */", (("n",), ("c",)), (("n",), ())),
+        ("ALTER TABLE t ADD n INT /*!100100 , DROP c */", (("n",), ("c",)), None),
+        ("ALTER TABLE t ADD n INT /*!80000 , DROP c */", None, (("n",), ("c",))),
+        ("ALTER TABLE t ADD n INT /*!50000 , DROP c */", (("n",), ("c",)), (("n",), ("c",))),
+        ("ALTER TABLE t ADD n INT /*!99999 , DROP c */", None, None),
+    ],
+)
+def test_comments_with_code_are_read_as_the_server_reads_them(
+    sql: str, mariadb: tuple[tuple[str, ...], ...] | None, mysql: tuple[tuple[str, ...], ...] | None
+) -> None:
+    for wanted, found in ((mariadb, of(sql)), (mysql, effect(sql, "shop", CHOSEN, mysql=True))):
+        if wanted is None:
+            assert isinstance(found, Stop)
+        else:
+            added, dropped = wanted
+            assert found == Columns(T, added, dropped)
 
 
 def test_text_that_changes_rows_stops() -> None:

@@ -59,7 +59,7 @@ def definitions_at(
     )
     for fact in stretch.facts:
         if isinstance(fact, Ddl | Statement):
-            did = effect(fact.sql, fact.schema, known)
+            did = effect(fact.sql, fact.schema, known, mysql=fact.mysql)
             if not isinstance(did, Harmless):
                 raise SourceError(
                     f"shard {endpoint.shard}, {did.table}: it was altered at {fact.at}, after {position.at}, and the "

@@ -212,14 +212,14 @@ def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[Tab
         if isinstance(fact, IncompleteImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
         elif isinstance(fact, Ddl | Statement):
-            did = effect(fact.sql, fact.schema, set(tables))
+            did = effect(fact.sql, fact.schema, set(tables), mysql=fact.mysql)
             if not isinstance(did, Harmless):
                 found[did.table] = f"its definition changed at {fact.at}"
     return found
 
 
 def _spoilt_by(fact: Ddl, tables: Collection[TableId]) -> dict[TableId, Definition | None]:
-    did = effect(fact.sql, fact.schema, tables)
+    did = effect(fact.sql, fact.schema, tables, mysql=fact.mysql)
     return {} if isinstance(did, Harmless) else {did.table: None}
 
 

@@ -66,7 +66,7 @@ def alterations(shard: str, chosen: Collection[TableId], stretch: Stretch) -> li
     for fact in stretch.facts:
         if not isinstance(fact, Ddl | Statement):
             continue
-        did = effect(fact.sql, fact.schema, chosen)
+        did = effect(fact.sql, fact.schema, chosen, mysql=fact.mysql)
         if is_dml(fact.sql) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
             raise Unsupported(
                 f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "

@@ -43,7 +43,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                 spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
             spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-        followed = Followed(shapes, task.definitions, mysql=task.start.server.mysql)
+        followed = Followed(shapes, task.definitions)
         stretch, resets = _read(task, shapes, on_images, followed)
         altered = alterations(task.endpoint.shard, shapes, stretch)
         ends = commits(task.endpoint.shard, task.start.prepared, stretch.xa)

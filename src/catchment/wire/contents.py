@@ -243,7 +243,9 @@ class Contents:
         if self.flags & (STANDALONE | DDL) or query.is_ddl:
             self.on_ddl(e, query, self.flags & DDL or query.is_ddl)
             return self.end_group(e, KIND_DDL) if self.flags & STANDALONE else 0
-        self.facts.append(facts.Statement(group, query.schema, query.sql, self.here(e), e.timestamp))
+        self.facts.append(
+            facts.Statement(group, query.schema, query.sql, self.here(e), e.timestamp, self.reader.mysql)
+        )
         return 0
 
     def on_ddl(self, e, query, flagged):
@@ -262,6 +264,7 @@ class Contents:
             e.timestamp,
             flagged,
             query.sql_mode,
+            self.reader.mysql,
         )
         self.facts.append(fact)
         if self.follow is not None:

@@ -37,7 +37,7 @@ class Ddl(msgspec.Struct, frozen=True):
     """A statement that is a group of its own, or one in a group that the server marked as DDL.
 
     `flagged`: the server marked the group as DDL (MariaDB 10.11 marks FLUSH, ANALYZE and CREATE USER too).
-    `schema` is the default schema of the session, `sql_mode` its mode as a number.
+    `schema` is the default schema of the session, `sql_mode` its mode as a number. `mysql`: the server is no MariaDB.
     """
 
     group: int
@@ -47,6 +47,7 @@ class Ddl(msgspec.Struct, frozen=True):
     timestamp: int
     flagged: bool
     sql_mode: int
+    mysql: bool = False
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ class Statement(msgspec.Struct, frozen=True):
     sql: str
     at: LogOffset
     timestamp: int
+    mysql: bool = False
 
 
 class Checkpoint(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """What the actions of one ALTER TABLE do to columns and rows, read with sqlglot."""
 
 import logging
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -46,6 +47,14 @@ _PLAIN_ACTIONS: dict[type[exp.Expression], str] = {
     exp.DropPrimaryKey: _PRIMARY,
 }
 
+# What sqlglot does not know: visibility of indexes and columns, checks, hints to the optimizer.
+_PLAIN_WORDS = re.compile(
+    r"ALTER (?:INDEX|KEY)(?: IF EXISTS)? \S+ (?:VISIBLE|INVISIBLE|(?:NOT )?IGNORED)"
+    r"|ALTER (?:COLUMN )?\S+ SET (?:VISIBLE|INVISIBLE)"
+    r"|ALTER (?:CHECK|CONSTRAINT) \S+ (?:NOT )?ENFORCED"
+    r"|(?:STATS_PERSISTENT|STATS_AUTO_RECALC|STATS_SAMPLE_PAGES|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS)(?: =)? \w+"
+)
+
 # sqlglot warns of every statement that it does not know; here that is an answer.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -64,6 +73,10 @@ def read_alter(name: Sequence[Word], actions: Sequence[Word]) -> Alteration:
     """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already."""
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]):
         return Alteration()
+    told = [action for action in parted(actions) if not _leaves_rows(action)]
+    if not told and actions:
+        return Alteration()
+    actions = [word for action in told for word in (Word(","), *action)][1:]
     text = " ".join(w.sql for w in (Word("ALTER"), Word("TABLE"), *name, *actions))
     try:
         (tree,) = sqlglot.parse(text, dialect="mysql")
@@ -74,6 +87,23 @@ def read_alter(name: Sequence[Word], actions: Sequence[Word]) -> Alteration:
     steps = [_step(a) for a in tree.args.get("actions") or ()]
     steps += [Alteration(reason=_option(o)) for o in tree.args.get("options") or ()]
     return _together(steps, tree)
+
+
+def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """The actions of an ALTER TABLE: parted by the commas outside of parentheses."""
+    depth, start = 0, 0
+    for place, word in enumerate(words):
+        depth += (word.keyword == "(") - (word.keyword == ")")
+        if word.keyword == "," and depth == 0:
+            yield words[start:place]
+            start = place + 1
+    yield words[start:]
+
+
+def _leaves_rows(action: Sequence[Word]) -> bool:
+    """Whether an action that sqlglot does not know leaves rows alone."""
+    text = " ".join(w.keyword or "name" for w in action)
+    return _PLAIN_WORDS.fullmatch(text) is not None
 
 
 def _together(steps: list[Alteration], tree: exp.Alter) -> Alteration:

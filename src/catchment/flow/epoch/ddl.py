@@ -102,7 +102,7 @@ def is_dml(sql: str) -> bool:
         return bool(head and head[1].upper() in _DML)
 
 
-def effect(sql: str, default_schema: str, chosen: Collection[TableId]) -> Effect:
+def effect(sql: str, default_schema: str, chosen: Collection[TableId], *, mysql: bool = False) -> Effect:
     """What the DDL text `sql` of a QUERY event does to the rows of the `chosen` tables.
 
     `default_schema` is the schema of bare names (the event's own). Never raises: what is not understood and
@@ -111,7 +111,7 @@ def effect(sql: str, default_schema: str, chosen: Collection[TableId]) -> Effect
     column may have been there or missing already.
     """
     try:
-        effects = [_Reading(words, default_schema, chosen).effect() for words in readings(sql)]
+        effects = [_Reading(words, default_schema, chosen).effect() for words in readings(sql, mysql=mysql)]
     except Unreadable as why:
         return _unreadable(sql, chosen, str(why))
     if any(e != effects[0] for e in effects):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from catchment.flow.epoch.alter import parted
 from catchment.flow.epoch.ddl import Columns, Stop, effect
 from catchment.flow.epoch.declaration import read_column
 from catchment.flow.epoch.statement import Unreadable, Word
@@ -26,12 +27,9 @@ class Followed:
     rows are not decoded any more (`log_checks.alterations` says why).
     """
 
-    def __init__(
-        self, chosen: Iterable[TableId], definitions: Iterable[Definition] = (), *, mysql: bool = False
-    ) -> None:
+    def __init__(self, chosen: Iterable[TableId], definitions: Iterable[Definition] = ()) -> None:
         self._chosen = frozenset(chosen)
         self._now = {definition.table: definition for definition in definitions}
-        self._mysql = mysql
 
     @property
     def now(self) -> dict[TableId, Definition]:
@@ -40,14 +38,14 @@ class Followed:
 
     def on_ddl(self, fact: Ddl) -> dict[TableId, Definition | None]:
         """Take a DDL; what it changes (None: its rows cannot be read any more). Raises AlteredUnseen, Unsupported."""
-        did = effect(fact.sql, fact.schema, self._chosen)
+        did = effect(fact.sql, fact.schema, self._chosen, mysql=fact.mysql)
         if isinstance(did, Stop):
             return {did.table: None}
         if not isinstance(did, Columns) or did.table not in self._now:
             return {}
         try:
             self._now[did.table] = altered(
-                self._now[did.table], did, mysql=self._mysql, sql_mode=fact.sql_mode
+                self._now[did.table], did, mysql=fact.mysql, sql_mode=fact.sql_mode
             )
         except Unreadable as why:
             raise Unsupported(
@@ -74,7 +72,7 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
         raise Unreadable("the statement reads in more ways than one")
     if sql_mode & _NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
         raise Unreadable("it holds a backslash, which stands for itself in this sql_mode")
-    actions = list(_parted(did.actions))
+    actions = list(parted(did.actions))
     columns = list(definition.columns)
     for action in actions:
         if action[0].keyword == "DROP":
@@ -83,18 +81,6 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
         if action[0].keyword == "ADD" and (at := _column_at(action)):
             columns = _added(definition, columns, action, at, mysql=mysql)
     return replace(definition, columns=tuple(columns))
-
-
-def _parted(words: Sequence[Word]) -> Iterable[Sequence[Word]]:
-    """The actions of an ALTER TABLE, parted by commas outside of parentheses."""
-    depth, start = 0, 0
-    for place, word in enumerate(words):
-        depth += (word.keyword == "(") - (word.keyword == ")")
-        if word.keyword == "," and depth == 0:
-            yield words[start:place]
-            start = place + 1
-    if start < len(words):
-        yield words[start:]
 
 
 def _column_at(action: Sequence[Word]) -> int:

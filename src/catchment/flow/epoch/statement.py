@@ -1,4 +1,4 @@
-"""The words of an SQL text as MariaDB 10.11 reads them: comments gone, executable comments opened.
+"""The words of an SQL text as MariaDB 10.11 or MySQL 8 reads them: comments gone, executable comments opened.
 
 Lexical only. The text of a QUERY event does not tell the sql_mode it was parsed in, so a text that reads
 differently under NO_BACKSLASH_ESCAPES is refused, and a name in double quotes may be an identifier.
@@ -21,6 +21,7 @@ _LEXEME = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SOURCE_VERSION = 101100
+_MYSQL_VERSION = 80000
 
 
 class Unreadable(ValueError):
@@ -48,24 +49,28 @@ class Word(NamedTuple):
         return "''" if self.quote else self.text
 
 
-def readings(sql: str) -> tuple[tuple[Word, ...], ...]:
+def readings(sql: str, *, mysql: bool = False) -> tuple[tuple[Word, ...], ...]:
     """The one or two ways in which the server may have read `sql`, without the prefix SET STATEMENT ... FOR.
 
     Executable comments are opened. One that asks for a version that this server may not have is also left
     out, as a second reading. Raises Unreadable.
     """
-    run, left_out = _words(sql, all_run=True), _words(sql, all_run=False)
+    run, left_out = (_words(sql, all_run=all_run, mysql=mysql) for all_run in (True, False))
     both = (run,) if run == left_out else (run, left_out)
     return tuple(_without_settings(words) for words in both)
 
 
-def _words(sql: str, *, all_run: bool) -> tuple[Word, ...]:
+def _words(sql: str, *, all_run: bool, mysql: bool) -> tuple[Word, ...]:
     words: list[Word] = []
     open_comments: list[bool] = []  # of each, whether the server runs what is in it
     for match in _LEXEME.finditer(sql):
         kind, text = match.lastgroup, match[0]
         if match["open"] is not None:
-            open_comments.append(all_run or _surely_runs(match["flavour"], match["version"]))
+            flavour, version = match["flavour"], int(match["version"] or 0)
+            if mysql:  # for it MariaDB's own are comments
+                open_comments.append(flavour == "" and (all_run or version <= _MYSQL_VERSION))
+            else:
+                open_comments.append(all_run or _surely_runs(flavour, version))
         elif kind == "close":
             if not open_comments:
                 raise Unreadable("a comment ends that did not begin")
@@ -93,10 +98,9 @@ def _word(kind: str | None, text: str) -> Word:
     return Word(text)
 
 
-def _surely_runs(flavour: str, version: str | None) -> bool:
+def _surely_runs(flavour: str, version: int) -> bool:
     """MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax)."""
-    number = int(version or 0)
-    return number <= _SOURCE_VERSION and (flavour == "M" or not 50700 <= number <= 99999)
+    return version <= _SOURCE_VERSION and (flavour == "M" or not 50700 <= version <= 99999)
 
 
 def _without_settings(words: tuple[Word, ...]) -> tuple[Word, ...]:
