@@ -1,14 +1,24 @@
 """Every group of a log with its end, read with mysql-replication; shares no code with catchment."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import GtidEvent, MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.event import (
+    GtidEvent,
+    MariadbGtidEvent,
+    QueryEvent,
+    RotateEvent,
+    XAPrepareEvent,
+    XidEvent,
+)
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from tests.oracle import Place
+
+_XA = re.compile(r"XA (START|END|COMMIT|ROLLBACK) (\S+)")
 
 
 class Change(NamedTuple):
@@ -43,6 +53,7 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
             GtidEvent,
             QueryEvent,
             XidEvent,
+            XAPrepareEvent,
             WriteRowsEvent,
             UpdateRowsEvent,
             DeleteRowsEvent,
@@ -50,6 +61,7 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
         enable_logging=False,
     )
     file, sequence, alone, changes = start.file, 0, False, list[Change]()
+    xid, prepared = "", dict[str, list[Change]]()
     try:
         for event in reader:
             if isinstance(event, RotateEvent):
@@ -58,6 +70,15 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
                 sequence, alone, changes = int(event.gtid.rpartition("-")[2]), bool(event.flags & 1), []
             elif isinstance(event, GtidEvent):
                 sequence, alone, changes = int(event.gno), False, []
+            elif isinstance(event, XAPrepareEvent):
+                prepared[xid] = changes
+                yield LoggedGroup(Place(file, event.packet.log_pos), sequence, ())
+            elif isinstance(event, QueryEvent) and (named := _XA.match(_text(event))) is not None:
+                xid = named[2]
+                if named[1] in ("COMMIT", "ROLLBACK"):
+                    ended = prepared.pop(xid)
+                    counted = tuple(ended) if named[1] == "COMMIT" else ()
+                    yield LoggedGroup(Place(file, event.packet.log_pos), sequence, counted)
             elif isinstance(event, XidEvent) or (
                 isinstance(event, QueryEvent) and (alone or _commits(event))
             ):
@@ -68,10 +89,14 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
         reader.close()
 
 
+def _text(event: Any) -> str:
+    return str(event.query.decode() if isinstance(event.query, bytes) else event.query)
+
+
 def _commits(event: Any) -> bool:
-    query = event.query.decode() if isinstance(event.query, bytes) else event.query
+    query = _text(event)
     assert query.upper() in ("BEGIN", "COMMIT"), query
-    return bool(query.upper() == "COMMIT")
+    return query.upper() == "COMMIT"
 
 
 def _changes(event: Any) -> list[Change]:

@@ -4,7 +4,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from pymysql.err import OperationalError
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Transact, Writer, Writers
@@ -51,23 +53,44 @@ def endpoint(server: PrivateServer) -> Endpoint:
     return Endpoint("a", server.host, server.port, "catchment", server.password)
 
 
-def _transact(writer: int, filling: int) -> Transact:
+def _transact(writer: int, filling: int, xa_share: float) -> Transact:
     told = 0
 
     def transact(sessions: Sequence[Session], rng: random.Random) -> int:
         nonlocal told
         value = f"{writer} {told + 1} " + "x" * (filling if rng.random() < 0.02 else rng.randrange(60))
-        with sessions[0].cursor() as cursor:
-            cursor.execute("BEGIN")
+        xid = f"'{writer}-{told + 1}'" if rng.random() < xa_share else None
+        with sessions[0].cursor() as cursor, _transaction(cursor.execute, xid, rng):
             rows = 1
             for _ in range(rng.randint(1, 3)):
                 rows += _change(cursor.execute, rng, value)
             cursor.execute("UPDATE d.told SET n = %s WHERE writer = %s", (told + 1, writer))
-            cursor.execute("COMMIT")
         told += 1
         return rows
 
     return transact
+
+
+@contextmanager
+def _transaction(execute: Callable[..., int], xid: str | None, rng: random.Random) -> Iterator[None]:
+    """A transaction that commits at the end of the block; with `xid` in two phases, some time apart."""
+    if xid is None:
+        execute("BEGIN")
+        yield
+        execute("COMMIT")
+        return
+    execute(f"XA START {xid}")
+    try:
+        yield
+        execute(f"XA END {xid}")
+    except OperationalError:
+        for rest in ("END", "ROLLBACK"):  # a deadlock has ended its work, but not the transaction
+            with suppress(OperationalError):
+                execute(f"XA {rest} {xid}")
+        raise
+    execute(f"XA PREPARE {xid}")
+    time.sleep(rng.choice((0, 0, rng.uniform(0, 0.1))))
+    execute(f"XA COMMIT {xid}")
 
 
 def _change(execute: Callable[..., int], rng: random.Random, value: str) -> int:
@@ -141,12 +164,13 @@ def _flush(server: PrivateServer) -> Background:
 
 @contextmanager
 def under_holds(
-    server: PrivateServer, seed: int, *, filling: int, flush_share: float = 0.15
+    server: PrivateServer, seed: int, *, filling: int, flush_share: float = 0.15, xa_share: float = 0.0
 ) -> Iterator[Holder]:
-    """16 free writers (one row in fifty is of `filling` bytes) and the holder run inside the block."""
+    """16 free writers (one row in fifty is of `filling` bytes; `xa_share` of their transactions are XA) and the
+    holder run inside the block."""
     writers = Writers(
         [
-            Writer([server.connect], _transact(n, filling), seed=seed * 100 + n, rate=_RATE)
+            Writer([server.connect], _transact(n, filling, xa_share), seed=seed * 100 + n, rate=_RATE)
             for n in range(_WRITERS)
         ]
     )

@@ -31,10 +31,11 @@ def _run(
     floor: Floor = sealed_floor,
     seed: int = 1,
     flush_share: float = 0.15,
+    xa_share: float = 0.2,
 ) -> tuple[Verdict, Holder]:
     base = take_base(server)
     filling = _SIZES[int(server.settings["max_binlog_size"])]
-    with under_holds(server, seed, filling=filling, flush_share=flush_share) as holder:
+    with under_holds(server, seed, filling=filling, flush_share=flush_share, xa_share=xa_share) as holder:
         follower = Follower(server, floor)
         try:
             every = max(1, cuts * 4 // chunks)
@@ -71,7 +72,7 @@ def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
 @pytest.mark.parametrize("server", [4096], indirect=True)
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong(server: PrivateServer) -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
-    verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7)
+    verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0)
     assert verdict.wrong_chunks
     assert verdict.wrong_claims == []
     assert verdict.wrong_segments == []

@@ -163,8 +163,10 @@ def test_a_seal_by_one_snapshot_alone_would_be_wrong(
 ) -> None:
     """The proof that the test above can fail."""
 
-    def careless(known: LogOffset, start: LogOffset, snapshot: LogOffset, *facts: object) -> LogOffset | None:
-        return newest_sealed(LogOffset(snapshot.file, 4), None, snapshot, *facts)  # type: ignore[arg-type]
+    def careless(
+        known: LogOffset, start: LogOffset, snapshot: LogOffset, *facts: object, **xa: object
+    ) -> LogOffset | None:
+        return newest_sealed(LogOffset(snapshot.file, 4), None, snapshot, *facts, **xa)  # type: ignore[arg-type]
 
     monkeypatch.setattr("catchment.spark.floor.newest_sealed", careless)
     base, follower = _reached_by_others(server)
