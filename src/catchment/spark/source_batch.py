@@ -53,6 +53,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
                     time_us=cut.time_us,
                     log_bytes=options.log_bytes,
                     prepared=cut.cut[group[0].shard].prepared,
+                    definitions=cut.definitions.get(group[0].shard, ()),
                 )
             )
             for group in groups

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from catchment.model.chunk import Bound, Chunk, Progress
+from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import ConfigError
 from catchment.model.position import LogOffset, Position, Prepared, Server, Xid
@@ -42,13 +43,20 @@ class Copying(msgspec.Struct, frozen=True):
 class ShardCut(msgspec.Struct, frozen=True):
     """A shard's part of a cut: a verified position, what is sealed there, and the copy (None: no such table).
 
-    `shown`: a tick showed the position; else it is the end of some group before.
+    `shown`: a tick showed the position; else it is the end of some group before. `definition`: of the table there,
+    where the log does not describe itself.
     """
 
     position: Position
     sealed: LogOffset
     shown: bool
     copy: Copying | None
+    definition: Definition | None = None
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The definition, if there is one, as tasks take it."""
+        return () if self.definition is None else (self.definition,)
 
 
 class StreamCut(msgspec.Struct, frozen=True):
@@ -80,6 +88,7 @@ class StreamCut(msgspec.Struct, frozen=True):
             ),
             shapes=(shape,),
             deltas=(),
+            definitions={shard: cut.definitions for shard, cut in self.shards.items() if cut.definitions},
         )
 
 
@@ -106,7 +115,8 @@ def first_cut(manifest: Manifest, *, copy: bool) -> StreamCut:
             done = known.done or not copy
             born_after = None if done else known.born_after
             copying = Copying(born_after=born_after, done=done, expected=known.rows_expected)
-        shards[shard] = ShardCut(position, manifest.sealed[shard], True, copying)
+        definition = next(iter(manifest.definitions.get(shard, ())), None)
+        shards[shard] = ShardCut(position, manifest.sealed[shard], True, copying, definition)
     return StreamCut(manifest.epoch, manifest.time_us, shards)
 
 
@@ -157,6 +167,7 @@ def _shard_written(part: ShardCut) -> Offset:
         "prepared": [_prepared_written(one) for one in part.position.prepared],
         "shown": part.shown,
         "copy": None if part.copy is None else msgspec.to_builtins(part.copy),
+        **({"definition": msgspec.to_builtins(part.definition)} if part.definition is not None else {}),
     }
 
 
@@ -231,4 +242,5 @@ def _shard_read(part: Mapping[str, Any]) -> ShardCut:
         _offset_read(part["sealed"]),
         bool(part["shown"]),
         None if part["copy"] is None else msgspec.convert(part["copy"], Copying),
+        msgspec.convert(part.get("definition"), Definition | None),
     )

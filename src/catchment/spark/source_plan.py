@@ -7,6 +7,7 @@ import msgspec
 
 from catchment.config import Feed
 from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.epoch.definitions import Followed
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import TableShape, Tick
 from catchment.model.errors import CutMissed
@@ -89,7 +90,9 @@ def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | No
     shown = stretch.reached_stop and known.shown
     position, sealed = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
     copy = None if known.copy is None else advanced(known.copy, [])
-    return ShardCut(position, sealed or known.sealed, stretch.reached_stop, copy)
+    now = Followed([d.table for d in known.definitions], known.definitions).over(stretch.facts).now
+    definition = next(iter(now.values()), None)
+    return ShardCut(position, sealed or known.sealed, stretch.reached_stop, copy, definition)
 
 
 def with_chunks(

@@ -14,12 +14,14 @@ from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.epoch.definitions import Followed
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import Mask, follows_log
 from catchment.flow.rewind.sequence import ImageSequence
 from catchment.flow.rewind.states import in_commit_order, without_values, without_voids
 from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
+from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.position import LogOffset, Position, Prepared, Server
@@ -44,6 +46,7 @@ class LogRange:
     stop: LogOffset
     progress: Progress
     epoch: int
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class ChunkGroup:
     time_us: int
     log_bytes: int | None = None
     prepared: tuple[Prepared, ...] = ()
+    definitions: tuple[Definition, ...] = ()
 
 
 Work = LogRange | ChunkGroup
@@ -81,7 +85,15 @@ def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
 def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
     target = Target("", (work.shard,), work.epoch, "source")
     task = ChunkTask(
-        endpoint, work.server, work.floor, work.at, work.chunks, (work.shape,), target, work.prepared
+        endpoint,
+        work.server,
+        work.floor,
+        work.at,
+        work.chunks,
+        (work.shape,),
+        target,
+        work.prepared,
+        work.definitions,
     )
 
     def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
@@ -117,6 +129,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             followed = follows_log(images, chunk_key(Table(met.id, met.columns, key)), work.progress)
             kept.add(typed(images, followed))
 
+        followed_ddl = Followed([table], work.definitions)
         stretch = read_stretch(
             endpoint,
             work.start.server,
@@ -124,6 +137,8 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             work.stop,
             keys={table: key},
             kinds={table: logged_kinds(work.shape)},
+            definitions=followed_ddl.now,
+            on_ddl=followed_ddl.on_ddl,
             before="full",
             on_images=on_images,
             on_groups=groups.add,
@@ -132,7 +147,15 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         altered = alterations(work.shard, [table], stretch)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
         server = work.start.server
-        read_prepared(endpoint, server, ends.earlier, shapes=[work.shape], before="full", on_images=on_images)
+        read_prepared(
+            endpoint,
+            server,
+            ends.earlier,
+            shapes=[work.shape],
+            before="full",
+            on_images=on_images,
+            definitions=work.definitions,
+        )
         _must_be_known(work, endpoint, altered)
         known = groups.table()
         for images in kept.tables():

@@ -89,8 +89,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             copy = start.copy or Copying(done=True)
             if start.position.at != end.position.at:
                 known = progress(shard, shape.table, copy)
+                at = end.position.at
                 yield LogRange(
-                    self._options, shape, shard, start.position, end.position.at, known, until.epoch
+                    self._options, shape, shard, start.position, at, known, until.epoch, start.definitions
                 )
             if end.copy is None:
                 continue
@@ -106,4 +107,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                     epoch=until.epoch,
                     time_us=until.time_us,
                     prepared=end.position.prepared,
+                    definitions=end.definitions,
                 )
