@@ -14,6 +14,7 @@ from catchment.api.read import read
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
+from catchment.model.position import GtidList
 from catchment.run.verify import verify
 from tests.exact.feedrun import FeedRun, Thread, make_feed
 from tests.servers.builds import Build
@@ -27,7 +28,7 @@ def _fill(server: PrivateServer, schema: str) -> None:
     numbers = f"WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < {_ROWS}) SELECT"
     server.sql(
         f"USE {schema}",
-        f"SET cte_max_recursion_depth = {_ROWS}",
+        f"SET {'cte_max_recursion_depth' if isinstance(server, PrivateMySQL) else 'max_recursive_iterations'} = {_ROWS}",
         "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, v VARCHAR(40), at DATETIME(6) DEFAULT NOW(6))",
         "CREATE TABLE u (a INT, b VARCHAR(20), v JSON, PRIMARY KEY (a, b))",
         f"INSERT INTO t (id, v) {numbers} i * 3, CONCAT('loaded ', i) FROM n",
@@ -57,7 +58,9 @@ def _writer(server: PrivateServer, schema: str) -> Thread:
     return Thread("writer", step)
 
 
-@pytest.mark.parametrize("fixture", ["mysql_server", "mysql_97_server"], ids=["8.0", "9.7"])
+@pytest.mark.parametrize(
+    "fixture", ["mysql_server", "mysql_97_server", "mariadb_11_server"], ids=["8.0", "9.7", "MariaDB 11.8"]
+)
 def test_copied_under_writes_and_followed(
     fixture: str,
     request: pytest.FixtureRequest,
@@ -65,7 +68,7 @@ def test_copied_under_writes_and_followed(
     spark: SparkSession,
     tmp_path: Path,
 ) -> None:
-    server: PrivateMySQL = request.getfixturevalue(fixture)
+    server: PrivateServer = request.getfixturevalue(fixture)
     schema = fresh_schema(server)
     _fill(server, schema)
     feed = make_feed(tmp_path, {"a": server}, schema, chunk_rows=400)
@@ -89,8 +92,9 @@ def test_copied_under_writes_and_followed(
         names = ["id", "v", "extra"] if table == "t" else ["a", "b", "v"]
         found = zip(*(rows.column(column).to_pylist() for column in names), strict=True)
         assert sorted((int(first), *rest) for first, *rest in found) == sorted(wanted)
-    ((executed,),) = server.sql("SELECT @@gtid_executed")
-    assert newest.cut[name].gtids == GtidSet.parse(executed)
+    mysql = isinstance(server, PrivateMySQL)
+    ((executed,),) = server.sql(f"SELECT @@{'gtid_executed' if mysql else 'gtid_binlog_pos'}")
+    assert newest.cut[name].gtids == (GtidSet if mysql else GtidList).parse(executed)
     verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
     assert verdict.differences == 0, verdict.found
 

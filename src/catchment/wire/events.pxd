@@ -75,6 +75,7 @@ cdef class EventReader:
     cdef bint checksums
     cdef bint known            # a format event was read
     cdef bint mysql            # it was written by MySQL
+    cdef bint adrift           # the event before, of an open group, did not say where it ends
     cdef readonly str file
     cdef readonly int64_t offset
     cdef int64_t current       # where the event opened last begins

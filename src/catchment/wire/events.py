@@ -130,16 +130,22 @@ class EventReader:
         """Check that the event begins where the reader stands and move behind it. Raises CorruptLog.
 
         Its header has the low 32 bits of its end only. In front of a table map the server leaves an
-        annotation out when the dump did not ask for it.
+        annotation out when the dump did not ask for it. From MariaDB 11.4 on, only the first and the last event of
+        a group say where they end (binlog_legacy_event_pos): until the last one the
+        reader counts on, and stands before the place by the annotations left out.
         """
         begins: uint32_t = e.next - cython.cast(uint32_t, e.size)
         skipped: uint32_t = begins - cython.cast(uint32_t, self.offset)
         if e.artificial:
             return 0
+        if skipped and e.next == 0 and within_group and not self.mysql:
+            self.adrift = True
+            self.offset = e.start + e.size
+            return 0
         if skipped:
             if (
                 self.mysql
-                or e.type != EVENT_TABLE_MAP
+                or not (self.adrift or e.type == EVENT_TABLE_MAP)
                 or not within_group
                 or skipped < HEADER
                 or skipped > SKIPPED_MAX
@@ -147,6 +153,7 @@ class EventReader:
                 self.corrupt(f"the event ends at {e.next} modulo 2**32, which is not behind its beginning")
             e.start += skipped
             self.current = e.start
+        self.adrift = False
         self.offset = e.start + e.size
         return 0
 
