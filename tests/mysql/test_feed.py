@@ -24,7 +24,8 @@ _ROWS = 3000
 _PAUSE_SECONDS = 0.01
 
 
-def _fill(server: PrivateServer, schema: str) -> None:
+def fill(server: PrivateServer, schema: str) -> None:
+    """Two tables with some thousand rows."""
     numbers = f"WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < {_ROWS}) SELECT"
     server.sql(
         f"USE {schema}",
@@ -36,9 +37,13 @@ def _fill(server: PrivateServer, schema: str) -> None:
     )
 
 
-def _writer(server: PrivateServer, schema: str) -> Thread:
+def writer_of(server: PrivateServer, schema: str, tag: str = "") -> Thread:
+    """Writes small transactions to both tables until it is stopped; the GTIDs have that tag."""
     connection = server.connect(database=schema)
     numbers = itertools.count(1)
+    if tag:
+        with connection.cursor() as cursor:
+            cursor.execute("SET gtid_next = %s", (f"AUTOMATIC:{tag}",))
 
     def step() -> None:
         time.sleep(_PAUSE_SECONDS)
@@ -70,9 +75,9 @@ def test_copied_under_writes_and_followed(
 ) -> None:
     server: PrivateServer = request.getfixturevalue(fixture)
     schema = fresh_schema(server)
-    _fill(server, schema)
+    fill(server, schema)
     feed = make_feed(tmp_path, {"a": server}, schema, chunk_rows=400)
-    writer = _writer(server, schema)
+    writer = writer_of(server, schema)
     with FeedRun(feed) as run:
         writer.start()
         run.wait("all tables copied", lambda epochs: all(p.done for p in epochs[-1].progress))
@@ -104,7 +109,7 @@ def test_without_gtids_a_copy_is_refused_and_an_old_feed_goes_on(
 ) -> None:
     with PrivateMySQL(mysql_80_build) as server:
         server.sql("CREATE DATABASE d")
-        _fill(server, "d")
+        fill(server, "d")
         feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=4000)
         with FeedRun(feed) as run:
             run.wait("all tables copied", lambda epochs: all(p.done for p in epochs[-1].progress))

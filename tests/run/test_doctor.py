@@ -108,6 +108,12 @@ def test_two_good_shards(server: PrivateServer, neighbour: PrivateServer, tmp_pa
 GLOBALS: list[tuple[dict[str, str], Severity, str, str]] = [
     ({"binlog_format": "'STATEMENT'"}, ERROR, "binlog_format is STATEMENT", "SET GLOBAL binlog_format=ROW"),
     ({"binlog_format": "'MIXED'"}, ERROR, "binlog_format is MIXED", "SET GLOBAL binlog_format=ROW"),
+    (
+        {"binlog_row_image": "'NOBLOB'"},
+        ERROR,
+        "binlog_row_image is NOBLOB and leaves columns out of shop.orders: note",
+        '"!shop.orders"',
+    ),
     ({"binlog_row_image": "'MINIMAL'"}, ERROR, "binlog_row_image is MINIMAL", "until they connect again"),
     (
         {"binlog_row_metadata": "'MINIMAL'"},

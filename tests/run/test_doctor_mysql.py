@@ -43,8 +43,13 @@ def test_a_good_shard(server: PrivateMySQL, tmp_path: Path) -> None:
     ("setting", "value", "severity", "found"),
     [
         ("binlog_row_image", "'MINIMAL'", ERROR, "binlog_row_image is MINIMAL"),
-        ("binlog_row_image", "'NOBLOB'", ERROR, "binlog_row_image is NOBLOB"),
-        ("binlog_row_metadata", "'MINIMAL'", ERROR, "binlog_row_metadata is MINIMAL"),
+        (
+            "binlog_row_image",
+            "'NOBLOB'",
+            ERROR,
+            "binlog_row_image is NOBLOB and leaves columns out of shop.notes: a, b",
+        ),
+        ("binlog_row_metadata", "'MINIMAL'", WARNING, "binlog_row_metadata is MINIMAL"),
         ("binlog_format", "'MIXED'", ERROR, "binlog_format is MIXED"),
         ("binlog_checksum", "'NONE'", WARNING, "binlog_checksum is NONE"),
         ("binlog_expire_logs_seconds", "3600", WARNING, "kept for 1.0 hours"),
@@ -55,7 +60,11 @@ def test_a_good_shard(server: PrivateMySQL, tmp_path: Path) -> None:
 def test_settings(
     mysql_server: PrivateMySQL, tmp_path: Path, setting: str, value: str, severity: object, found: str
 ) -> None:
-    mysql_server.sql("CREATE DATABASE shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY)")
+    mysql_server.sql(
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.orders (id bigint PRIMARY KEY, v varchar(900), j json, g geometry)",
+        "CREATE TABLE shop.notes (id bigint PRIMARY KEY, a tinytext, b blob)",
+    )
     ((before,),) = mysql_server.sql(f"SELECT @@GLOBAL.{setting}")
     mysql_server.sql(f"SET GLOBAL {setting} = {value}")
     try:
@@ -106,10 +115,10 @@ def test_a_server_without_gtids_can_be_followed(mysql_80_build: Build, tmp_path:
     settings = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF", "binlog_row_image": "FULL"}
     with PrivateMySQL(mysql_80_build, settings=settings) as server:
         (endpoint,) = feed_of(tmp_path, server).endpoints()
-        must_be_set_up(endpoint)
+        must_be_set_up(endpoint, ["shop.*"])
         server.sql("SET GLOBAL binlog_row_image = MINIMAL")
         with pytest.raises(SourceError, match="binlog_row_image is MINIMAL"):
-            must_be_set_up(endpoint)
+            must_be_set_up(endpoint, ["shop.*"])
 
 
 def test_old_mysql_is_refused() -> None:

@@ -284,7 +284,7 @@ def text_case(kind: str, charset: str, collation: str) -> Case:
         "zero": "CONCAT('x', CHAR(0), 'y')",
         "long": f"REPEAT('z', {longest})",
     }
-    return Case(kind, f"{base} {of} {packed}", odd, text_of(charset, longest), on)
+    return Case(kind, f"{base} {packed} {of}", odd, text_of(charset, longest), on)
 
 
 def _labels(charset: str) -> list[str]:

@@ -113,7 +113,7 @@ def _take_up(
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
-        list(pool.map(must_be_set_up, endpoints.values()))
+        list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
     epochs.take_over(lease.fence)
     if isinstance(decision, Continue):
         sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)

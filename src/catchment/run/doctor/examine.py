@@ -24,6 +24,7 @@ from catchment.run.doctor.places import check_sink, check_state
 from catchment.run.doctor.settings import check_gtids, check_settings, logs_cascades
 from catchment.run.doctor.tables import (
     check_filters,
+    check_images,
     check_tables,
     chosen_tables,
     compare_shards,
@@ -59,12 +60,17 @@ def examine(feed: Feed) -> list[Finding]:
     return [*findings, *check_sink(feed), *check_state(feed)]
 
 
-def must_be_set_up(endpoint: Endpoint) -> None:
-    """Raise SourceError for a setting of the shard with which its log cannot be followed, ConnectionLost."""
+def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> None:
+    """Raise SourceError for a setting of the shard with which its log cannot be followed for the tables that
+    the rules choose; ConnectionLost.
+    """
     with closing(connect(endpoint)) as session:
         pin(session, endpoint)
         _, variables = _asked(session, endpoint)
-    for finding in check_settings(endpoint.shard, variables):
+        findings = check_settings(endpoint.shard, variables)
+        chosen = [table for table, _, _ in chosen_tables(session, endpoint, rules)]
+        findings += check_images(session, endpoint, variables, chosen)
+    for finding in findings:
         if finding.severity is Severity.ERROR:
             raise SourceError(f"shard {endpoint.shard}: {finding.found}: {finding.risk}; {finding.remedy}")
 
@@ -88,6 +94,7 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
             names = tuple(table for table, _, _ in chosen)
             readable, denied = check_select(session, endpoint, account, names)
             access += check_replica(session, endpoint, variables)
+            access += check_images(session, endpoint, variables, names)
             refused, carried = check_tables(
                 session,
                 endpoint,

@@ -42,8 +42,9 @@ _SETTINGS = (
         "SET GLOBAL binlog_format=ROW; sessions keep their old format until they connect again",
     ),
     _Setting(
-        "binlog_row_image", _is("FULL"), Severity.ERROR,
-        "rows in the log lack columns; the feed stops at the first such row",
+        # What NOBLOB leaves out is said of each table: tables.py.
+        "binlog_row_image", _is("FULL", "NOBLOB"), Severity.ERROR,
+        "row events hold the key and the changed columns only, and a row cannot be told from them",
         "SET GLOBAL binlog_row_image=FULL; it is a session setting too: sessions that exist keep "
         "theirs until they connect again",
     ),

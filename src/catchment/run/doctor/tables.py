@@ -8,7 +8,7 @@ from pymysql.connections import Connection
 
 from catchment.config import selects
 from catchment.config.rules import SYSTEM_SCHEMAS
-from catchment.flow.capture.catalog import read_table
+from catchment.flow.capture.catalog import left_out_columns, read_table
 from catchment.flow.capture.connect import mapped
 from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
@@ -65,6 +65,34 @@ def check_tables(
         except CatchmentError as refused:
             findings.append(Finding(Severity.ERROR, endpoint.shard, str(refused), "it cannot be copied"))
     return findings, tables
+
+
+def check_images(
+    session: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    variables: Mapping[str, str],
+    tables: Sequence[TableId],
+) -> list[Finding]:
+    """Tables of which row events lack columns, and those of which they never do, where binlog_row_image is
+    NOBLOB. FULL and MINIMAL: settings.py.
+    """
+    if variables.get("binlog_row_image", "").upper() != "NOBLOB":
+        return []
+    left_out = left_out_columns(session, endpoint)
+    whole = [str(table) for table in tables if table not in left_out]
+    fit = f"binlog_row_image is NOBLOB and leaves nothing out of {', '.join(whole)}"
+    return [Finding(Severity.OK, endpoint.shard, fit)] * bool(whole) + [
+        Finding(
+            Severity.ERROR,
+            endpoint.shard,
+            f"binlog_row_image is NOBLOB and leaves columns out of {table}: {left_out[table]}",
+            "a row cannot be told from an event without them; the feed stops at the first such event",
+            "SET GLOBAL binlog_row_image=FULL; it is a session setting too: sessions that exist keep theirs until "
+            f'they connect again; or add "!{table}" to `tables`',
+        )
+        for table in tables
+        if table in left_out
+    ]
 
 
 def check_filters(shard: str, only: str, ignored: str, tables: Sequence[TableId]) -> list[Finding]:

@@ -1,0 +1,156 @@
+"""The same cases of every type with row images FULL, NOBLOB and MINIMAL, packed and not, on every server.
+
+What an image has is what FULL has; what it lacks is told; and NOBLOB leaves out what the catalog says of it.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+
+import pyarrow as pa
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.flow.capture.catalog import left_out_columns
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import Column, TableId
+from catchment.wire.facts import IncompleteImage
+from catchment.wire.log import LogDecoder
+from catchment.wire.types import logged_as_binary
+from tests.wire.answers import Session, run
+from tests.wire.dumps import decoded, end_of_log, read_dump
+from tests.wire.events import events_of, kind_of
+from tests.wire.every_value import Drawn, draw
+from tests.wire.test_every_value import collations_of, filled
+
+_ROWS = 30
+_PAYLOAD, _ROWS_PACKED = 40, range(166, 172)
+_NOTHING_PACKED = ("mysql_server", True)  # 8.0.15 has no compression
+
+
+def _write(
+    server: PrivateServer, session: Session, name: str, image: str, drawn: Drawn
+) -> tuple[bytes, LogOffset, tuple[Column, ...]]:
+    """Inserts, updates and deletes of the drawn rows with such images."""
+    start = end_of_log(server)
+    run(session, f"SET binlog_row_image = '{image}'")
+    columns = filled(session, name, drawn)
+    run(session, f"DELETE FROM {name} WHERE id % 3 = 0", "SET binlog_row_image = FULL")
+    return read_dump(server, start), start, columns
+
+
+def _decoded(
+    raw: bytes, start: LogOffset, table: TableId, columns: tuple[Column, ...], *, sparse: bool
+) -> tuple[LogDecoder, list[IncompleteImage]]:
+    decoder = decoded(raw, start, wanted=[table], kinds={table: logged_as_binary(columns)}, sparse=sparse)
+    return decoder, [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
+
+
+def _rows(decoder: LogDecoder) -> pa.Table:
+    return pa.Table.from_batches([images.batch for images in decoder.take_images()])
+
+
+def _same_but_for_what_is_lacking(found: pa.Table, full: pa.Table, facts: list[IncompleteImage]) -> set[str]:
+    """Compare row by row; the names of the columns that some image lacked."""
+    present = {seq: fact for fact in facts for seq in range(*fact.rows)}
+    names = [name for name in full.column_names if not name.startswith("_")]
+    lacking: set[str] = set()
+    assert found.num_rows == full.num_rows
+    for row, whole in zip(found.to_pylist(), full.to_pylist(), strict=True):
+        assert (row["_side"], row["_op"]) == (whole["_side"], whole["_op"])
+        fact = present.get(row["_seq"])
+        had = set(names) if fact is None else {*(fact.after if row["_side"] else fact.before)}
+        lacking |= set(names) - had
+        for name in names:
+            assert row[name] == (whole[name] if name in had else None), name
+    return lacking
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize(
+    ("fixture", "flavour"),
+    [
+        ("shard", "mariadb"),
+        ("mariadb_11_server", "mariadb"),
+        ("mysql_server", "mysql"),
+        ("mysql_97_server", "mysql"),
+    ],
+)
+def test_what_each_image_has(
+    fixture: str,
+    flavour: str,
+    packed: bool,
+    request: pytest.FixtureRequest,
+    fresh_schema: Callable[..., str],
+) -> None:
+    if (fixture, packed) == _NOTHING_PACKED:
+        pytest.skip("MySQL 8.0.15 does not compress its log; 8.0.20 and later do")
+    server: PrivateServer = request.getfixturevalue(fixture)
+    schema = fresh_schema(server)
+    lacking: dict[str, set[str]] = {}
+    with closing(server.connect(init_command="SET time_zone = '+00:00'")) as session:
+        drawn = draw(3, flavour, _ROWS, collations_of(session), Counter())
+        scope, switch = ("GLOBAL", "log_bin_compress")
+        if flavour == "mysql":
+            scope, switch = ("SESSION", "binlog_transaction_compression")
+        if packed:
+            run(session, f"SET {scope} {switch} = ON")
+        try:
+            written = {
+                image: _write(server, session, f"{schema}.{image.lower()}", image, drawn)
+                for image in ("FULL", "NOBLOB", "MINIMAL")
+            }
+        finally:
+            if packed:
+                run(session, f"SET {scope} {switch} = OFF")
+        left_out = left_out_columns(session, Endpoint("s", server.host, server.port, "root", ""))
+    full = pa.table({})
+    for image, (raw, start, columns) in written.items():
+        kinds = {kind_of(event) for event in events_of(raw)}
+        assert (_PAYLOAD in kinds or bool(kinds.intersection(_ROWS_PACKED))) == packed
+        table = TableId(schema, image.lower())
+        decoder, facts = _decoded(raw, start, table, columns, sparse=True)
+        rows = _rows(decoder)
+        full = rows if image == "FULL" else full
+        lacking[image] = _same_but_for_what_is_lacking(rows, full, facts)
+        _, refused = _decoded(raw, start, table, columns, sparse=False)
+        assert [(fact.at, fact.before, fact.after) for fact in refused] == [
+            (fact.at, fact.before, fact.after) for fact in facts
+        ]
+        assert {fact.at.file for fact in refused} <= {start.file}
+        assert bool(refused) == (image != "FULL")
+    assert lacking["FULL"] == set()
+    assert lacking["NOBLOB"] == set(left_out[TableId(schema, "noblob")].split(", "))
+    assert lacking["NOBLOB"] < lacking["MINIMAL"]
+
+
+@pytest.mark.parametrize("fixture", ["shard", "mysql_server"])
+def test_noblob_has_all_columns_of_a_table_without_blobs(
+    fixture: str, request: pytest.FixtureRequest, fresh_schema: Callable[..., str]
+) -> None:
+    server: PrivateServer = request.getfixturevalue(fixture)
+    schema = fresh_schema(server)
+    table = TableId(schema, "t")
+    documents = "geometry" if fixture == "shard" else "json"
+    value = "POINT(1, 2)" if fixture == "shard" else "'[1]'"
+    with closing(server.connect()) as session:
+        run(session, f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9000), n INT, d {documents})")
+        start = end_of_log(server)
+        run(
+            session,
+            "SET binlog_row_image = NOBLOB",
+            f"INSERT INTO {table} VALUES (1, 'a', 1, {value}), (2, 'b', 2, NULL)",
+            f"INSERT INTO {table} (id) VALUES (3)",
+            f"UPDATE {table} SET n = 7",
+            f"REPLACE INTO {table} (id, n) VALUES (1, 9)",
+            f"DELETE FROM {table}",
+        )
+        raw = read_dump(server, start)
+    decoder, lacking = _decoded(raw, start, table, (), sparse=False)
+    assert lacking == []
+    assert [(row["_side"], row["id"], row["n"]) for row in _rows(decoder).to_pylist()][-3:] == [
+        (0, 1, 9),
+        (0, 2, 7),
+        (0, 3, 7),
+    ]
