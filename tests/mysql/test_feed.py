@@ -26,10 +26,11 @@ _PAUSE_SECONDS = 0.01
 
 def fill(server: PrivateServer, schema: str) -> None:
     """Two tables with some thousand rows."""
+    depth = "cte_max_recursion_depth" if isinstance(server, PrivateMySQL) else "max_recursive_iterations"
     numbers = f"WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < {_ROWS}) SELECT"
     server.sql(
         f"USE {schema}",
-        f"SET {'cte_max_recursion_depth' if isinstance(server, PrivateMySQL) else 'max_recursive_iterations'} = {_ROWS}",
+        f"SET {depth} = {_ROWS}",
         "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, v VARCHAR(40), at DATETIME(6) DEFAULT NOW(6))",
         "CREATE TABLE u (a INT, b VARCHAR(20), v JSON, PRIMARY KEY (a, b))",
         f"INSERT INTO t (id, v) {numbers} i * 3, CONCAT('loaded ', i) FROM n",
