@@ -24,7 +24,9 @@ _MOMENTS = (-62_135_596_800, 253_402_214_400)
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A type: its definition, SQL of its odd values by name, and how a random value is drawn. `on`: where it exists.
+    """A type: its definition, SQL of its odd values by name, and how a random value is drawn.
+
+    `on`: the servers that have it; `mariadb-11` and `mysql-9` for those of the newer ones only.
 
     `charset` stands in the definition of a type that has one; then `draw` and the odd values are of that set.
     """
@@ -77,6 +79,17 @@ def octets(longest: int) -> Draw:
     def draw(chance: random.Random) -> str:
         value = chance.randbytes(chance.randint(0, longest))
         return f"x'{(value + chance.choice([b'', bytes(1), b' ']))[:longest].hex()}'"
+
+    return draw
+
+
+def floats(size: int) -> Draw:
+    """Bytes of a VECTOR: finite floats."""
+
+    def draw(chance: random.Random) -> str:
+        some = [chance.randbytes(4) for _ in range(size)]
+        finite = [value if value[3] & 0x7F != 0x7F else bytes(4) for value in some]
+        return f"x'{b''.join(finite).hex()}'"
 
     return draw
 
@@ -227,6 +240,19 @@ def _bytes() -> Iterator[Case]:
     )
 
 
+def _vectors() -> Iterator[Case]:
+    """Neither server takes a number that is not finite."""
+    odd = {
+        "zeros": "x'00000000 00000080 00000000'",
+        "extremes": "x'ffff7f7f ffff7fff 01000000'",
+        "least": "x'00008000 01000080 0000803f'",
+    }
+    literals = {name: literal.replace(" ", "") for name, literal in odd.items()}
+    for size in (3, 600):
+        some = {name: f"REPEAT({literal}, {size // 3})" for name, literal in literals.items()}
+        yield Case(f"vector({size})", f"vector({size})", some, floats(size), "mariadb-11 mysql-9")
+
+
 def _mariadb_only() -> Iterator[Case]:
     odd = _spread(f"'{'0' * 32}'", f"'{'f' * 32}'", "'123e4567-e89b-12d3-a456-426614174000'")
     yield Case("uuid", "uuid", odd, lambda chance: f"'{chance.randbytes(16).hex()}'", "mariadb")
@@ -251,7 +277,17 @@ def _rest() -> Iterator[Case]:
     )
 
 
-PLAIN = (*_integers(), *_decimals(), *_reals(), *_bits(), *_moments(), *_bytes(), *_mariadb_only(), *_rest())
+PLAIN = (
+    *_integers(),
+    *_decimals(),
+    *_reals(),
+    *_bits(),
+    *_moments(),
+    *_bytes(),
+    *_vectors(),
+    *_mariadb_only(),
+    *_rest(),
+)
 TEXTS = {
     "char(20)": 20,
     "char(60)": 60,
@@ -284,6 +320,7 @@ def text_case(kind: str, charset: str, collation: str) -> Case:
         "zero": "CONCAT('x', CHAR(0), 'y')",
         "long": f"REPEAT('z', {longest})",
     }
+    # MariaDB 11 wants COMPRESSED before CHARACTER SET, 10.11 takes it anywhere.
     return Case(kind, f"{base} {packed} {of}", odd, text_of(charset, longest), on)
 
 
@@ -316,8 +353,9 @@ def draw(
     """A table of all types; every odd value of every type is in one of its rows. `collations`: sets and collations
     of its columns of text, in turn. `met` counts values by type and by odd value."""
     chance = random.Random(seed)
-    cases = [case for case in PLAIN if flavour in case.on]
-    kinds = [kind for kind in TEXTS if flavour == "mariadb" or "compressed" not in kind]
+    servers = {flavour, flavour.partition("-")[0]}
+    cases = [case for case in PLAIN if servers & set(case.on.split())]
+    kinds = [kind for kind in TEXTS if "mariadb" in servers or "compressed" not in kind]
     for i, kind in enumerate(kinds):
         charset, collation = collations[(seed * len(kinds) + i) % len(collations)]
         cases.append(text_case(kind, charset, collation))
