@@ -9,11 +9,13 @@ from pathlib import Path
 
 from catchment.demo.server import PrivateServer
 from catchment.wire import charset_differences, charsets
+from tests.servers.builds import mysql_80
+from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session, run
 
 _AT_ONCE = 1000
 _HEAD = '''"""Where a server's character sets differ from Python's codecs (charsets.py). Written by
-`python -m tests.wire.charset_survey`, from MariaDB 10.11.19.
+`python -m tests.wire.charset_survey`, from MariaDB 10.11.19, gb18030 from MySQL 8.0.15.
 
 `code=point`, both in hexadecimal, or `code*count=point` for consecutive codes with consecutive characters; `?`
 for codes without a character.
@@ -53,6 +55,8 @@ def all_of(session: Session, charset: str) -> dict[bytes, str]:
         found |= said(
             session, charset, [bytes((0x8F, b, c)) for b in range(128, 256) for c in range(128, 256)]
         )
+    if charset == "gb18030":
+        found |= said(session, charset, [charsets.four_bytes(place) for place in range(charsets.FOURS)])
     return found
 
 
@@ -92,9 +96,14 @@ def _lines(text: str) -> Iterator[str]:
 def main() -> None:
     """Write the table anew."""
     entries = []
-    with PrivateServer(server_id=1) as server, closing(server.connect(conv={})) as session:
+    with (
+        PrivateServer(server_id=1) as server,
+        PrivateMySQL(mysql_80(), server_id=2) as mysql,
+        closing(server.connect(conv={})) as session,
+        closing(mysql.connect(conv={})) as other,
+    ):
         for charset in sorted([*charsets.CODECS, *charsets.PAIRS]):
-            text = differences(charset, all_of(session, charset))
+            text = differences(charset, all_of(other if charset == "gb18030" else session, charset))
             if text:
                 body = "\n".join(f'        "{line}"' for line in _lines(text))
                 entries.append(f'    "{charset}": (\n{body}\n    ),\n')

@@ -104,6 +104,8 @@ def text_of(charset: str, longest: int) -> Draw:
         every = [letter.encode(codec) for letter in alphabet]
     else:
         every = list(charsets.characters(charset))
+    if charset == "gb18030":
+        every += [letter.encode("gb18030") for letter in "😀\U0010ffff"] * 2000 + [b"\x84\x31\xa5\x30"]
     return lambda chance: (
         f"CONVERT(x'{b''.join(chance.choices(every, k=chance.randint(0, longest))).hex()}' USING {charset})"
     )

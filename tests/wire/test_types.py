@@ -43,7 +43,7 @@ def test_a_collation_number_not_known() -> None:
     assert not charsets.carried(charsets.of_collation(600))
 
 
-@pytest.mark.parametrize("charset", sorted([*charsets.CODECS, *charsets.PAIRS]))
+@pytest.mark.parametrize("charset", sorted({*charsets.CODECS, *charsets.PAIRS} - {"gb18030"}))
 def test_every_code_of_a_character_set(session: Session, charset: str) -> None:
     told = all_of(session, charset)
     assert charsets.characters(charset) == told
@@ -101,8 +101,8 @@ def test_refused_types() -> None:
     for code in (0, 7, 11, 12, 77):
         with pytest.raises(Unsupported):
             from_log(code, 0, False, 0, ())
-    with pytest.raises(Unsupported, match="gb18030"):
-        from_log(types.VARCHAR, 30, False, 248, ())
+    with pytest.raises(Unsupported, match="collation 600"):
+        from_log(types.VARCHAR, 30, False, 600, ())
     with pytest.raises(Unsupported, match="xml"):
         from_catalog("xml", "xml", None)
 

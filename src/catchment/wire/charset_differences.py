@@ -1,5 +1,5 @@
 """Where a server's character sets differ from Python's codecs (charsets.py). Written by
-`python -m tests.wire.charset_survey`, from MariaDB 10.11.19.
+`python -m tests.wire.charset_survey`, from MariaDB 10.11.19, gb18030 from MySQL 8.0.15.
 
 `code=point`, both in hexadecimal, or `code*count=point` for consecutive codes with consecutive characters; `?`
 for codes without a character.
@@ -44,6 +44,7 @@ DIFFERENCES: Final[dict[str, str]] = {
         "8ff4f1=9592 8ff4f2=f9dc 8ff4f3=fa29 8ff4f4=973b 8ff4f5=974d 8ff4f6=9751 8ff4f7*3=fa2a "
         "8ff4fa=999e 8ff4fb=9ad9 8ff4fc=9b72 8ff4fd=fa2d 8ff4fe=9ed1 8ff5a1*940=e3ac"
     ),
+    "gb18030": ("a8bc=1e3f 8135f437=e7c7"),
     "geostd8": (
         "80=20ac 81=? 82=201a 83=? 84=201e 85=2026 86*2=2020 88=? 89=2030 8a=? 8b=2039 8c*5=? 91*2=2018 "
         "93*2=201c 95=2022 96*2=2013 98*3=? 9b=203a 9c*4=? c0*7=10d0 c7=10f1 c8*6=10d7 ce=10f2 cf*6=10dd "

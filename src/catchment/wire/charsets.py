@@ -1,10 +1,11 @@
 """Character sets: which one a collation number means, and how its bytes become UTF-8.
 
-The tables are those of MariaDB 10.11 (a test asks a server for every code of every set), so that a string
-from the log is the string that the server sends to a session with `character_set_results = utf8mb4`. A code
-without a character is what the server sends for it, `?` or U+FFFD.
+The tables are those of MariaDB 10.11, and of MySQL 8.0 for gb18030 (tests ask both servers for every code of
+every set), so that a string from the log is the string that the server sends to a session with
+`character_set_results = utf8mb4`. A code without a character is what the server sends for it, `?` or U+FFFD.
 """
 
+import re
 from array import array
 from collections.abc import Iterator
 from functools import cache
@@ -56,13 +57,15 @@ class Pairs(msgspec.Struct, frozen=True):
     """A set of one byte below 128 (ASCII) and, above, of codes of several bytes.
 
     `lone`: bytes above 127 that are characters by themselves. `rows`: the bytes that lead a pair with those
-    that may follow. `triples`: whether 0x8F and two bytes from 0xA1 to 0xFE are a code too.
+    that may follow. `triples`: whether 0x8F and two bytes from 0xA1 to 0xFE are a code too. `fours`: whether
+    codes of four bytes are too, as GB 18030 has them (`four_bytes`).
     """
 
     codec: str
     rows: tuple[tuple[bytes, bytes], ...]
     lone: bytes = b""
     triples: bool = False
+    fours: bool = False
 
 
 def _bytes(ranges: str) -> bytes:
@@ -79,11 +82,20 @@ PAIRS: Final = {
     "cp932": Pairs("cp932", _SJIS, lone=_bytes("a1-df")),
     "eucjpms": Pairs("euc_jp", _EUC, triples=True),
     "euckr": Pairs("cp949", ((_bytes("81-fe"), _bytes("41-5a 61-7a 81-fe")),)),
+    "gb18030": Pairs("gb18030", ((_bytes("81-fe"), _bytes("40-7e 80-fe")),), fours=True),
     "gb2312": Pairs("gb2312", ((_bytes("a1-f7"), _bytes("a1-fe")),)),
     "gbk": Pairs("gbk", ((_bytes("81-fe"), _bytes("40-7e 80-fe")),)),
     "sjis": Pairs("shift_jis", _SJIS, lone=_bytes("a1-df")),
     "ujis": Pairs("euc_jp", _EUC, triples=True),
 }
+
+# GB 18030: the codes of four bytes that mean characters of the basic plane come first, those of the others
+# begin at BEYOND; codes in between and after them have no character.
+FOURS: Final = 39_420
+BEYOND: Final = 189_000
+_FOUR: Final = re.compile(rb"[\x81-\xfe][0-9][\x81-\xfe][0-9]")
+_PLANE: Final = 0x10000
+_BEHIND_PLANES: Final = 0x110000
 
 # Collation numbers below 1024 (information_schema.COLLATIONS); 1024 + n is the NO PAD twin of n.
 _NUMBERS: Final = {
@@ -156,8 +168,17 @@ def carried(charset: str) -> bool:
     return charset in UTF8 or charset in CODECS or charset in PAIRS or charset in WIDE
 
 
+def four_bytes(place: int) -> bytes:
+    """The code of four bytes of GB 18030 at a place among them: bytes from 0x81 to 0xFE and digits in turn."""
+    rest, fourth = divmod(place, 10)
+    rest, third = divmod(rest, 126)
+    first, second = divmod(rest, 10)
+    return bytes((0x81 + first, 0x30 + second, 0x81 + third, 0x30 + fourth))
+
+
 def codes(charset: str) -> Iterator[bytes]:
-    """Every code of a set in CODECS or PAIRS, in the order of its length, then of its bytes."""
+    """Every code of a set in CODECS or PAIRS, in the order of its length, then of its bytes; of the codes of four
+    bytes those in the basic plane."""
     pairs = PAIRS.get(charset)
     if pairs is None:
         yield from (bytes((byte,)) for byte in range(256))
@@ -167,6 +188,8 @@ def codes(charset: str) -> Iterator[bytes]:
     if pairs.triples:
         followers = range(0xA1, 0xFF)
         yield from (bytes((0x8F, *code)) for code in product(followers, followers))
+    if pairs.fours:
+        yield from map(four_bytes, range(FOURS))
 
 
 def python_character(charset: str, code: bytes) -> str:
@@ -211,11 +234,14 @@ def table(charset: str) -> tuple[bytes, ...] | None:
 @cache
 def grid(charset: str) -> bytes:
     """Code points of a set in PAIRS as 16-bit numbers: 256 of lone bytes, 65536 of pairs and, where there are
-    triples, 65536 of the two bytes behind 0x8F. 0 stands where there is no code."""
+    triples, 65536 of the two bytes behind 0x8F, or FOURS of four bytes. 0 stands where there is no code."""
     points = array("H", bytes(2 * (256 + 65536 * (1 + PAIRS[charset].triples))))
     for code, character in characters(charset).items():
         lead, follower = code[-2] if len(code) > 1 else 0, code[-1]
-        points[(0, 256, 65792)[len(code) - 1] + (lead << 8 | follower)] = ord(character)
+        if len(code) == len(b"four"):
+            points.append(ord(character))
+        else:
+            points[(0, 256, 65792)[len(code) - 1] + (lead << 8 | follower)] = ord(character)
     return points.tobytes()
 
 
@@ -227,9 +253,20 @@ def decoded(charset: str, raw: bytes) -> str:
         return raw.decode(WIDE[charset])
     known, at, text = characters(charset), 0, []
     while at < len(raw):
-        size = next((n for n in (1, 2, 3) if raw[at : at + n] in known), 0)
-        if size == 0:
+        size = next((n for n in (1, 2, 3, 4) if raw[at : at + n] in known), 0)
+        if size == 0 and charset == "gb18030" and _FOUR.match(raw, at):
+            text.append(_beyond(raw[at : at + 4]))
+            size = 4
+        elif size == 0:
             raise UnicodeDecodeError(charset, raw, at, at + 1, "there is no such code")
-        text.append(known[raw[at : at + size]])
+        else:
+            text.append(known[raw[at : at + size]])
         at += size
     return "".join(text)
+
+
+def _beyond(code: bytes) -> str:
+    """The character of a code of four bytes that is not in the basic plane; `?` where there is none."""
+    place = (((code[0] - 0x81) * 10 + code[1] - 0x30) * 126 + code[2] - 0x81) * 10 + code[3] - 0x30
+    point = place - BEYOND + _PLANE
+    return chr(point) if _PLANE <= point < _BEHIND_PLANES else "?"

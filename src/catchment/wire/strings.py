@@ -30,6 +30,9 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy, memset
 
+# Codes of four bytes in GB 18030: charsets.FOURS, charsets.BEYOND.
+FOURS = cython.declare(uint32_t, 39_420)
+BEYOND = cython.declare(uint32_t, 189_000)
 HEX_DIGITS = cython.declare(cython.uchar[16], b"0123456789abcdef")
 
 
@@ -127,7 +130,7 @@ def put_pairs(
     source: cython.pointer(cython.const[uint8_t]),
     n: int64_t,
 ) -> cython.int:
-    """Text of one, two or three bytes a character, by the code points of `p.grid`."""
+    """Text of one to four bytes a character, by the code points of `p.grid`."""
     if is_ascii(source, n):
         return put_bytes(c, row, source, n)
     out: cython.pointer(uint8_t) = reserve_bytes(c, 3 * n)
@@ -146,6 +149,9 @@ def put_pairs(
         elif i + 2 < n and p.triples and source[i] == 0x8F:
             point = p.grid[65792 + big(source + i + 1, 2)]
             i += 3
+        elif i + 3 < n and p.fours and source[i + 1] < 0x40:
+            point = point_of_four(p, source + i)
+            i += 4
         elif i + 1 < n:
             point = p.grid[256 + big(source + i, 2)]
             i += 2
@@ -154,6 +160,24 @@ def put_pairs(
         used += put_point(out + used, point)
     keep_bytes(c, row, used)
     return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def point_of_four(p: cython.pointer(Plan), source: cython.pointer(cython.const[uint8_t])) -> uint32_t:
+    """Code point of four bytes of GB 18030 (charsets.four_bytes); `?` without a character, 0 for no code."""
+    place: uint32_t
+    if not (0x81 <= source[0] <= 0xFE and 0x30 <= source[1] <= 0x39):
+        return 0
+    if not (0x81 <= source[2] <= 0xFE and 0x30 <= source[3] <= 0x39):
+        return 0
+    place = (((source[0] - 0x81) * 10 + source[1] - 0x30) * 126 + source[2] - 0x81) * 10 + source[3] - 0x30
+    if place < FOURS:
+        return p.grid[65792 + place]
+    if BEYOND <= place < BEYOND + 0x100000:
+        return place - BEYOND + 0x10000
+    return 63
 
 
 @cython.cfunc

@@ -24,6 +24,7 @@ cdef struct Plan:
     int inner            # of a compressed column: how its bytes are read once they are inflated
     const uint16_t* grid # code points of a character set of several bytes (charsets.grid); not owned
     bint triples         # whether `grid` has codes of three bytes
+    bint fours           # whether `grid` has codes of four bytes, as GB 18030
     int32_t* ends        # where each label ends in `table`; the first one, of index 0, is empty
 
 

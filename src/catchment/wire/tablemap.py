@@ -152,6 +152,7 @@ class TableMap:
             p.code = CELL_PAIRS
             p.grid = cython.cast(cython.pointer(cython.const[uint16_t]), PyBytes_AS_STRING(grid))
             p.triples = charsets.PAIRS[charset].triples
+            p.fours = charsets.PAIRS[charset].fours
         else:
             p.code = CELL_SWE7 if charset == "swe7" else CELL_SINGLE
             entries = charsets.table(charset)

@@ -86,7 +86,8 @@ ENTRIES: Final = (
     Entry(
         "VECTOR",
         (ColumnType(Kind.BLOB),),
-        "the server's bytes: one 32-bit float, lowest byte first, for each dimension",
+        "the server's bytes: one 32-bit float, lowest byte first, for each dimension; the servers take finite numbers "
+        "only (MySQL 9, MariaDB 11.7 and later)",
     ),
     Entry(
         "ENUM",
@@ -147,7 +148,7 @@ _FOOT = """
 - The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
   that is added to a table which is followed therefore stops it: copy the table again.
 - Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
-  rewrites them), and the character set gb18030.
+  rewrites them).
 
 ## Keys
 
@@ -162,6 +163,10 @@ _FOOT = """
   key. An ENUM with an empty label, and a spatial column, are refused in a key.
 - Values that differ in the collation of the column only by case, accents or spaces at the end are one key
   at the source and stay one row in the lake: an update from one to the other is a delete and an insert.
+"""
+_SETS = """
+MySQL and MariaDB give every code of these sets the same character (gb18030 is MySQL's alone). Halves of pairs of
+UTF-16, which ucs2 and utf32 take as characters, and the bytes 8EA0 in ujis and eucjpms of MySQL are no text.
 """
 _WRITTEN = "\n(This page is written by `python -m catchment.wire.types_reference`.)\n"
 
@@ -197,7 +202,7 @@ def reference() -> str:
         )
     every = sorted([*charsets.UTF8, *charsets.CODECS, *charsets.PAIRS, *charsets.WIDE])
     sets = f"\n## Character sets\n\n{', '.join(every)}; `binary` is bytes.\n"
-    return _HEAD + "\n".join(lines) + "\n" + _FOOT + sets + _WRITTEN
+    return _HEAD + "\n".join(lines) + "\n" + _FOOT + sets + _SETS + _WRITTEN
 
 
 if __name__ == "__main__":
