@@ -284,8 +284,9 @@ def _type(identity: TableId, name: str, facts: tuple[int, int, bool, int, tuple[
 
 
 def _character(codes: list[int], mysql: int) -> list[int]:
-    """Columns that the lists of character sets count. Seen: MySQL does not count spatial ones, MariaDB does."""
-    text = _CHARACTER - {types.GEOMETRY} if mysql else _CHARACTER
+    """Columns that the lists of character sets count. Seen: MariaDB counts spatial ones, MySQL does not; MySQL
+    counts vectors (9.7), which are VARBINARY in the log of MariaDB."""
+    text = (_CHARACTER - {types.GEOMETRY}) | {types.VECTOR} if mysql else _CHARACTER
     return [i for i, code in enumerate(codes) if code in text]
 
 
