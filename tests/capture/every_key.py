@@ -80,6 +80,27 @@ KEYS: dict[str, tuple[str, ...]] = {
     "names": ("`we``ird ?%s` INT, `select` INT", "seq MOD 3, seq"),
 }
 
+_MARIADB_ONLY = ("uuid", "inet4", "inet6", "spaces that count", "composite, all sorts")
+MYSQL_ONLY: dict[str, tuple[str, ...]] = {
+    "no pad": (
+        "k VARCHAR(70) COLLATE utf8mb4_0900_ai_ci",
+        "CONCAT(ELT(1 + seq MOD 2, 'a', 'É'), REPEAT(' ', seq), IF(seq MOD 3, '', 'b'))",
+    ),
+    "no pad, case counts": (
+        "k VARCHAR(20) COLLATE utf8mb4_0900_as_cs",
+        "CONCAT(ELT(1 + seq MOD 4, 'a', 'A', 'é', 'e'), seq DIV 4)",
+    ),
+    "gb18030": ("k VARCHAR(9) CHARACTER SET gb18030", "CONCAT(ELT(1 + seq MOD 3, '中', '😀', 'a'), seq)"),
+    "functional unique key in front": (
+        "k INT NOT NULL, m INT NOT NULL",
+        "60 - seq, seq",
+        "UNIQUE KEY aa ((k + m * 100)), UNIQUE KEY bb (k)",
+    ),
+    "unique, descending": ("k INT NOT NULL, m INT NOT NULL", "seq MOD 5, seq", "UNIQUE KEY (k DESC, m)"),
+}
+ON_MYSQL = {name: key for name, key in KEYS.items() if name not in _MARIADB_ONLY} | MYSQL_ONLY
+_ALL = KEYS | MYSQL_ONLY
+
 
 def parts(text: str) -> list[str]:
     """Parts between commas; commas within brackets and quotes do not part them."""
@@ -96,12 +117,12 @@ def parts(text: str) -> list[str]:
 
 def names_of(name: str) -> list[str]:
     """The columns of a key."""
-    return [p.split(" ")[0] if p[0] != "`" else p.rpartition(" ")[0] for p in parts(KEYS[name][0])]
+    return [p.split(" ")[0] if p[0] != "`" else p.rpartition(" ")[0] for p in parts(_ALL[name][0])]
 
 
 def make_table(server: PrivateServer, schema: str, name: str, rows: Sequence[int]) -> None:
     """Table `t` with a key of that kind, and columns `filler` (the row's `seq`) and `other`."""
-    columns, _, *key = KEYS[name]
+    columns, _, *key = _ALL[name]
     declared = key[0] if key else f"PRIMARY KEY ({', '.join(names_of(name))})"
     server.sql(
         f"CREATE TABLE t ({columns}, filler INT, other INT, {declared}) CHARACTER SET utf8mb4",
@@ -113,12 +134,12 @@ def make_table(server: PrivateServer, schema: str, name: str, rows: Sequence[int
 def insertion(name: str, rows: Sequence[int]) -> str:
     """INSERT of the rows with these `seq`; one whose key is there already is left out."""
     numbers = " UNION ALL ".join(f"SELECT CAST({seq} AS SIGNED) AS seq" for seq in rows)
-    return f"INSERT IGNORE INTO t SELECT {KEYS[name][1]}, seq, 0 FROM ({numbers}) AS numbers"
+    return f"INSERT IGNORE INTO t SELECT {_ALL[name][1]}, seq, 0 FROM ({numbers}) AS numbers"
 
 
 def key_change(name: str, row: int, to: int) -> str:
     """UPDATE of a row's key to the one of another `seq`."""
-    values = zip(names_of(name), parts(KEYS[name][1]), strict=True)
+    values = zip(names_of(name), parts(_ALL[name][1]), strict=True)
     changed = ", ".join(f"{column} = {value}" for column, value in values)
     return (
         f"UPDATE IGNORE t, (SELECT CAST({to} AS SIGNED) AS seq) AS number SET {changed} WHERE filler = {row}"

@@ -22,7 +22,8 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.keys import Keys, encode, hash_rows
 from catchment.wire.types import logged_as_binary
-from tests.capture.every_key import KEYS, insertion, key_change, make_table
+from tests.capture.every_key import KEYS, ON_MYSQL, insertion, key_change, make_table
+from tests.servers.launch import PrivateMySQL
 from tests.wire.dumps import decoded, end_of_log, read_dump
 
 Range = tuple[Bound | None, Bound | None]
@@ -90,7 +91,22 @@ def source(shard: PrivateServer, fresh_schema: Callable[..., str]) -> Iterator[C
 
 @pytest.mark.parametrize("name", KEYS)
 def test_every_row_lies_in_exactly_one_chunk(name: str, source: Callable[..., Source]) -> None:
-    table = source(name, rows=list(range(1, 61)))
+    one_chunk_for_each_row(source(name, rows=list(range(1, 61))))
+
+
+@pytest.mark.parametrize("name", ON_MYSQL)
+def test_every_row_lies_in_exactly_one_chunk_on_mysql(
+    name: str, mysql_server: PrivateMySQL, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(mysql_server)
+    make_table(mysql_server, schema, name, list(range(1, 61)))
+    table = Source(mysql_server, TableId(schema, "t"))
+    with closing(table.connection):
+        one_chunk_for_each_row(table)
+
+
+def one_chunk_for_each_row(table: Source) -> None:
+    """Walking the bounds of a table of 60 rows gives each of them once, and says in which chunk it lies."""
     chunks = list(table.chunks())
     keys = table.encoded(pa.concat_tables([rows for _, rows in chunks]))
     assert len(keys) == len({keys[i] for i in range(len(keys))}) == 60
