@@ -1,109 +1,217 @@
-"""Many hostile logs, one group of events at a time: for long runs, also under a sanitizer.
+"""Many hostile events, one small dump each: for long runs, also under a sanitizer.
 
     python -m tests.wire.recordings build/recordings
     dev/sanitized python -m tests.wire.fuzz_run build/recordings INPUTS [SEED]
 
-Each input is the beginning of a dump and one group whose events are changed, and goes through the decoder in two
-pieces. It reports how often events of each type were changed and what came of it.
+Each input is a seed (seeds.py) with its target changed. The report says of each event type, each type of column,
+each kind of JSON and each event in a payload how many inputs were decoded and how many ended in which error.
 """
 
 import pickle
 import random
+import re
+import resource
 import struct
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, Final, Literal
 
-from catchment.model.position import LogOffset
-from tests.wire.events import HEADER, joined, kind_of, seal
-from tests.wire.fuzz import changed, survives
-from tests.wire.recordings import PAYLOAD, Recording, unpacked
+from catchment.model.errors import CorruptLog
+from catchment.model.table import TableId
+from catchment.wire import metadata
+from catchment.wire.log import LogDecoder
+from tests.wire.events import packet, seal
+from tests.wire.fuzz import EXPECTED, HOSTILE
+from tests.wire.seeds import Seed, seeds
 
-ARTIFICIAL = 0x20
-BEGINS = (33, 34, 42, 162)  # events that begin a group
-ROTATE = 4
-BATCH = 10_000
-Piece = tuple[list[bytes], LogOffset]
+Outcome = Counter[tuple[str, str]]
 
-
-def pieces(recording: Recording) -> list[Piece]:
-    """The groups of a dump, and the events between them, each as a dump from its own place."""
-    found = []
-    open_group: list[bytes] = []
-    for event in recording[2]:
-        if kind_of(event) == ROTATE and event[17] & ARTIFICIAL:
-            rotate, head = event, b""
-            open_group = []
-        elif not head:
-            head = event
-        elif kind_of(event) in BEGINS or not open_group or kind_of(event) == ROTATE:
-            open_group = [event]
-            found.append((rotate, head, open_group))
-        else:
-            open_group.append(event)
-    packed = [(r, h, group) for r, h, group in found if any(kind_of(event) == PAYLOAD for event in group)]
-    for rotate, head, group in packed:
-        found.append((rotate, head, [unpacked(e) if kind_of(e) == PAYLOAD else e for e in group]))
-    return [placed_alone(*parts) for parts in found]
+BATCH: Final = 10_000
+PROCESSES: Final = 2
+SECONDS: Final = 1  # of CPU for one input
+ROWS_BYTES: Final = 16 << 20  # from a few KiB; compressed values may be a thousand times as long
+GROWTH_KIB: Final = 1 << 20  # of memory in one process; a sanitizer keeps freed memory for a while
+IMAGES: Final[tuple[Literal["full", "key"], ...]] = ("full", "key")
+_PLACE: Final = re.compile(r"log (.*?):(\d+): ", re.S)
+_DECODED: Final = "decoded"
 
 
-def placed_alone(rotate: bytes, head: bytes, group: list[bytes]) -> Piece:
-    size, end = struct.unpack_from("<II", group[0], 9)
-    place = LogOffset(rotate[HEADER + 8 : -4].decode(), end - size)
-    moved = bytearray(rotate)
-    moved[HEADER : HEADER + 8] = struct.pack("<Q", place.offset)
-    copy = bytearray(head)
-    copy[13:17] = bytes(4)  # a copy in a dump from the middle has no place
-    return [seal(moved), seal(copy), *group], place
+def changed(rng: random.Random, seed: Seed) -> tuple[bytes, bool]:
+    """The target changed in one to three places, and whether it has kept its header and its checksum right."""
+    event = bytearray(seed.target)
+    last = seed.last
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        last += _change(rng, event, seed.first, last)
+    way = rng.randrange(32)
+    if way == 0:
+        event[rng.choice((4, 17, 18))] ^= 1 << rng.randrange(8)
+    elif way == 1:
+        event[rng.randrange(9, 17)] ^= 1 << rng.randrange(8)
+        return bytes(event), False
+    elif way == 2:
+        event[rng.randrange(len(event))] ^= 1 << rng.randrange(8)
+        return bytes(event), False
+    (end,) = struct.unpack_from("<I", event, 13)
+    if end and len(event) != len(seed.target):
+        event[13:17] = struct.pack("<I", (end + len(event) - len(seed.target)) % 2**32)
+    return seal(event), way > 2
 
 
-def run(made: list[Recording], inputs: int, seed: int) -> dict[tuple[int, str], int]:
-    """Changed events by type, and the error that ended the input (empty: none). Raises AssertionError with the
-    number of an input that is not survived."""
-    seeds = [piece for recording in made for piece in pieces(recording)]
-    for events, place in seeds:
-        assert survives(joined(events), place, "full", 5) in ("", "Unsupported"), place
-    with_type: dict[int, list[Piece]] = {}
-    for piece in seeds:
-        for kind in {kind_of(event) for event in piece[0]}:
-            with_type.setdefault(kind, []).append(piece)
-    chosen = sorted(with_type)
-    found: Counter[tuple[int, str]] = Counter()
-    for number in range(inputs):
-        rng = random.Random(seed << 40 | number)
-        wanted = rng.choice(chosen)
-        events, place = rng.choice(with_type[wanted])
-        hostile = list(events)
-        likely = [i for i, event in enumerate(events) if kind_of(event) == wanted]
-        types = []
-        for _ in range(rng.choice((1, 1, 1, 2, 3))):
-            i = rng.choice(likely) if rng.randrange(4) else rng.randrange(len(hostile))
-            types.append(kind_of(hostile[i]))
-            hostile[i] = changed(rng, hostile[i])
-        raw = joined(hostile)
-        began = time.process_time()
-        try:
-            ended = survives(raw, place, rng.choice(("full", "key")), rng.randrange(len(raw)))
-        except BaseException as error:
-            raise AssertionError(f"hostile input {seed}/{number}") from error
-        assert time.process_time() - began < 5, f"hostile input {seed}/{number} took long"
-        for kind in types:
-            found[kind, ended] += 1
-    return found
+def _change(rng: random.Random, event: bytearray, first: int, last: int) -> int:
+    """Change some bytes from `first` to `last`; by how many bytes the event has become longer."""
+    if first >= last:
+        return 0
+    size = len(event)
+    way = rng.randrange(8)
+    at = rng.randrange(first, last)
+    if way < 2:
+        event[at] ^= 1 << rng.randrange(8)
+    elif way == 2:
+        event[at] = rng.choice(HOSTILE)
+    elif way == 3:
+        event[at : min(at + rng.choice((2, 4, 8)), last)] = bytes([rng.choice(HOSTILE)]) * min(4, last - at)
+    elif way == 4:
+        event[at : at + 4] = bytes([rng.randrange(256) for _ in range(min(4, last - at))])
+    elif way == 5:
+        del event[at:last]
+    elif way == 6:
+        del event[at : min(at + rng.randrange(1, 9), last)]
+    else:
+        event[at:at] = rng.randbytes(rng.randrange(1, 9))
+    return len(event) - size
+
+
+def decoded(rng: random.Random, seed: Seed, event: bytes, sound: bool) -> str:
+    """What became of the input. Raises AssertionError when that is not what it should be."""
+    decoder = LogDecoder(seed.place, kinds=seed.kinds, before=rng.choice(IMAGES), sparse=rng.random() < 0.5)
+    raw = seed.head + packet(seed.number, b"\0" + event)
+    if len(event) == len(seed.target):
+        raw += seed.tail
+    cut = rng.randrange(len(raw)) if rng.random() < 0.5 else 0
+    ended = _DECODED
+    try:
+        decoder.feed(raw[:cut])
+        decoder.feed(raw[cut:])
+    except EXPECTED as error:
+        ended = type(error).__name__
+        if isinstance(error, CorruptLog):
+            check_error(decoder, error, seed, len(raw) if sound else 1 << 32)
+    for images in decoder.take_images():
+        images.batch.validate(full=True)
+        assert images.batch.nbytes < ROWS_BYTES
+    if rng.random() < 0.1:
+        decoder.take_groups().validate(full=True)
+    return ended
+
+
+def check_error(decoder: LogDecoder, error: CorruptLog, seed: Seed, size: int) -> None:
+    """It says the file and a place among the bytes that came, and it stays the answer to further bytes."""
+    found = _PLACE.match(str(error))
+    assert found, str(error)
+    if seed.name != "event 4":  # which names the file
+        assert found[1] == seed.place.file, str(error)
+        assert 0 <= int(found[2]) - seed.place.offset <= size, str(error)
+    again = None
+    try:
+        decoder.feed(b"")
+    except CorruptLog as same:
+        again = same
+    assert again is error, "an error was forgotten"
+
+
+@contextmanager
+def descriptions_kept() -> Iterator[None]:
+    """Table maps that are not changed are read once in all, not once for each input: half of the time."""
+    describe = metadata.describe
+    known: dict[Any, metadata.Described] = {}
+
+    def remembered(body: bytes, keys: Any, kinds: Mapping[TableId, Any], *more: Any) -> metadata.Described:
+        key = (body, bool(kinds), *more)
+        found = known.get(key)
+        if found is None:
+            found = describe(body, keys, kinds, *more)
+            if len(known) < 1000:
+                known[key] = found
+        return found
+
+    metadata.describe = remembered  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        metadata.describe = describe
+
+
+def memory_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def run(found: list[Seed], inputs: int, seed: int) -> Outcome:
+    """Inputs by the name of their seed and what became of them. Raises AssertionError with the number of an
+    input that is not survived; the same arguments repeat it."""
+    by_name: dict[str, list[Seed]] = {}
+    for one in found:
+        by_name.setdefault(one.name, []).append(one)
+    names = sorted(by_name)
+    outcome: Outcome = Counter()
+    rng = random.Random(seed)
+    before = memory_kib()
+    with descriptions_kept():
+        for number in range(inputs):
+            chosen = rng.choice(by_name[names[number % len(names)]])
+            event, sound = changed(rng, chosen)
+            began = time.process_time()
+            try:
+                ended = decoded(rng, chosen, event, sound)
+            except BaseException as error:
+                raise AssertionError(f"input {seed}/{number}, {chosen.name}: {event.hex()}") from error
+            assert time.process_time() - began < SECONDS, f"input {seed}/{number}, {chosen.name} took long"
+            outcome[chosen.name, ended] += 1
+    assert memory_kib() - before < GROWTH_KIB, f"inputs of seed {seed} took much memory"
+    return outcome
+
+
+def report(outcome: Outcome) -> str:
+    names = {name for name, _ in outcome}
+    lines = []
+    for name in sorted(names, key=lambda name: re.sub(r"\d+", lambda digits: digits[0].zfill(3), name)):
+        counts = ", ".join(f"{ended} {n}" for (of, ended), n in sorted(outcome.items()) if of == name)
+        lines.append(f"  {name:45} {counts}")
+    return "\n".join(lines)
+
+
+def unreached(outcome: Outcome) -> list[str]:
+    """Names of which nothing was decoded, or nothing ended in CorruptLog."""
+    names = {name for name, _ in outcome}
+    return sorted(n for n in names if not outcome[n, _DECODED] or not outcome[n, CorruptLog.__name__])
 
 
 def main(path: str, inputs: int, seed: int) -> None:
-    """Runs of BATCH inputs with seeds from `seed` on; says after each how far it is, and all outcomes at the end."""
-    made = pickle.loads(Path(path).read_bytes())
+    """Batches with seeds from `seed` on in PROCESSES processes; says now and then how far it is, then all outcomes."""
+    found = seeds(pickle.loads(Path(path).read_bytes()))
     began = time.monotonic()
-    outcome: Counter[tuple[int, str]] = Counter()
-    for done in range(0, inputs, BATCH):
-        outcome.update(run(made, min(BATCH, inputs - done), seed + done // BATCH))
-        print(f"{min(done + BATCH, inputs)} inputs survived in {time.monotonic() - began:.0f} s", flush=True)
-    for kind in sorted({kind for kind, _ in outcome}):
-        counts = {ended or "decoded": n for (k, ended), n in sorted(outcome.items()) if k == kind}
-        print(f"  type {kind:3}: {counts}")
+    outcome: Outcome = Counter()
+    batches = range(seed, seed + -(-inputs // BATCH))
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        waiting = {pool.submit(partial(run, found, BATCH), batch): batch for batch in batches}
+        for done in as_completed(list(waiting)):
+            try:
+                outcome.update(done.result())
+            except BaseException:
+                print(f"batch {waiting[done]} was not survived, or one of those beside it", flush=True)
+                raise
+            if waiting[done] % 10 == 0:
+                print(f"{outcome.total()} inputs survived in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{outcome.total()} inputs survived in {time.monotonic() - began:.0f} s")
+    print(report(outcome))
+    missing = unreached(outcome)
+    if missing:
+        sys.exit(f"not reached, too few inputs: {', '.join(missing)}")
 
 
 if __name__ == "__main__":

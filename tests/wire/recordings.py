@@ -22,9 +22,10 @@ from tests.servers.debian import NotHere
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session, run
 from tests.wire.documents import as_json, document
-from tests.wire.dumps import end_of_log, read_dump
+from tests.wire.dumps import NON_BLOCKING, WITH_ANNOTATIONS, end_of_log, read_dump
 from tests.wire.events import HEADER, events_of, seal
-from tests.wire.odd_values import fill
+from tests.wire.odd_values import ODD, fill
+from tests.wire.small_tables import write_mysql_types, write_statements, write_types, write_vectors
 
 Recording = tuple[str, LogOffset, list[bytes]]
 
@@ -86,6 +87,8 @@ def mysql_statements(schema: str, packed: bool) -> list[str]:
         statements += [
             "SET binlog_transaction_compression = ON",
             f"UPDATE {schema}.j SET v = 'packed' WHERE id < 10",
+            f"INSERT INTO {schema}.j VALUES (960, '[1]', NULL, 'packed')",
+            f"DELETE FROM {schema}.j WHERE id = 960",
             "SET binlog_transaction_compression = OFF",
             "SET gtid_next = 'AUTOMATIC:tagged'",
             f"DELETE FROM {schema}.j WHERE id = 8",
@@ -96,6 +99,9 @@ def mysql_statements(schema: str, packed: bool) -> list[str]:
 
 def write_mysql(session: Session, packed: bool) -> None:
     run(session, *mysql_statements("f", packed))
+    write_mysql_types(session, "f")
+    if packed:
+        write_vectors(session, "f")
 
 
 def mariadb(session: Session, schema: str) -> None:
@@ -106,8 +112,10 @@ def mariadb(session: Session, schema: str) -> None:
         f"UPDATE {schema}.odd SET c44 = NULL, c50 = NULL LIMIT 3",
         f"DELETE FROM {schema}.odd LIMIT 2",
     )
+    write_types(session, schema, tuple(ODD))
+    write_statements(session, schema)
     run(session, "SET GLOBAL log_bin_compress = ON", "FLUSH BINARY LOGS")
-    run(session, f"CREATE TABLE {schema}.k (a int PRIMARY KEY, v varchar(300))")
+    run(session, f"CREATE TABLE {schema}.k (a int PRIMARY KEY, v varchar(300) COMMENT '{'long ' * 20}')")
     run(session, f"INSERT INTO {schema}.k VALUES (3, REPEAT('q', 300))", f"UPDATE {schema}.k SET a = a + 10")
     run(session, f"DELETE FROM {schema}.k", "XA START 'm'", f"INSERT INTO {schema}.k VALUES (1, 'x')")
     run(session, "XA END 'm'", "XA PREPARE 'm'", "XA ROLLBACK 'm'")
@@ -132,7 +140,8 @@ def record(name: str, server: PrivateServer, write: Callable[[Session], None]) -
         run(session, "CREATE DATABASE f")
         start = end_of_log(server)
         write(session)
-        return name, start, events_of(read_dump(server, start))
+        flags = NON_BLOCKING | (WITH_ANNOTATIONS if name == "MariaDB" else 0)
+        return name, start, events_of(read_dump(server, start, flags))
 
 
 def recordings() -> list[Recording]:

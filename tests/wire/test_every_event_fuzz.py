@@ -1,19 +1,34 @@
-"""Hostile bytes in every kind of event of MariaDB and MySQL (see fuzz_run.py): decoded, or one named error."""
+"""Hostile bytes in every kind of event, column and JSON of MariaDB and MySQL (see fuzz_run.py): decoded, or one
+named error."""
 
 import os
-import resource
+import pickle
+import random
+import shutil
+import struct
+import subprocess
+import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from catchment.model.errors import CorruptLog
-from tests.wire.events import HEADER, joined, kind_of
-from tests.wire.fuzz import placed, survives
-from tests.wire.fuzz_run import pieces, run
-from tests.wire.recordings import Recording, recordings
+from catchment.wire.log import LogDecoder
+from tests.wire.events import HEADER, packet, seal
+from tests.wire.fuzz import placed
+from tests.wire.fuzz_run import decoded, descriptions_kept, run, unreached
+from tests.wire.recordings import PAYLOAD, Recording, recordings
+from tests.wire.seeds import Seed, seeds
+from tests.wire.small_tables import OF_MARIADB, OF_MYSQL, VECTOR
 
-MARIADB = {2, 4, 15, 16, 19, 23, 24, 25, 38, 161, 162, 163, 166, 167, 168}
-MYSQL_80 = {2, 4, 13, 15, 16, 19, 29, 30, 31, 32, 33, 35, 38, 39}
-INPUTS = int(os.environ.get("CATCHMENT_FUZZ_INPUTS", "1000000"))
+ROOT = Path(__file__).parents[2]
+INPUTS = int(os.environ.get("CATCHMENT_FUZZ_INPUTS", "10000000"))
+
+EVENTS_OF_MARIADB = (2, 4, 5, 13, 14, 15, 16, 17, 18, 19, 23, 24, 25, 38, *range(160, 169))
+EVENTS_OF_MYSQL = (2, 4, 13, 15, 16, 19, 29, 30, 31, 32, 33, 35, 38, 39)
+EVENTS_OF_MYSQL_9 = (40, 42)
+EVENTS_MADE_UP = (3, 9, 11, 26, 27, 28, 34, 36, 37, 41, 164, 169, 170, 171)
+EVENTS_INSIDE = (2, 16, 19, 30, 31, 32)
 
 
 @pytest.fixture(scope="module")
@@ -21,44 +36,79 @@ def made() -> list[Recording]:
     return recordings()
 
 
-def types_of(made: list[Recording]) -> set[int]:
-    expected = set(MARIADB)
-    for name, _, _ in made:
-        if "MySQL" in name:
-            expected |= MYSQL_80
-        if "(9" in name:
-            expected |= {40, 42}
-    return expected
+@pytest.fixture(scope="module")
+def found(made: list[Recording]) -> list[Seed]:
+    return seeds(made)
 
 
-def test_changed_events(made: list[Recording]) -> None:
-    outcome = run(made, inputs=6000, seed=1)
-    for kind in types_of(made):
-        assert outcome[kind, "CorruptLog"] > 20, kind
-    assert {kind for kind, ended in outcome if ended == ""} >= types_of(made) - {4, 166, 167, 168}
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20  # KiB
+def expected(made: list[Recording]) -> set[str]:
+    """Names of seeds that there are; without a MySQL some are not."""
+    servers = {name.split(",")[0] for name, _, _ in made}
+    names = {f"event {n}" for n in EVENTS_OF_MARIADB} | OF_MARIADB
+    if len(servers) > 1:
+        names |= {f"event {n}" for n in (*EVENTS_OF_MYSQL, *EVENTS_MADE_UP)} | OF_MYSQL
+    if "MySQL (9" in servers:
+        names |= (
+            {VECTOR} | {f"event {n}" for n in EVENTS_OF_MYSQL_9} | {f"inner event {n}" for n in EVENTS_INSIDE}
+        )
+    return names
 
 
-def test_cut_at_every_byte(made: list[Recording]) -> None:
-    """One event of each type and server, sealed again; those longer than 600 bytes at as many places."""
-    seen = set()
-    for recording in made:
-        for events, place in pieces(recording):
-            for i, event in enumerate(events):
-                kind = recording[0], kind_of(event)
-                if kind in seen or len(event) < HEADER + 8:
-                    continue
-                seen.add(kind)
-                for kept in range(HEADER, len(event) - 4, 1 + len(event) // 600):
-                    short = placed(event[:kept] + event[-4:], len(event))
-                    ended = survives(joined([*events[:i], short, *events[i + 1 :]]), place, "full", kept)
-                    assert ended in ("", CorruptLog.__name__, "Unsupported", "CutMissed"), (kind, kept)
-    assert {kind for _, kind in seen} >= types_of(made) - {4}
+def test_seeds(made: list[Recording], found: list[Seed]) -> None:
+    """There is a seed of every name, and without changes all are decoded."""
+    assert {seed.name for seed in found} >= expected(made)
+    for seed in found:
+        assert decoded(random.Random(1), seed, seed.target, sound=True) == "decoded", seed.name
+
+
+def test_changed_events(made: list[Recording], found: list[Seed]) -> None:
+    """Changes reach the values of every name, and its errors."""
+    outcome = run(found, inputs=40_000, seed=1)
+    assert {name for name, _ in outcome} >= expected(made)
+    assert unreached(outcome) == []
+
+
+def test_cut_at_every_byte(found: list[Seed]) -> None:
+    """One event of each name, sealed again behind the cut."""
+    rng = random.Random(2)
+    with descriptions_kept():
+        for seed in {seed.name: seed for seed in found}.values():
+            for kept in range(HEADER, len(seed.target) - 4):
+                short = placed(seed.target[:kept] + seed.target[-4:], len(seed.target))
+                ended = decoded(rng, seed, short, sound=True)
+                assert ended in ("decoded", "CorruptLog", "Unsupported", "Undescribed"), (seed.name, kept)
+
+
+def test_announced_lengths_take_no_memory(found: list[Seed]) -> None:
+    """A payload announces 2 GiB, and so does an event in it."""
+    seed = next((seed for seed in found if seed.name == "inner event 19"), None)
+    if seed is None:
+        pytest.skip("no MySQL here writes transaction payloads")
+    assert seed.target[4] == PAYLOAD
+    hostile = bytearray(seed.target)
+    size = struct.pack("<Q", 1 << 31)
+    lengths = hostile.rindex(b"\x03\x09\xfe") + 3
+    hostile[lengths : lengths + 8] = size
+    hostile[seed.first + 9 : seed.first + 13] = struct.pack("<I", (1 << 31) - 1000)
+    decoder = LogDecoder(seed.place)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptLog, match=r"unpacks to another length"):
+            decoder.feed(seed.head + packet(seed.number, b"\0" + seal(hostile)))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.long
-@pytest.mark.timeout(40_000)
-def test_many_changed_events(made: list[Recording]) -> None:
-    """CATCHMENT_FUZZ_INPUTS inputs; under a sanitizer as fuzz_run.py says."""
-    outcome = run(made, INPUTS, seed=2)
-    assert all(outcome[kind, "CorruptLog"] > INPUTS // 1000 for kind in types_of(made))
+@pytest.mark.timeout(7200)
+def test_many_changed_events(made: list[Recording], tmp_path: Path) -> None:
+    """CATCHMENT_FUZZ_INPUTS inputs under an address sanitizer."""
+    if shutil.which("gcc") is None:
+        pytest.skip("the address sanitizer is GCC's")
+    recorded = tmp_path / "recordings"
+    recorded.write_bytes(pickle.dumps(made))
+    command = ["dev/sanitized", "python", "-m", "tests.wire.fuzz_run", str(recorded), str(INPUTS), "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=7000, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    print(done.stdout)

@@ -16,6 +16,7 @@ from catchment.model.errors import Unsupported
 FIRST_ROWS = cython.declare(cython.int, 64)
 MOST_FIRST_ROWS = cython.declare(cython.int, 65536)
 FIRST_BYTES = cython.declare(cython.int, 1024)
+VARIABLE = (pa.string().id, pa.binary().id)
 OFFSET_MAX = cython.declare(int64_t, 0x7FFFFFFF)
 
 
@@ -76,7 +77,7 @@ class ColumnBuilders:
         i: cython.int
         for i in range(self.count):
             t = schema.field(i).type
-            variable = pa.types.is_string(t) or pa.types.is_binary(t)
+            variable = t.id in VARIABLE
             self.cells[i].width = 0 if variable else t.bit_width // 8
         self.hint = FIRST_ROWS
 

@@ -30,21 +30,26 @@ class Payload:
         self._left = fields.get(_PLAIN_SIZE, len(packed) if compression == _NONE else -1)
         if self._left < 0:
             raise CorruptLog("a transaction payload does not tell its length")
+        self._seen = 0
         reader = pa.BufferReader(packed)
         self._stream = reader if compression == _NONE else pa.CompressedInputStream(reader, "zstd")
 
     def read(self, wanted: int) -> bytes:
         """The next piece; nothing at the end. `wanted` bytes (or fewer) when that is more than a piece.
 
+        It is never longer than what came before it: a length that is only announced takes no memory.
         Raises CorruptLog when the bytes cannot be unpacked, or are not as many as announced.
         """
         if self._left == 0 and wanted > 0:
             return b""
         try:
-            piece: bytes = self._stream.read(min(max(wanted, PIECE), max(self._left, 1)))
+            piece: bytes = self._stream.read(
+                min(max(wanted, PIECE), max(self._seen, PIECE), max(self._left, 1))
+            )
         except (OSError, pa.ArrowInvalid) as failed:
             raise CorruptLog(f"a transaction payload cannot be unpacked: {failed}") from None
         self._left -= len(piece)
+        self._seen += len(piece)
         if self._left < 0 or (not piece and self._left):
             raise CorruptLog("a transaction payload unpacks to another length than it announces")
         return piece

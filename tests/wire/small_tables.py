@@ -1,0 +1,121 @@
+"""Tables of one column beside the key, one for each type and for each kind of JSON: small seeds for the fuzzer."""
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.wire.answers import Session, run
+from tests.wire.odd_values import ODD
+
+LONG: Final = 300  # longer literals are left out: what a seed costs goes with its length
+
+# MySQL's binary JSON, by the kind of its root value.
+JSON: Final = {
+    "json literal": ["CAST('null' AS JSON)", "CAST('true' AS JSON)"],
+    "json int16": ["CAST('-5' AS JSON)"],
+    "json uint16": ["JSON_EXTRACT(JSON_ARRAY(CAST(5 AS UNSIGNED)), '$[0]')"],
+    "json int32": ["CAST('-70000' AS JSON)"],
+    "json uint32": ["JSON_EXTRACT(JSON_ARRAY(CAST(70000 AS UNSIGNED)), '$[0]')"],
+    "json int64": ["CAST('-5000000000' AS JSON)"],
+    "json uint64": ["CAST('18446744073709551615' AS JSON)"],
+    "json double": ["CAST('1.5e300' AS JSON)", "CAST('0.1' AS JSON)"],
+    "json string": ["JSON_QUOTE('été \\n')", "JSON_QUOTE(REPEAT('x', 200))"],
+    "json decimal": ["CAST(-1.25 AS JSON)"],
+    "json date": ["CAST(DATE'2024-02-29' AS JSON)"],
+    "json time": ["CAST(TIME'-10:11:12.5' AS JSON)"],
+    "json datetime": ["CAST(TIMESTAMP'2024-02-29 01:02:03.4' AS JSON)"],
+    "json opaque": ["CAST(x'00ff10' AS JSON)", "CAST(b'101' AS JSON)"],
+    "json array": ["'[1, [], \"x\", null, 70000, 1.5, {}]'"],
+    "json object": ['\'{"a": 1, "bc": {"d": [true]}, "": "e"}\''],
+}
+# Differences of JSON: the document before, and its change.
+DIFFS: Final = {
+    "json diff replace": ('[1, 2, "a long text"]', "JSON_REPLACE(c, '$[2]', 'another')"),
+    "json diff insert": ('{"a": {"b": [1, 2]}, "long": "long text"}', "JSON_SET(c, '$.a.c', 1.5)"),
+    "json diff insert in array": (
+        '[[1, 2, 3], "long text, long text"]',
+        "JSON_ARRAY_INSERT(c, '$[0][1]', 'x')",
+    ),
+    "json diff remove": ('{"a": {"b": [1, 2]}, "long": "long text"}', "JSON_REMOVE(c, '$.a.b[0]')"),
+}
+VECTOR: Final = "vector(3)"  # MySQL 9
+_OF_MYSQL: Final = (
+    "tinyint",
+    "int",
+    "bigint unsigned",
+    "decimal(10,2)",
+    "time(6)",
+    "datetime(6)",
+    "geometry",
+    "text",
+)
+
+_NAMED: Final = (
+    [(f"t{i}", kind) for i, kind in enumerate((*ODD, VECTOR))]
+    + [(f"j{i}", kind) for i, kind in enumerate(JSON)]
+    + [(f"d{i}", kind) for i, kind in enumerate(DIFFS)]
+)
+NAME_OF: Final = dict(_NAMED)
+_TABLE_OF: Final = {name: table for table, name in _NAMED}
+OF_MARIADB: Final = frozenset(ODD)
+OF_MYSQL: Final = frozenset((*JSON, *DIFFS, *_OF_MYSQL, "json large array", "json large object"))
+
+
+def _short(literal: str) -> bool:
+    digits = "".join(c if c.isdigit() else " " for c in literal).split()
+    return not literal.startswith("repeat") or int(digits[-1]) <= LONG
+
+
+def write_types(session: Session, schema: str, names: tuple[str, ...]) -> None:
+    """Rows with all short values of those types, updated in part and deleted."""
+    for name in names:
+        table = f"{schema}.{_TABLE_OF[name]}"
+        values = [literal for literal in ODD[name] if _short(literal)]
+        if "compressed" in name:
+            values.append("repeat('ab', 150)" if "30" not in name and "63" not in name else "repeat('a', 29)")
+        rows = ", ".join(f"({n}, {value})" for n, value in enumerate(values))
+        run(session, f"CREATE TABLE {table} (id int PRIMARY KEY, c {name})")
+        run(
+            session, f"INSERT INTO {table} (id, c) VALUES {rows}", f"UPDATE {table} SET id = id + 100 LIMIT 2"
+        )
+        run(session, f"DELETE FROM {table} LIMIT 2")
+
+
+def write_mysql_types(session: Session, schema: str) -> None:
+    """Types of MySQL's log, JSON by kinds, and differences of JSON."""
+    run(session, "SET sql_mode = ''")
+    write_types(session, schema, _OF_MYSQL)
+    for name, values in JSON.items():
+        table = f"{schema}.{_TABLE_OF[name]}"
+        run(session, f"CREATE TABLE {table} (id int PRIMARY KEY, c json)")
+        for n, value in enumerate(values):
+            run(session, f"INSERT INTO {table} VALUES ({n}, {value})")
+    for name, (before, after) in DIFFS.items():
+        table = f"{schema}.{_TABLE_OF[name]}"
+        run(
+            session,
+            f"CREATE TABLE {table} (id int PRIMARY KEY, c json)",
+            f"INSERT INTO {table} VALUES (1, '{before}')",
+        )
+        run(session, "SET binlog_row_value_options = PARTIAL_JSON", f"UPDATE {table} SET c = {after}")
+        run(session, "SET binlog_row_value_options = ''")
+
+
+def write_vectors(session: Session, schema: str) -> None:
+    table = f"{schema}.{_TABLE_OF[VECTOR]}"
+    run(session, f"CREATE TABLE {table} (id int PRIMARY KEY, c {VECTOR})")
+    run(session, f"INSERT INTO {table} VALUES (1, STRING_TO_VECTOR('[1, -2.5, 0]'))")
+
+
+def write_statements(session: Session, schema: str) -> None:
+    """MariaDB: statements logged as such, with what stands in front of them, and a file that is loaded."""
+    run(session, f"CREATE TABLE {schema}.s (id int AUTO_INCREMENT PRIMARY KEY, a varchar(100), b double)")
+    run(session, "SET SESSION binlog_format = STATEMENT", "SET @v = 'é'")
+    run(session, f"INSERT INTO {schema}.s (a, b) VALUES (@v, RAND())")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "rows"
+        path.write_text("1\tx\t1\n2\ty\t2\n")
+        path.chmod(0o644)
+        Path(directory).chmod(0o755)
+        run(session, f"DELETE FROM {schema}.s", f"LOAD DATA INFILE '{path}' INTO TABLE {schema}.s")
+        run(session, "SET SESSION binlog_format = ROW")
