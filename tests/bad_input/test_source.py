@@ -230,6 +230,27 @@ def test_a_table_altered_while_the_feed_begins(
         must_go_on(life)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["DROP INDEX k ON {}", "ALTER TABLE {} DROP KEY k, ADD KEY (id)", "ALTER TABLE {} DROP CONSTRAINT k"],
+)
+def test_a_dropped_index_that_was_the_key_stops_the_feed(
+    own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, refusal: Refusal, statement: str
+) -> None:
+    life = live(own)
+    table = f"{life.schema}.x"
+    own["-80"].sql(f"CREATE TABLE {table} (id INT NOT NULL, v INT, UNIQUE KEY k (id), KEY other (v))")
+    own["-80"].sql(f"INSERT INTO {table} VALUES (1, 1)")
+    assert life.run() == 0
+    own["-80"].sql(f"DROP INDEX other ON {table}")
+    assert life.run() == 0
+    own["-80"].sql(statement.format(table), f"INSERT INTO {table} VALUES (1, 2)")
+    said = refusal(life, SourceError.exit_code)
+    assert "shard -80" in said
+    assert f"{table} at " in said
+    assert "instead of (id)" in said
+
+
 def test_rules_that_choose_no_table(pair: dict[str, PrivateServer], live: MakeLife, refusal: Refusal) -> None:
     life = live(pair)
     life.describe(tables=["nothing.*"])

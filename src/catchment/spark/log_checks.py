@@ -1,13 +1,16 @@
 """What must hold of a stretch of log before its rows count, whoever reads it."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 
-from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.catalog import read_table
+from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.offsets import open_xa
 from catchment.flow.capture.stretch import Stretch
 from catchment.flow.epoch.chain import must_continue
 from catchment.flow.epoch.ddl import Columns, Stop, effect, is_dml
 from catchment.flow.epoch.xa import hidden_from, prepared_after
+from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.errors import IncompleteImage as IncompleteImageError
 from catchment.model.position import LogOffset, Position, Xid, gtids_after
@@ -16,6 +19,8 @@ from catchment.model.table import TableId
 from catchment.spark.floor import sealed_behind
 from catchment.spark.work import Alteration
 from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Statement
+
+_DROPS_INDEX = re.compile(r"\bDROP\s+(?:/\*.*?\*/\s*)?(?:INDEX|KEY|CONSTRAINT)\b", re.I | re.S)
 
 
 def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
@@ -79,6 +84,39 @@ def alterations(shard: str, chosen: Collection[TableId], stretch: Stretch) -> li
         if isinstance(did, Columns):
             found.append(Alteration(did, fact.group))
     return found
+
+
+def must_keep_keys(endpoint: Endpoint, shapes: Iterable[TableShape], stretch: Stretch) -> None:
+    """Raise Unsupported when an index was dropped that told the rows of a table apart.
+
+    The statement names an index, a shape has the key's columns: the catalog is asked, and what it says now is at
+    least as new as the statement.
+    """
+    drops = [fact for fact in stretch.facts if isinstance(fact, Ddl) and _DROPS_INDEX.search(fact.sql)]
+    asked = {
+        shape.table: (shape, fact.at)
+        for fact in drops
+        for shape in shapes
+        if shape.table.name.casefold() in fact.sql.casefold()
+    }
+    if not asked:
+        return
+    connection = connect(endpoint)
+    try:
+        pin(connection, endpoint)
+        for shape, at in asked.values():
+            try:
+                key = read_table(connection, endpoint, shape.table).key
+            except Unsupported:
+                key = ()
+            if key != shape.key:
+                raise Unsupported(
+                    f"shard {endpoint.shard}, {shape.table} at {at}: an index was dropped, and the table's key is "
+                    f"({', '.join(key)}) instead of ({', '.join(shape.key)}) since, by which the lake tells rows "
+                    "apart; copy it again with a new feed"
+                )
+    finally:
+        connection.close()
 
 
 def _hides_tables(sql: str) -> bool:

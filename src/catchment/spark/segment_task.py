@@ -22,7 +22,7 @@ from catchment.model.epoch import Part, TableShape
 from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
-from catchment.spark.log_checks import alterations, arrived, must_be_whole
+from catchment.spark.log_checks import alterations, arrived, must_be_whole, must_keep_keys
 from catchment.spark.prepared import read_prepared
 from catchment.spark.work import Alteration, Output, SegmentReceipt, SegmentTask
 
@@ -46,6 +46,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         followed = Followed(shapes, task.definitions)
         stretch, resets = _read(task, shapes, on_images, followed)
         altered = alterations(task.endpoint.shard, shapes, stretch)
+        must_keep_keys(task.endpoint, task.shapes, stretch)
         ends = commits(task.endpoint.shard, task.start.prepared, stretch.xa)
         log_bytes = stretch.read_bytes + read_prepared(
             task.endpoint,

@@ -28,7 +28,7 @@ from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
 from catchment.spark.chunk_task import read_group
-from catchment.spark.log_checks import alterations, must_be_whole
+from catchment.spark.log_checks import alterations, must_be_whole, must_keep_keys
 from catchment.spark.prepared import read_prepared
 from catchment.spark.source_options import SourceOptions
 from catchment.spark.source_rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
@@ -145,6 +145,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         )
         must_be_whole(work.shard, work.start, work.stop, stretch)
         altered = alterations(work.shard, [table], stretch)
+        must_keep_keys(endpoint, [work.shape], stretch)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
         server = work.start.server
         read_prepared(
