@@ -1,4 +1,4 @@
-"""The GTIDs of all groups before a file, as MySQL writes them (PREVIOUS_GTIDS).
+"""Sets of GTIDs as MySQL writes them in the log (PREVIOUS_GTIDS) and reads them in a request for it.
 
 Source: MySQL, Gtid_set::encode in sql/rpl_gtid_set.cc: how many names, then for each a uuid, in the format with
 tags a tag, how many intervals, and the first number of each and the one behind its last.
@@ -8,8 +8,24 @@ import uuid
 from typing import Final
 
 from catchment.model.errors import CorruptLog
+from catchment.model.gtidset import GtidSet
 
 _TAGGED: Final = 1
+
+
+def encoded_gtids(gtids: GtidSet) -> bytes:
+    """The set as COM_BINLOG_DUMP_GTID takes it; with tags only where there are some, which 8.3 and later know."""
+    tagged = any(origin.tag for origin in gtids.origins)
+    count = len(gtids.origins)
+    head = (_TAGGED << 56 | count << 8 | _TAGGED) if tagged else count
+    parts = [head.to_bytes(8, "little")]
+    for origin in gtids.origins:
+        parts.append(uuid.UUID(origin.uuid).bytes)
+        if tagged:
+            parts.append(bytes([len(origin.tag) << 1]) + origin.tag.encode())
+        parts.append(len(origin.intervals).to_bytes(8, "little"))
+        parts += [n.to_bytes(8, "little") for first, last in origin.intervals for n in (first, last + 1)]
+    return b"".join(parts)
 
 
 def previous_gtids(body: bytes) -> str:

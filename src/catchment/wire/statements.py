@@ -1,7 +1,7 @@
-"""Requests of prepared statements, as bytes to send, and the answer to a PREPARE.
+"""Requests of prepared statements and of the log, as bytes to send, and the answer to a PREPARE.
 
 Sources: MariaDB manual, "Clients & Utilities: Server Client/Protocol" (COM_STMT_PREPARE, COM_STMT_EXECUTE,
-COM_STMT_CLOSE). Requests are whole packets with their headers, sequence number 0, ready for the socket.
+COM_STMT_CLOSE, COM_BINLOG_DUMP); MySQL, sql/rpl_source.cc (COM_BINLOG_DUMP_GTID). Requests are whole packets with their headers, sequence number 0, ready for the socket.
 """
 
 import datetime
@@ -13,6 +13,9 @@ from typing import Final
 import msgspec
 
 from catchment.model.errors import CorruptResult
+from catchment.model.gtidset import GtidSet
+from catchment.model.position import LogOffset
+from catchment.wire.gtidsets import encoded_gtids
 from catchment.wire.replies import ERROR, Fields, server_error
 
 Parameter = int | str | bytes | Decimal | datetime.date | None
@@ -20,6 +23,12 @@ Parameter = int | str | bytes | Decimal | datetime.date | None
 _PREPARE: Final = b"\x16"
 _EXECUTE: Final = b"\x17"
 _CLOSE: Final = b"\x19"
+_DUMP: Final = b"\x12"
+_DUMP_GTID: Final = b"\x1e"
+# The dump ends where the log ends. Server id 0 then kills no other dump and is killed by none.
+_NON_BLOCKING: Final = 1
+_NO_SERVER_ID: Final = 0
+_FILE_START: Final = 4
 _PACKET_MAX: Final = 0xFFFFFF
 _LONGLONG, _NULL, _NEWDECIMAL, _BLOB, _VAR_STRING = 8, 6, 246, 252, 253
 _UNSIGNED: Final = 0x80
@@ -67,6 +76,20 @@ def execute_packet(statement_id: int, parameters: Sequence[Parameter] = ()) -> b
         payload += nulls.to_bytes((len(parameters) + 7) // 8, "little") + b"\x01"
         payload += b"".join(kind for kind, _ in encoded) + b"".join(value for _, value in encoded)
     return _packets(payload)
+
+
+def dump_packet(start: LogOffset) -> bytes:
+    """COM_BINLOG_DUMP from an offset to the end of the log."""
+    return _packets(
+        _DUMP + struct.pack("<IHI", start.offset, _NON_BLOCKING, _NO_SERVER_ID) + start.file.encode()
+    )
+
+
+def dump_gtid_packet(known: GtidSet) -> bytes:
+    """COM_BINLOG_DUMP_GTID: the groups that are not known, to the end of the log. MySQL only."""
+    gtids = encoded_gtids(known)
+    head = struct.pack("<HIIQI", _NON_BLOCKING, _NO_SERVER_ID, 0, _FILE_START, len(gtids))
+    return _packets(_DUMP_GTID + head + gtids)
 
 
 def _encoded(value: Parameter) -> tuple[bytes, bytes]:

@@ -4,7 +4,6 @@ Server id 0 with the non-blocking flag: such a dump is never killed by another r
 ends with an end-of-log packet (MariaDB: COM_BINLOG_DUMP).
 """
 
-import struct
 from collections.abc import Callable
 
 import pymysql
@@ -15,9 +14,8 @@ from catchment.model.errors import ConnectionLost, Diverged, Purged, ServerSaid,
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.wire.log import LogDecoder
+from catchment.wire.statements import dump_packet
 
-_COM_BINLOG_DUMP = 0x12
-_NON_BLOCKING = 1
 _MARIADB_CAPABILITY_GTID = 4
 _READ_BYTES = 1 << 20
 _ER_MASTER_FATAL = 1236
@@ -40,15 +38,9 @@ def dump(
     CutMissed, CorruptLog.
     """
     with mapped(endpoint):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SET @master_binlog_checksum = @@global.binlog_checksum,"
-                " @source_binlog_checksum = @@global.binlog_checksum,"
-                f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
-            )
-        payload = struct.pack("<IHI", start.offset, _NON_BLOCKING, 0) + start.file.encode()
-        connection._execute_command(_COM_BINLOG_DUMP, payload)  # type: ignore[attr-defined]
+        announce_checksums(connection, endpoint)
         sock = connection._sock  # type: ignore[attr-defined]
+        sock.sendall(dump_packet(start))
         buffer = bytearray(_READ_BYTES)
         view = memoryview(buffer)
         total = 0
@@ -62,13 +54,26 @@ def dump(
             except ServerSaid as error:
                 if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
                     return total, True
-                raise _refusal(error, endpoint, start) from error
+                raise refusal(error, endpoint, start) from error
             if drain(decoder):
                 break
     return total, False
 
 
-def _refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset) -> SourceError:
+def announce_checksums(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> bool:
+    """Tell the server that the log may have what its events have in it; whether new ones have checksums."""
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute(
+            "SET @master_binlog_checksum = @@global.binlog_checksum,"
+            " @source_binlog_checksum = @@global.binlog_checksum,"
+            f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
+        )
+        cursor.execute("SELECT @source_binlog_checksum")
+        row = cursor.fetchone()
+    return row is not None and str(row[0]) != "NONE"
+
+
+def refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset | str) -> SourceError:
     """What the server's refusal to send the log means (error 1236 has one number for many reasons)."""
     text = error.message
     if error.code in _ACCESS:
@@ -79,10 +84,18 @@ def _refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset) -> SourceE
     if error.code != _ER_MASTER_FATAL:
         return ServerSaid(error.code, f"{text} (shard {endpoint.shard}, log from {start})")
     if "Could not find first log" in text:
+        name = start.file if isinstance(start, LogOffset) else "asked for"
         return Purged(
-            f"shard {endpoint.shard}: log file {start.file} is no longer on the server (from {start}); "
+            f"shard {endpoint.shard}: log file {name} is no longer on the server (from {start}); "
             "it was purged or the log was reset: copy the tables again with a new feed"
         )
+    if "purged" in text:
+        return Purged(
+            f"shard {endpoint.shard}: log that comes next is no longer on the server (from {start}): {text}; copy the "
+            "tables again with a new feed"
+        )
+    if "GTID_MODE" in text.upper():
+        return SourceError(f"shard {endpoint.shard}: no log from {start}: {text}; set gtid_mode=ON")
     return Diverged(
         f"shard {endpoint.shard}: the log cannot be read from {start}, where it was read before: {text}; it was reset "
         "(RESET MASTER), lost its end or is another server's; start a new feed to copy again"

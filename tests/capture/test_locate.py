@@ -1,0 +1,100 @@
+"""A set of GTIDs is found in the log of a real MySQL, or refused with the reason."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.flow.capture.locate import locate
+from catchment.flow.capture.stretch import read_stretch
+from catchment.model.errors import Diverged, Purged, SourceError, Unsupported
+from catchment.model.gtidset import GtidSet
+from catchment.model.position import LogOffset, Position
+from catchment.model.source import Endpoint
+from tests.servers.builds import Build
+from tests.servers.launch import PrivateMySQL
+
+
+@pytest.fixture(params=["mysql_80_build", "mysql_97_build"], ids=["8.0", "9.7"])
+def server(request: pytest.FixtureRequest) -> Iterator[PrivateMySQL]:
+    """A server whose log holds a few groups in three files; on 9.7 some have tags."""
+    build: Build = request.getfixturevalue(request.param)
+    with PrivateMySQL(build) as found:
+        yield found
+
+
+def _endpoint(server: PrivateServer) -> Endpoint:
+    return Endpoint("a", server.host, server.port, "catchment", server.password)
+
+
+def _executed(server: PrivateServer) -> GtidSet:
+    return GtidSet.parse(str(server.sql("SELECT @@gtid_executed")[0][0]))
+
+
+def _write(server: PrivateMySQL) -> list[tuple[GtidSet, LogOffset]]:
+    """What was executed after each group, and where the log ended."""
+    tag = "SET gtid_next = 'AUTOMATIC:seed'" if server.build.version >= (8, 4) else "DO 1"
+    said = [(_executed(server), LogOffset(*server.log_end()))]
+    server.sql("CREATE DATABASE d")
+    said.append((_executed(server), LogOffset(*server.log_end())))
+    server.sql("CREATE TABLE d.t (id INT PRIMARY KEY)")
+    for number in range(6):
+        said.append((_executed(server), LogOffset(*server.log_end())))
+        if number in (2, 4):
+            server.sql("FLUSH BINARY LOGS")
+        server.sql(*[tag] * (number % 2), f"INSERT INTO d.t VALUES ({number})")
+    said.append((_executed(server), LogOffset(*server.log_end())))
+    return said
+
+
+def _named_behind(server: PrivateServer, position: Position) -> GtidSet:
+    return read_stretch(
+        _endpoint(server),
+        position.server,
+        position.at,
+        None,
+        keys={},
+        before="key",
+        on_images=lambda table, batch: None,
+    ).named
+
+
+def test_every_set_that_was_executed_is_found(server: PrivateMySQL) -> None:
+    said = _write(server)
+    everything = said[-1][0]
+    files = set()
+    for executed, end in said:
+        position = locate(_endpoint(server), executed)
+        assert position.gtids == executed
+        if position.at.file == end.file:
+            assert position.at == end
+        behind = _named_behind(server, position)
+        assert not behind.meets(executed)
+        assert behind.union(executed) == everything
+        files.add(position.at.file)
+    assert len(files) == 3
+    assert ("seed" in str(everything)) == (server.build.version >= (8, 4))
+
+
+def test_a_set_for_which_no_place_stands_is_refused(server: PrivateMySQL) -> None:
+    said = _write(server)
+    executed = said[-1][0]
+    (uuid,) = {origin.uuid for origin in executed.origins}
+    with pytest.raises(Diverged, match="some come behind"):
+        locate(_endpoint(server), GtidSet.of([(uuid, "", (1, 1)), (uuid, "", (3, 3))]))
+    with pytest.raises(Diverged):
+        locate(_endpoint(server), executed.union(GtidSet.of([(uuid, "", (900, 900))])))
+    server.sql(f"PURGE BINARY LOGS TO '{said[-1][1].file}'")
+    with pytest.raises(Purged, match="shard a: log that comes next is no longer on the server"):
+        locate(_endpoint(server), said[1][0])
+    assert locate(_endpoint(server), executed).at == said[-1][1]
+
+
+def test_servers_without_sets_are_refused(mysql_80_build: Build, shard: PrivateServer) -> None:
+    with pytest.raises(Unsupported, match="MariaDB has no sets of GTIDs"):
+        locate(_endpoint(shard), GtidSet())
+    with PrivateMySQL(
+        mysql_80_build, settings={"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+    ) as off:
+        with pytest.raises(SourceError, match="gtid_mode=ON"):
+            locate(_endpoint(off), GtidSet())
