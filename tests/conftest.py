@@ -8,10 +8,20 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
+from tests.servers.chosen import chosen_server, on_mysql
 from tests.servers.debian import NotHere
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 
 Shards = tuple[PrivateServer, PrivateServer]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a MariaDB where the run is against a MySQL."""
+    if not on_mysql():
+        return
+    for item in items:
+        for mark in item.iter_markers("mariadb"):
+            item.add_marker(pytest.mark.skip(reason=f"not on MySQL: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +32,8 @@ def shards() -> Iterator[Shards]:
     """
     password = secrets.token_hex(12)  # one for both, as behind a proxy
     with (
-        PrivateServer(server_id=101, password=password) as first,
-        PrivateServer(server_id=102, password=password) as second,
+        chosen_server(server_id=101, password=password) as first,
+        chosen_server(server_id=102, password=password) as second,
     ):
         yield first, second
 

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pymysql
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import MariadbGtidEvent, QueryEvent, RotateEvent, XAPrepareEvent, XidEvent
+from pymysqlreplication.event import (
+    GtidEvent,
+    MariadbGtidEvent,
+    QueryEvent,
+    RotateEvent,
+    XAPrepareEvent,
+    XidEvent,
+)
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from tests.canonical import Key, Row, canonical_row, key_of
@@ -20,7 +27,7 @@ from tests.canonical import Key, Row, canonical_row, key_of
 State: TypeAlias = dict[str, dict[Key, Row]]
 
 _STANDALONE, _PREPARED, _COMPLETED = 1, 0x40, 0x80  # flags of MariaDB's GTID event: a group of one event; XA
-_OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate", "Stop"}
+_OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Previous_gtids", "Rotate", "Stop"}
 _SAVEPOINT = re.compile(
     r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
 )
@@ -86,15 +93,15 @@ class Oracle:
     @classmethod
     def from_rest(cls, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> "Oracle":
         """Start from rows SELECTed now; nobody may write meanwhile (checked by the end of the log)."""
-        (file, offset, *_), *_ = _select(login, "SHOW MASTER STATUS")
+        file, offset = _end_of_log(login)
         oracle = cls(login, keys, Place(file, offset))
         for table, key in oracle._keys.items():
             rows = (canonical_row(row) for row in _select_rows(login, table))
             oracle.state[table] = {key_of(row, key): row for row in rows}
-        (now, *_) = _select(login, "SHOW MASTER STATUS")
-        if tuple(now[:2]) != oracle.at:
+        now = _end_of_log(login)
+        if now != oracle.at:
             raise OracleError(
-                f"somebody wrote while the base was read: the log went from {oracle.at} to {now[:2]}"
+                f"somebody wrote while the base was read: the log went from {oracle.at} to {now}"
             )
         return oracle
 
@@ -109,8 +116,7 @@ class Oracle:
 
     def advance_to_end(self) -> State:
         """Replay up to the end of the log as it is now; nobody should be writing."""
-        (file, offset, *_), *_ = _select(self._login, "SHOW MASTER STATUS")
-        return self.advance(file, offset)
+        return self.advance(*_end_of_log(self._login))
 
     def touched_since(self, file: str, offset: int) -> dict[str, set[Key]]:
         """Per table, the keys touched by groups that end after a place, up to `at`; undone rows are none."""
@@ -177,6 +183,7 @@ class Oracle:
             only_events=[
                 RotateEvent,
                 MariadbGtidEvent,
+                GtidEvent,
                 QueryEvent,
                 XidEvent,
                 XAPrepareEvent,
@@ -246,6 +253,8 @@ class _Group:
         """Add an event; returns the group's changes, or its DDL, when the event ends it."""
         if isinstance(event, MariadbGtidEvent):
             self._begin(event.flags)
+        elif isinstance(event, GtidEvent):
+            self._begin(_STANDALONE)  # of MySQL; a BEGIN or XA START says that it is not
         elif isinstance(event, XAPrepareEvent):
             return self._changes if event.one_phase else _Prepared(self._xid, self._changes)
         elif isinstance(event, XidEvent):
@@ -258,6 +267,10 @@ class _Group:
 
     def _take_query(self, event: QueryEvent) -> "_Done | None":
         query = _text(event.query)
+        if query.upper() == "BEGIN" or query.upper().startswith("XA START "):
+            self._flags = 0
+        if query.upper() == "BEGIN":
+            return None
         if self._flags & (_STANDALONE | _COMPLETED):
             return event
         if (named := _XA_BEGIN.match(query)) is not None:
@@ -313,6 +326,13 @@ def _select(login: Mapping[str, Any], query: str) -> list[tuple[Any, ...]]:
     with _connect(login) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         return list(cursor.fetchall())
+
+
+def _end_of_log(login: Mapping[str, Any]) -> Place:
+    ((version,),) = _select(login, "SELECT VERSION()")
+    newer = "MariaDB" not in version and int(version.split(".")[0]) > 8
+    (file, offset, *_), *_ = _select(login, f"SHOW {'BINARY LOG' if newer else 'MASTER'} STATUS")
+    return Place(file, offset)
 
 
 def _select_rows(login: Mapping[str, Any], table: str) -> list[dict[str, Any]]:

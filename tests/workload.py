@@ -16,6 +16,7 @@ from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, create_tables
 from catchment.demo.writers import Session, Writer, Writers
 from tests.rows import SKUS, SPELLINGS, item, order, person
+from tests.servers.launch import PrivateMySQL
 
 __all__ = [
     "KEYS",
@@ -293,6 +294,11 @@ def prepare(server: PrivateServer, xid: str, *statements: str) -> None:
 
 def roll_back_prepared(server: PrivateServer) -> None:
     """End what is prepared: its tables could not be dropped."""
+    if isinstance(server, PrivateMySQL):
+        for code, size, _, data in server.sql("XA RECOVER CONVERT XID"):
+            name = bytes.fromhex(str(data).removeprefix("0x"))
+            server.sql(f"XA ROLLBACK X'{name[:size].hex()}',X'{name[size:].hex()}',{code}")
+        return
     for *_, xid in server.sql("XA RECOVER FORMAT='SQL'"):
         server.sql(f"XA ROLLBACK {xid}")
 

@@ -10,6 +10,7 @@ from catchment.model.errors import ConfigError, SourceError
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 from tests.proxy import Proxy, dump_begins
+from tests.servers.chosen import chosen_server
 
 Refusal = Callable[[Life, int], str]
 
@@ -17,7 +18,7 @@ Refusal = Callable[[Life, int], str]
 @pytest.fixture(scope="module")
 def own() -> Iterator[dict[str, PrivateServer]]:
     """A shard whose settings and accounts these tests change."""
-    with PrivateServer(server_id=151) as server:
+    with chosen_server(server_id=151) as server:
         yield {"-80": server}
 
 
@@ -98,7 +99,7 @@ def test_a_privilege_that_is_missing(
 
 
 def test_a_server_without_a_log(live: MakeLife, refusal: Refusal) -> None:
-    with PrivateServer(server_id=152) as server:
+    with chosen_server(server_id=152) as server:
         life = live({"-80": server})
         del server.settings["log_bin"]
         server.restart()

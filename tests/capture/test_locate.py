@@ -93,8 +93,8 @@ def test_a_set_for_which_no_place_stands_is_refused(server: PrivateMySQL) -> Non
 def test_servers_without_sets_are_refused(mysql_80_build: Build, shard: PrivateServer) -> None:
     with pytest.raises(Unsupported, match="MariaDB has no sets of GTIDs"):
         locate(_endpoint(shard), GtidSet())
-    with PrivateMySQL(
-        mysql_80_build, settings={"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
-    ) as off:
-        with pytest.raises(SourceError, match="gtid_mode=ON"):
-            locate(_endpoint(off), GtidSet())
+    with (
+        PrivateMySQL(mysql_80_build, settings={"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}) as off,
+        pytest.raises(SourceError, match="gtid_mode=ON"),
+    ):
+        locate(_endpoint(off), GtidSet())

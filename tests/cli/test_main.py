@@ -39,7 +39,11 @@ sink: {{path: lake}}
 
 @pytest.fixture
 def clishop(shard: PrivateServer) -> object:
-    shard.sql("CREATE OR REPLACE DATABASE clishop", "CREATE TABLE clishop.orders (id int PRIMARY KEY)")
+    shard.sql(
+        "DROP DATABASE IF EXISTS clishop",
+        "CREATE DATABASE clishop",
+        "CREATE TABLE clishop.orders (id int PRIMARY KEY)",
+    )
     yield
     shard.sql("DROP DATABASE clishop")
 

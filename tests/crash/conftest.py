@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from catchment.demo.server import PrivateServer
 from catchment.spark import job
 from tests.crash.life import Life
+from tests.servers.chosen import chosen_server
 
 MakeLife = Callable[..., Life]
 
@@ -20,8 +21,8 @@ def pair() -> Iterator[dict[str, PrivateServer]]:
     """The running shards `-80` and `80-`; no test stops them or resets their logs."""
     password = secrets.token_hex(12)
     with (
-        PrivateServer(server_id=121, password=password) as first,
-        PrivateServer(server_id=122, password=password) as second,
+        chosen_server(server_id=121, password=password) as first,
+        chosen_server(server_id=122, password=password) as second,
     ):
         yield {"-80": first, "80-": second}
 

@@ -15,6 +15,7 @@ from catchment.run.origin import originate
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life, written
 from tests.exact.feedrun import FeedRun
+from tests.servers.chosen import chosen_server
 
 TRIES = 20
 
@@ -22,7 +23,7 @@ TRIES = 20
 @pytest.fixture(scope="module")
 def own() -> Iterator[dict[str, PrivateServer]]:
     """A shard whose log these tests reset."""
-    with PrivateServer(server_id=131) as server:
+    with chosen_server(server_id=131) as server:
         yield {"-80": server}
 
 
@@ -108,7 +109,7 @@ def test_resets_that_leave_the_log_alone_are_harmless(own: dict[str, PrivateServ
 
 
 def test_a_restart_of_the_server_is_harmless_however_young_the_file(live: MakeLife) -> None:
-    with PrivateServer(server_id=132) as server:
+    with chosen_server(server_id=132) as server:
         life = live({"-80": server})
         life.load(5)
         just_after_the_second()

@@ -17,6 +17,7 @@ from catchment.model.errors import Purged
 from tests.crash.conftest import MakeLife
 from tests.disks import SmallDisk, small_disk
 from tests.exact.feedrun import FeedRun
+from tests.servers.chosen import chosen_server
 
 DISK_BYTES = 4 << 20
 BIG_ROWS = 400
@@ -26,7 +27,7 @@ ROW_BYTES = 20_000
 @pytest.fixture(scope="module")
 def own() -> Iterator[dict[str, PrivateServer]]:
     """A shard whose log is purged."""
-    with PrivateServer(server_id=141) as server:
+    with chosen_server(server_id=141) as server:
         yield {"-80": server}
 
 
@@ -54,7 +55,7 @@ def crash_in_a_large_write(server: PrivateServer, disk: SmallDisk, table: str) -
 def test_a_group_cut_off_by_a_crash_is_void(spark: SparkSession, live: MakeLife, tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", DISK_BYTES) as disk,
-        PrivateServer(server_id=142, settings={"log_bin": str(disk.path / "binlog")}) as server,
+        chosen_server(server_id=142, settings={"log_bin": str(disk.path / "binlog")}) as server,
     ):
         own = {"-80": server}
         life = live(own)

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from catchment.demo.server import PrivateServer
 from catchment.spark import job
+from tests.servers.chosen import chosen_server
 
 Servers = dict[str, PrivateServer]
 
@@ -18,8 +19,8 @@ def servers() -> Iterator[Servers]:
     password = secrets.token_hex(12)
     small = {"max_binlog_size": 65536}
     with (
-        PrivateServer(server_id=111, password=password, settings=small) as first,
-        PrivateServer(server_id=112, password=password, settings=small) as second,
+        chosen_server(server_id=111, password=password, settings=small) as first,
+        chosen_server(server_id=112, password=password, settings=small) as second,
     ):
         yield {"-80": first, "80-": second}
 

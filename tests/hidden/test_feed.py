@@ -22,13 +22,14 @@ from tests.exact.feedrun import make_feed
 from tests.hidden.source import TABLES, create, settled_end, under_holds
 from tests.oracle import Oracle
 from tests.semisync import held_commit, release
+from tests.servers.chosen import chosen_server
 
 _COPY_SECONDS = 100
 
 
 @pytest.fixture
 def server() -> Iterator[PrivateServer]:
-    with PrivateServer(settings={"max_binlog_size": 4096}) as server:
+    with chosen_server(settings={"max_binlog_size": 4096}) as server:
         create(server)
         yield server
         release(server)
@@ -179,7 +180,7 @@ def _written_before_a_checkpoint(server: PrivateServer) -> None:
 def test_without_a_write_the_copy_does_not_wait(
     spark: SparkSession, tmp_path: Path, before: Callable[[PrivateServer], None]
 ) -> None:
-    with PrivateServer() as server:
+    with chosen_server() as server:
         create(server)
         before(server)
         written = server.sql("SELECT @@gtid_binlog_pos")

@@ -12,13 +12,14 @@ from tests.hidden.judge import Verdict, judge, take_base
 from tests.hidden.source import create
 from tests.oracle import Place
 from tests.semisync import Background, HeldCommit, flush_logs_in_hold, held_commit, release
+from tests.servers.chosen import chosen_server
 
 _CHUNK_STEPS = 6  # more than once through all keys
 
 
 @pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"], scope="module")
 def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    with PrivateServer(settings={"max_binlog_size": request.param}) as server:
+    with chosen_server(settings={"max_binlog_size": request.param}) as server:
         yield server
 
 

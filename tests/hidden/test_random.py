@@ -8,6 +8,7 @@ from catchment.demo.server import PrivateServer
 from tests.hidden.follow import Floor, Follower, floor_at_the_cut, sealed_floor
 from tests.hidden.judge import Verdict, judge, take_base
 from tests.hidden.source import Holder, create, under_holds
+from tests.servers.chosen import chosen_server
 
 _SIZES = {4096: 5000, 1 << 20: 150_000}  # max_binlog_size, and the size of a row that helps to fill the file
 
@@ -16,7 +17,7 @@ _SIZES = {4096: 5000, 1 << 20: 150_000}  # max_binlog_size, and the size of a ro
 def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
     # The redo log is flushed at every commit: checkpoint events follow a rotation at once, not once a second.
     settings = {"max_binlog_size": request.param, "innodb_flush_log_at_trx_commit": 1}
-    with PrivateServer(settings=settings) as server:
+    with chosen_server(settings=settings) as server:
         create(server)
         yield server
 

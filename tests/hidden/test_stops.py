@@ -18,13 +18,14 @@ from tests.hidden.follow import Follower, place
 from tests.hidden.source import create, endpoint
 from tests.oracle import Place
 from tests.semisync import Background, hold_commits, release
+from tests.servers.chosen import chosen_server
 
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate"}
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[PrivateServer]:
-    with PrivateServer(settings={"max_binlog_size": 4096}) as server:
+    with chosen_server(settings={"max_binlog_size": 4096}) as server:
         yield server
 
 

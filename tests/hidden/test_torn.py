@@ -16,13 +16,14 @@ from tests.hidden.judge import Base, judge, take_base
 from tests.hidden.source import create, endpoint, settled_end
 from tests.oracle import Place
 from tests.semisync import flush_logs_in_hold, held_commit, held_group, release
+from tests.servers.chosen import chosen_server
 
 _FILLING = 1500
 
 
 @pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"], scope="module")
 def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    with PrivateServer(settings={"max_binlog_size": request.param}) as server:
+    with chosen_server(settings={"max_binlog_size": request.param}) as server:
         yield server
 
 

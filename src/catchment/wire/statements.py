@@ -1,7 +1,8 @@
 """Requests of prepared statements and of the log, as bytes to send, and the answer to a PREPARE.
 
 Sources: MariaDB manual, "Clients & Utilities: Server Client/Protocol" (COM_STMT_PREPARE, COM_STMT_EXECUTE,
-COM_STMT_CLOSE, COM_BINLOG_DUMP); MySQL, sql/rpl_source.cc (COM_BINLOG_DUMP_GTID). Requests are whole packets with their headers, sequence number 0, ready for the socket.
+COM_STMT_CLOSE, COM_BINLOG_DUMP); MySQL, sql/rpl_source.cc (COM_BINLOG_DUMP_GTID). Requests are whole packets with
+their headers, sequence number 0, ready for the socket.
 """
 
 import datetime
