@@ -27,7 +27,6 @@ from cython.cimports.catchment.wire.cells import (
     put_timestamp,
 )
 from cython.cimports.catchment.wire.cursor import Cursor, big, claim, left, little, read_lenenc, read_little
-from cython.cimports.catchment.wire.jsontext import put_json
 from cython.cimports.catchment.wire.strings import NOT_TEXT, put_string
 from cython.cimports.catchment.wire.tablemap import (
     CELL_BIT,
@@ -42,7 +41,6 @@ from cython.cimports.catchment.wire.tablemap import (
     CELL_I24,
     CELL_I32,
     CELL_I64,
-    CELL_JSON,
     CELL_LONG_DECIMAL,
     CELL_RAW,
     CELL_TIME,
@@ -78,8 +76,6 @@ def read_string(
     if source.missing:
         return 1
     if p.code > CELL_BYTES:
-        if p.code == CELL_JSON:
-            return put_json(c, row, start, n)
         return put_string(p, c, row, start, n)
     if p.code == CELL_UTF8 and not is_utf8(start, n):
         return NOT_TEXT

@@ -9,10 +9,12 @@ import cython
 from cython.cimports.catchment.wire.builders import Cells, keep_bytes, put_bytes, reserve_bytes
 from cython.cimports.catchment.wire.cursor import big
 from cython.cimports.catchment.wire.inflate import INFLATED_MOST, inflated
+from cython.cimports.catchment.wire.jsontext import put_json
 from cython.cimports.catchment.wire.tablemap import (
     CELL_BYTES,
     CELL_COMPRESSED,
     CELL_INET4,
+    CELL_JSON,
     CELL_PADDED,
     CELL_PAIRS,
     CELL_SINGLE,
@@ -39,6 +41,8 @@ HEX_DIGITS = cython.declare(cython.uchar[16], b"0123456789abcdef")
 def put_string(p, c, row, source, n):
     """One cell behind its length, of any kind that is not a plain copy."""
     code: cython.int = p.code
+    if code == CELL_JSON:
+        return put_json(c, row, source, n)
     if code == CELL_COMPRESSED:
         return put_compressed(p, c, row, source, n)
     return put_plain(p, c, row, source, n, code)
