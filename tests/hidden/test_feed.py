@@ -24,6 +24,8 @@ from tests.oracle import Oracle
 from tests.semisync import held_commit, release
 from tests.servers.chosen import chosen_server
 
+pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
+
 _COPY_SECONDS = 100
 
 

@@ -14,6 +14,8 @@ from tests.oracle import Place
 from tests.semisync import Background, HeldCommit, flush_logs_in_hold, held_commit, release
 from tests.servers.chosen import chosen_server
 
+pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
+
 _CHUNK_STEPS = 6  # more than once through all keys
 
 

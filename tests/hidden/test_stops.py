@@ -20,6 +20,8 @@ from tests.oracle import Place
 from tests.semisync import Background, hold_commits, release
 from tests.servers.chosen import chosen_server
 
+pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
+
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate"}
 
 

@@ -18,6 +18,8 @@ from tests.oracle import Place
 from tests.semisync import flush_logs_in_hold, held_commit, held_group, release
 from tests.servers.chosen import chosen_server
 
+pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
+
 _FILLING = 1500
 
 

@@ -1,5 +1,6 @@
 """MySQL and newer MariaDB servers of one's own, used as `catchment.demo.server.PrivateServer` is."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ _BOOTSTRAP = (
     "maria_add_gis_sp_bootstrap.sql",
     "mariadb_sys_schema.sql",
 )
+_SEQUENCE = re.compile(r"(?:\b\w+\.)?\bseq_(\d+)_to_(\d+)\b")
+
+
+def _numbers(name: re.Match[str]) -> str:
+    first, last = name.groups()
+    return (
+        f"(WITH RECURSIVE one AS (SELECT {first} AS seq UNION ALL SELECT seq + 1 FROM one WHERE seq < {last}) "
+        "SELECT seq FROM one) AS numbers"
+    )
 
 
 class PrivateMySQL(PrivateServer):
@@ -37,6 +47,10 @@ class PrivateMySQL(PrivateServer):
         what = "BINARY LOG" if self.build.version >= (8, 2) else "MASTER"
         file, offset = self.sql(f"SHOW {what} STATUS")[0][:2]
         return str(file), int(offset)
+
+    def sql(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        """As PrivateServer's; tables `seq_1_to_9`, which MariaDB has by itself, are made where they are read."""
+        return super().sql(*(_SEQUENCE.sub(_numbers, text) for text in statements), database=database)
 
     def _lay_out(self) -> None:
         copy_template(repr(self.build), self._install, self.datadir)
@@ -80,6 +94,7 @@ class PrivateMySQL(PrivateServer):
         }
         del options["innodb_log_file_size"]
         redo = "innodb_redo_log_capacity" if self.build.version >= (8, 0, 30) else "innodb_log_file_size"
+        options["cte_max_recursion_depth"] = 1 << 30
         return {**options, redo: "32M", "performance_schema": "ON", "loose_mysqlx": "OFF"}
 
 

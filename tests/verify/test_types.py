@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
 from catchment.spark import job
@@ -15,6 +17,7 @@ COLUMNS = (
 VALUES = "'2001:db8::', '10.0.0.0', POINT(1, 2), REPEAT('é', 200), '中文', x'00', 1.5, DEFAULT"
 
 
+@pytest.mark.mariadb("UUID, INET4, INET6 and COMPRESSED columns")
 def test_types_that_only_the_catalog_knows(
     tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str]
 ) -> None:
