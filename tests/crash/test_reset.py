@@ -96,6 +96,7 @@ def test_a_log_reset_twice_in_a_second_is_told_by_the_count(
         must_be_same_log(life.feed.endpoints()[0], position)
 
 
+@pytest.mark.mariadb("RESET QUERY CACHE")
 def test_resets_that_leave_the_log_alone_are_harmless(own: dict[str, PrivateServer], live: MakeLife) -> None:
     life = live(own)
     life.load(5)

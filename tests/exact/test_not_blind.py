@@ -24,6 +24,7 @@ def _unrewound(task: Task) -> Task:
     return replace(task, epoch_at=LogOffset(f"{task.epoch_at.base}.999999", 4))
 
 
+@pytest.mark.mariadb("where a floor is proven anew, the log is asked for at the wrong epoch's file")
 @pytest.mark.timeout(600)
 def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
     servers: Servers,
@@ -45,6 +46,7 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
     assert any(" by SELECT: " in line or " by log: " in line for line in verdict.lines)
 
 
+@pytest.mark.mariadb("rows undone to a savepoint, of which these transactions leave none in MySQL's log")
 @pytest.mark.timeout(600)
 def test_undone_rows_of_the_log_that_are_applied_are_found(
     servers: Servers,
