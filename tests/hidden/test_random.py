@@ -75,10 +75,15 @@ def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
 @pytest.mark.parametrize("server", [4096], indirect=True)
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong(server: PrivateServer) -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
-    verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0)
-    assert verdict.wrong_chunks
-    assert verdict.wrong_claims == []
-    assert verdict.wrong_segments == []
+    for seed in range(
+        1, 6
+    ):  # one run meets a held commit in a chunk nearly always, on a busy machine not quite
+        verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0, seed=seed)
+        assert verdict.wrong_claims == []
+        assert verdict.wrong_segments == []
+        if verdict.wrong_chunks:
+            return
+    pytest.fail("no chunk was wrong")
 
 
 @pytest.mark.long

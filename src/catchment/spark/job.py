@@ -50,6 +50,9 @@ def session(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     with _errors_to(log), _own_signals():
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
+    # PySpark prints a traceback when Java goes first at a stop, and closes its connection for accumulators. The
+    # feed uses none.
+    spark.sparkContext._accumulatorServer.handle_error = lambda request, address: None
     return spark
 
 

@@ -30,7 +30,7 @@ from cython.cimports.catchment.wire.rows import (
 from cython.cimports.catchment.wire.sparse import columns_present, read_sparse
 from cython.cimports.catchment.wire.tablemap import TableMap
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cython.cimports.libc.stdint import uint8_t, uint64_t
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
 from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed
 from catchment.model.position import LogOffset
@@ -172,7 +172,7 @@ class Contents:
         """The rows of a row event, from the number of columns on; a fact tells when they lack columns."""
         state: cython.int
         start: Cursor = body[0]
-        first = self.order.sequence
+        first: int64_t = self.order.sequence
         partial: cython.bint = e.type == EVENT_PARTIAL_UPDATE_ROWS
         if not partial:
             state = read_rows(table, body, op, cython.address(self.order))
