@@ -20,7 +20,7 @@ from catchment.spark.floor import sealed_behind
 from catchment.spark.work import Alteration
 from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Statement
 
-_DROPS_INDEX = re.compile(r"\bDROP\s+(?:/\*.*?\*/\s*)?(?:INDEX|KEY|CONSTRAINT)\b", re.I | re.S)
+_DROPS = re.compile(r"\bDROP\b", re.I)
 
 
 def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
@@ -90,14 +90,15 @@ def must_keep_keys(endpoint: Endpoint, shapes: Iterable[TableShape], stretch: St
     """Raise Unsupported when an index was dropped that told the rows of a table apart.
 
     The statement names an index, a shape has the key's columns: the catalog is asked, and what it says now is at
-    least as new as the statement.
+    least as new as the statement. Any statement that may drop something of the table is reason to ask: comments
+    stand where they like, and a question too many does no harm.
     """
-    drops = [fact for fact in stretch.facts if isinstance(fact, Ddl) and _DROPS_INDEX.search(fact.sql)]
+    drops = [fact for fact in stretch.facts if isinstance(fact, Ddl) and _DROPS.search(fact.sql)]
     asked = {
         shape.table: (shape, fact.at)
         for fact in drops
         for shape in shapes
-        if shape.table.name.casefold() in fact.sql.casefold()
+        if shape.table.name.casefold() in fact.sql.replace("``", "`").casefold()
     }
     if not asked:
         return

@@ -41,7 +41,7 @@ def woven(pinned: Pinned, reach: Reach, net: NetChanges) -> Iterator[pa.Table]:
         keys = encode(batch, pinned.identity)
         binary = keys.to_binary()
         last = start + batch.num_rows == reach.file.rows
-        if keys[0] < before or pc.all(pc.less(binary[:-1], binary[1:])).as_py() is False:
+        if keys[0] <= before or pc.all(pc.less(binary[:-1], binary[1:])).as_py() is False:
             raise SinkError(
                 f"{pinned.directory / reach.file.path}: not in the order that its footer claims, near row {start}: "
                 "was it written by another program? restore it, or start the feed anew in another directory"
