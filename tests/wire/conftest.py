@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
+from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session
 
 
@@ -15,3 +16,10 @@ def session(shard: PrivateServer) -> Iterator[Session]:
     )
     yield connection
     connection.close()
+
+
+@pytest.fixture(params=["mysql_server", "mysql_97_server"])
+def mysql(request: pytest.FixtureRequest) -> PrivateMySQL:
+    """MySQL 8.0, then 9.7; skipped where it cannot be had."""
+    server: PrivateMySQL = request.getfixturevalue(request.param)
+    return server

@@ -54,12 +54,6 @@ OPAQUE = (
 )
 
 
-@pytest.fixture(params=["mysql_server", "mysql_97_server"])
-def mysql(request: pytest.FixtureRequest) -> PrivateMySQL:
-    server: PrivateMySQL = request.getfixturevalue(request.param)
-    return server
-
-
 @pytest.fixture
 def table(mysql: PrivateMySQL, fresh_schema: Callable[[PrivateServer], str]) -> str:
     name = f"{fresh_schema(mysql)}.j"

@@ -75,12 +75,6 @@ def updated(mysql: PrivateMySQL, table: str, seed: int, updates: int) -> int:
     return sum(kind_of(event) == PARTIAL_UPDATE for event in events_of(raw))
 
 
-@pytest.fixture(params=["mysql_server", "mysql_97_server"])
-def mysql(request: pytest.FixtureRequest) -> PrivateMySQL:
-    server: PrivateMySQL = request.getfixturevalue(request.param)
-    return server
-
-
 @pytest.fixture
 def table(mysql: PrivateMySQL, fresh_schema: Callable[[PrivateServer], str]) -> str:
     name = f"{fresh_schema(mysql)}.j"

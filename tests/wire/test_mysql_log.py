@@ -48,13 +48,6 @@ class Written:
 Write = Callable[..., Written]
 
 
-@pytest.fixture(params=["mysql_server", "mysql_97_server"])
-def mysql(request: pytest.FixtureRequest) -> PrivateMySQL:
-    """MySQL 8.0, then 9.7; skipped where it cannot be had."""
-    server: PrivateMySQL = request.getfixturevalue(request.param)
-    return server
-
-
 @pytest.fixture
 def session(mysql: PrivateMySQL) -> Iterator[Session]:
     with mysql.connect() as connection:

@@ -9,6 +9,7 @@ from pymysql.connections import Connection
 from pymysql.converters import escape_string
 
 from catchment.flow.capture.connect import connect, mapped, mysql_version
+from catchment.flow.capture.log import announce_checksums
 from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -111,11 +112,7 @@ def _check_dump(endpoint: Endpoint, account: str, file: str) -> list[Finding]:
     """Ask for the log and look at the first packet; the session is of no use afterwards."""
     try:
         with closing(connect(endpoint)) as session, mapped(endpoint):
-            with session.cursor() as cursor:
-                cursor.execute(
-                    "SET @master_binlog_checksum = @@global.binlog_checksum, "
-                    "@source_binlog_checksum = @@global.binlog_checksum"
-                )
+            announce_checksums(session, endpoint)
             start = struct.pack("<IHI", _FILE_HEADER_BYTES, _NON_BLOCKING, 0) + file.encode()
             try:
                 session._execute_command(_COM_BINLOG_DUMP, start)  # type: ignore[attr-defined]
