@@ -17,6 +17,7 @@ from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.fold import fold
 from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset, reaches
+from catchment.run.faults import Injector, no_fault
 from catchment.run.report import Report
 from catchment.run.runner import run_feed
 
@@ -78,10 +79,14 @@ class Thread(threading.Thread):
 
 
 class FeedRun:
-    """A running feed. Use as a context manager: it starts the feed, and stops it at the end."""
+    """A running feed. Use as a context manager: it starts the feed, and stops it at the end.
 
-    def __init__(self, feed: Feed) -> None:
+    `fault` is called at the places that `catchment.run.faults` names.
+    """
+
+    def __init__(self, feed: Feed, fault: Injector = no_fault) -> None:
         self.feed = feed
+        self._fault = fault
         self.epochs: list[Manifest] = []
         self._news = threading.Condition()
         self._stop = threading.Event()
@@ -111,7 +116,7 @@ class FeedRun:
         )
 
     def _run(self) -> None:
-        run_feed(self.feed, until_caught_up=False, observe=self._observe, stop=self._stop)
+        run_feed(self.feed, until_caught_up=False, observe=self._observe, stop=self._stop, fault=self._fault)
         assert self._stop.is_set(), "the feed ended by itself"
         self._thread.stopping.set()
 

@@ -1,17 +1,19 @@
-"""The same cases of every type with row images FULL, NOBLOB and MINIMAL, packed and not, on every server.
+"""The same cases of every type with row images FULL, NOBLOB and MINIMAL, with every binlog_row_metadata, packed
+and not, on every server.
 
 What an image has is what FULL has; what it lacks is told; and NOBLOB leaves out what the catalog says of it.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import left_out_columns
+from catchment.flow.capture.catalog import left_out_columns, read_definition
+from catchment.model.definition import Definition
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, TableId
@@ -26,7 +28,18 @@ from tests.wire.test_every_value import collations_of, filled
 
 _ROWS = 30
 _PAYLOAD, _ROWS_PACKED = 40, range(166, 172)
-_NOTHING_PACKED = ("mysql_server", True)  # 8.0.15 has no compression
+_LEVELS = {"mariadb": ("FULL", "MINIMAL", "NO_LOG"), "mysql": ("FULL", "MINIMAL")}
+_SERVERS = {
+    "shard": "mariadb", "mariadb_11_server": "mariadb", "mysql_server": "mysql", "mysql_97_server": "mysql"
+}  # fmt: skip
+_PACKED = {"mariadb": "GLOBAL log_bin_compress", "mysql": "SESSION binlog_transaction_compression"}
+_COMBINATIONS = [
+    pytest.param(fixture, flavour, level, packed, id=f"{fixture} {level} {'packed' if packed else 'plain'}")
+    for fixture, flavour in _SERVERS.items()
+    for level in _LEVELS[flavour]
+    for packed in (False, True)
+    if not (fixture == "mysql_server" and packed)  # 8.0.15 has no compression; 8.0.20 and later do
+]
 
 
 def _write(
@@ -41,9 +54,22 @@ def _write(
 
 
 def _decoded(
-    raw: bytes, start: LogOffset, table: TableId, columns: tuple[Column, ...], *, sparse: bool
+    raw: bytes,
+    start: LogOffset,
+    table: TableId,
+    columns: tuple[Column, ...],
+    *,
+    sparse: bool,
+    definition: Definition | None = None,
 ) -> tuple[LogDecoder, list[IncompleteImage]]:
-    decoder = decoded(raw, start, wanted=[table], kinds={table: logged_as_binary(columns)}, sparse=sparse)
+    decoder = decoded(
+        raw,
+        start,
+        wanted=[table],
+        kinds={table: logged_as_binary(columns)},
+        sparse=sparse,
+        definitions={} if definition is None else {table: definition},
+    )
     return decoder, [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
 
 
@@ -67,54 +93,53 @@ def _same_but_for_what_is_lacking(found: pa.Table, full: pa.Table, facts: list[I
     return lacking
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-@pytest.mark.parametrize(
-    ("fixture", "flavour"),
-    [
-        ("shard", "mariadb"),
-        ("mariadb_11_server", "mariadb"),
-        ("mysql_server", "mysql"),
-        ("mysql_97_server", "mysql"),
-    ],
-)
+@contextmanager
+def _logging(session: Session, flavour: str, level: str, packed: bool) -> Iterator[None]:
+    """With that row metadata and compression in the log."""
+    switches = [_PACKED[flavour]] if packed else []
+    run(session, f"SET GLOBAL binlog_row_metadata = {level}", *(f"SET {name} = ON" for name in switches))
+    try:
+        yield
+    finally:
+        run(session, "SET GLOBAL binlog_row_metadata = FULL", *(f"SET {name} = OFF" for name in switches))
+
+
+@pytest.mark.parametrize(("fixture", "flavour", "level", "packed"), _COMBINATIONS)
 def test_what_each_image_has(
     fixture: str,
     flavour: str,
+    level: str,
     packed: bool,
     request: pytest.FixtureRequest,
     fresh_schema: Callable[..., str],
 ) -> None:
-    if (fixture, packed) == _NOTHING_PACKED:
-        pytest.skip("MySQL 8.0.15 does not compress its log; 8.0.20 and later do")
     server: PrivateServer = request.getfixturevalue(fixture)
     schema = fresh_schema(server)
+    endpoint = Endpoint("s", server.host, server.port, "root", "")
     lacking: dict[str, set[str]] = {}
     with closing(server.connect(init_command="SET time_zone = '+00:00'")) as session:
         drawn = draw(3, flavour, _ROWS, collations_of(session), Counter())
-        scope, switch = ("GLOBAL", "log_bin_compress")
-        if flavour == "mysql":
-            scope, switch = ("SESSION", "binlog_transaction_compression")
-        if packed:
-            run(session, f"SET {scope} {switch} = ON")
-        try:
+        with _logging(session, flavour, level, packed):
             written = {
                 image: _write(server, session, f"{schema}.{image.lower()}", image, drawn)
                 for image in ("FULL", "NOBLOB", "MINIMAL")
             }
-        finally:
-            if packed:
-                run(session, f"SET {scope} {switch} = OFF")
-        left_out = left_out_columns(session, Endpoint("s", server.host, server.port, "root", ""))
+        left_out = left_out_columns(session, endpoint)
+        definitions = {
+            image: read_definition(session, endpoint, TableId(schema, image.lower()))
+            for image in written
+            if level != "FULL"
+        }
     full = pa.table({})
     for image, (raw, start, columns) in written.items():
         kinds = {kind_of(event) for event in events_of(raw)}
         assert (_PAYLOAD in kinds or bool(kinds.intersection(_ROWS_PACKED))) == packed
-        table = TableId(schema, image.lower())
-        decoder, facts = _decoded(raw, start, table, columns, sparse=True)
+        table, definition = TableId(schema, image.lower()), definitions.get(image)
+        decoder, facts = _decoded(raw, start, table, columns, sparse=True, definition=definition)
         rows = _rows(decoder)
         full = rows if image == "FULL" else full
         lacking[image] = _same_but_for_what_is_lacking(rows, full, facts)
-        _, refused = _decoded(raw, start, table, columns, sparse=False)
+        _, refused = _decoded(raw, start, table, columns, sparse=False, definition=definition)
         assert [(fact.at, fact.before, fact.after) for fact in refused] == [
             (fact.at, fact.before, fact.after) for fact in facts
         ]
