@@ -1,5 +1,6 @@
-"""A set of GTIDs is found in the log of a real MySQL, or refused with the reason."""
+"""GTIDs are found in the log of a real MySQL and MariaDB, or refused with the reason."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.locate import locate
 from catchment.flow.capture.stretch import read_stretch
-from catchment.model.errors import Diverged, Purged, SourceError, Unsupported
+from catchment.model.errors import ConfigError, Diverged, Purged, SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
@@ -64,7 +65,7 @@ def test_every_set_that_was_executed_is_found(server: PrivateMySQL) -> None:
     everything = said[-1][0]
     files = set()
     for executed, end in said:
-        position = locate(_endpoint(server), executed)
+        position = locate(_endpoint(server), str(executed)).position
         assert position.gtids == executed
         if position.at.file == end.file:
             assert position.at == end
@@ -81,20 +82,57 @@ def test_a_set_for_which_no_place_stands_is_refused(server: PrivateMySQL) -> Non
     executed = said[-1][0]
     (uuid,) = {origin.uuid for origin in executed.origins}
     with pytest.raises(Diverged, match="some come behind"):
-        locate(_endpoint(server), GtidSet.of([(uuid, "", (1, 1)), (uuid, "", (3, 3))]))
+        locate(_endpoint(server), str(GtidSet.of([(uuid, "", (1, 1)), (uuid, "", (3, 3))])))
     with pytest.raises(Diverged):
-        locate(_endpoint(server), executed.union(GtidSet.of([(uuid, "", (900, 900))])))
+        locate(_endpoint(server), str(executed.union(GtidSet.of([(uuid, "", (900, 900))]))))
     server.sql(f"PURGE BINARY LOGS TO '{said[-1][1].file}'")
     with pytest.raises(Purged, match="shard a: log that comes next is no longer on the server"):
-        locate(_endpoint(server), said[1][0])
-    assert locate(_endpoint(server), executed).at == said[-1][1]
+        locate(_endpoint(server), str(said[1][0]))
+    assert locate(_endpoint(server), str(executed)).position.at == said[-1][1]
 
 
-def test_servers_without_sets_are_refused(mysql_80_build: Build, shard: PrivateServer) -> None:
-    with pytest.raises(Unsupported, match="MariaDB has no sets of GTIDs"):
-        locate(_endpoint(shard), GtidSet())
+def _purge(server: PrivateServer, to: str) -> None:
+    """MariaDB keeps a file, without a word, until a checkpoint event says that it is not needed any more."""
+    deadline = time.monotonic() + 10
+    while server.sql("SHOW BINARY LOGS")[0][0] != to:
+        assert time.monotonic() < deadline
+        server.sql(f"PURGE BINARY LOGS TO '{to}'")
+        time.sleep(0.05)
+
+
+def test_every_list_of_mariadb_is_found() -> None:
+    """Two domains take turns, and the log is rotated twice; then the first file is purged."""
+    with PrivateServer(server_id=9) as server:
+        server.sql("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
+        said = []
+        for number in range(7):
+            said.append((str(server.sql("SELECT @@gtid_binlog_pos")[0][0]), LogOffset(*server.log_end())))
+            server.sql(f"SET gtid_domain_id = {number % 2}", f"INSERT INTO d.t VALUES ({number})")
+            if number in (2, 4):
+                server.sql("FLUSH BINARY LOGS")
+        _purge(server, said[4][1].file)
+        endpoint = _endpoint(server)
+        for gtids, end in said[3:]:
+            found = locate(endpoint, gtids).position
+            assert str(found.gtids) == gtids
+            assert found.at == end or found.at.file != end.file
+        assert len({end.file for _, end in said[3:]}) == 2
+        with pytest.raises(Purged, match="shard a: log that comes next is no longer on the server"):
+            locate(endpoint, said[1][0])
+        for gtids in ("0-9-5,1-9-1", "0-9-4,1-9-3", said[-1][0] + ",5-1-1"):
+            with pytest.raises(Diverged, match="no place in the log stands for them"):
+                locate(endpoint, gtids)
+        for gtids in ("0-9-99,1-9-1", "0-8-4,1-9-1"):
+            with pytest.raises(Diverged, match=f"does not go on from GTIDs {gtids}: .* not in the master"):
+                locate(endpoint, gtids)
+        with pytest.raises(ConfigError, match="shard a: not a MariaDB GTID: 'x'"):
+            locate(endpoint, "x")
+
+
+def test_without_gtid_mode_no_set_is_found(mysql_80_build: Build) -> None:
+    settings = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
     with (
-        PrivateMySQL(mysql_80_build, settings={"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}) as off,
+        PrivateMySQL(mysql_80_build, settings=settings) as off,
         pytest.raises(SourceError, match="gtid_mode=ON"),
     ):
-        locate(_endpoint(off), GtidSet())
+        locate(_endpoint(off), "")

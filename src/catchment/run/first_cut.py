@@ -18,6 +18,7 @@ from catchment.model.source import Endpoint
 XA_WAIT_SECONDS = 10.0
 SEAL_ATTEMPTS = 200
 _PAUSE_SECONDS = 0.05
+_NAMED_MAX = 5
 _FILE_START = 4
 
 
@@ -92,9 +93,9 @@ def await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endp
     while xids := open_xa(connection, endpoint):
         if time.monotonic() > deadline:
             raise Unsupported(
-                f"shard {endpoint.shard}: XA transactions are prepared and open ({', '.join(map(_name, xids[:5]))}); "
-                "their rows are in no log "
-                "that a new feed reads: commit or roll them back, then start the feed again"
+                f"shard {endpoint.shard}: {len(xids)} XA transactions are prepared and open "
+                f"({', '.join(map(_name, xids[:_NAMED_MAX]))}); their rows are in no log that a new feed reads: "
+                f"end each one on that shard, with XA COMMIT {xids[0]} or XA ROLLBACK {xids[0]}, then start the feed again"
             )
         time.sleep(0.1)
 

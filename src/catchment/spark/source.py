@@ -19,6 +19,8 @@ key, or a delete and an insert while the copy has passed only one of them.
 Options: `feed` (path of the feed file: executors load it too, so that no password is in a plan, partition
 or checkpoint; it must be at the same path on all machines, and variables that it names must be set there),
 `table` (schema.name), `startingOffset` (earliest: copy first; latest: changes only; or a cut as JSON),
+`startingGtids` (changes only, those behind a backup: the GTIDs that it names, `@@gtid_executed` of MySQL or
+`@@gtid_binlog_pos` of MariaDB then, as JSON {"SHARD": "GTIDS"}; of a feed with one shard the GTIDs alone),
 `maxBytesPerTrigger` (log per micro-batch, cut at the end of a group: 64MB), `maxChunksPerTrigger` (chunks
 copied per shard and micro-batch), `maxLogBytes` (log that one task of a batch read may have to read behind
 its rows, 1GB). Sizes of chunks are those of the feed's `copy` section.

@@ -17,6 +17,7 @@ from catchment.run.planner import Limits, Planner
 from catchment.spark.source_offset import Offset, StreamCut, first_cut, read, written
 from catchment.spark.source_options import LATEST, SourceOptions
 from catchment.spark.source_plan import ATTEMPTS, cut_now, next_cut, with_chunks
+from catchment.spark.source_start import cut_at
 
 # Spark polls every 12 ms or so; a call waits this long for a tick when it has to try again.
 TICK_SECONDS = 1.0
@@ -93,7 +94,8 @@ class StreamDriver:
         """Where the next batch ends, `start` when there is nothing new. Raises CatchmentError."""
         cut = read(start)
         if cut is None:
-            return self._begin(copy=start["start"] != LATEST)
+            begin = start["start"]
+            return self._begin_behind(begin) if isinstance(begin, dict) else self._begin(copy=begin != LATEST)
         clock = self._started(cut)
         if self._end is None:
             tick = clock.after(max(cut.epoch, self._tick), 0)
@@ -141,6 +143,15 @@ class StreamDriver:
         self._shape = manifest.shapes[0]
         cut = first_cut(manifest, copy=copy)
         return written(cut if copy else cut_now(self._endpoints, self._feed, cut))
+
+    def _begin_behind(self, gtids: dict[str, str]) -> Offset:
+        if set(gtids) != set(self._endpoints):
+            raise ConfigError(
+                f"the checkpoint begins with the shards {sorted(gtids)}, the feed has {sorted(self._endpoints)}; "
+                "start with a new checkpoint"
+            )
+        self.shape()
+        return written(cut_at(self._endpoints, self._options.table, gtids))
 
     def _started(self, cut: StreamCut) -> Clock:
         positions = {shard: part.position for shard, part in cut.shards.items()}

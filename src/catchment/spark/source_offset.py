@@ -5,7 +5,8 @@
         "db1", 3306], "sealed": "binlog.000002:4400", "prepared": [], "shown": true, "copy": {"copied": [500],
         "through": [[250], [500]], "born_after": [2000], "done": false, "expected": 2000}}}}
 
-A stream that has not begun yet stands at {"version": 1, "start": "earliest"}: the same for everyone who asks.
+A stream that has not begun yet stands at {"version": 1, "start": "earliest"}, or "latest", or at the GTIDs of every
+shard, {"version": 1, "start": {"-80": "0-101-93"}}: the same for everyone who asks.
 """
 
 import json
@@ -220,7 +221,8 @@ def read(offset: Mapping[str, Any]) -> StreamCut | None:
                 "version that wrote "
                 "the checkpoint, or start with a new one"
             )
-        if offset.get("start") in (EARLIEST, LATEST):
+        start = offset.get("start")
+        if start in (EARLIEST, LATEST) or isinstance(start, dict):
             return None
         shards = {shard: _shard_read(part) for shard, part in offset["shards"].items()}
         return StreamCut(int(offset["epoch"]), int(offset["time_us"]), shards)

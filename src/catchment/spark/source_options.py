@@ -18,7 +18,7 @@ LOG_BYTES_MAX = 1 << 30
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """`feed`: path of the feed file, the same on driver and executors. `starting`: earliest, latest, or a
-    cut as JSON.
+    cut as JSON. `gtids`: instead of it, behind which GTIDs to begin.
 
     The limits hold for one micro-batch (`bytes_per_trigger` of log, `chunks_per_trigger` per shard) or,
     `log_bytes`, for one group of chunks of a batch read.
@@ -27,6 +27,7 @@ class SourceOptions:
     feed: str
     table: TableId
     starting: str = EARLIEST
+    gtids: str | None = None
     bytes_per_trigger: int | None = None
     chunks_per_trigger: int | None = None
     log_bytes: int = LOG_BYTES_MAX
@@ -56,12 +57,15 @@ def read_options(options: Mapping[str, str]) -> SourceOptions:
             limits[name] = _positive(read(given[name.lower()])) if name.lower() in given else None
         except ValueError:
             faults.append(f"option {name}: {given[name.lower()]!r} is not a number above 0 (bytes: 64MB)")
+    if "startingoffset" in given and "startinggtids" in given:
+        faults.append("options startingOffset and startingGtids name two places to begin: give one")
     if faults or table is None:
         raise ConfigError("; ".join(faults))
     return SourceOptions(
         feed=str(Path(given["feed"]).absolute()),
         table=table,
         starting=given.get("startingoffset", EARLIEST),
+        gtids=given.get("startinggtids"),
         bytes_per_trigger=limits["maxBytesPerTrigger"],
         chunks_per_trigger=limits["maxChunksPerTrigger"],
         log_bytes=limits["maxLogBytes"] or LOG_BYTES_MAX,

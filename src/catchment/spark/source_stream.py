@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from catchment.spark.source_driver import StreamDriver
 from catchment.spark.source_offset import (
+    VERSION,
     Copying,
     Offset,
     StreamCut,
@@ -27,6 +28,7 @@ from catchment.spark.source_offset import (
 )
 from catchment.spark.source_options import SourceOptions
 from catchment.spark.source_read import ChunkGroup, LogRange, Work, read_work
+from catchment.spark.source_start import gtids_of_shards
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -41,8 +43,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def initialOffset(self) -> Offset:
         """Where a stream begins: no session is opened, so that it is the same in every process."""
-        shards = [] if self._options.starting.isalpha() else list(self._options.load()[1])
-        return not_begun(self._options.starting, shards)
+        options = self._options
+        if options.gtids is not None:
+            return {"version": VERSION, "start": gtids_of_shards(options.gtids, list(options.load()[1]))}
+        shards = [] if options.starting.isalpha() else list(options.load()[1])
+        return not_begun(options.starting, shards)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From here on there is an end: the log as it stands, and the copy if there is one to finish."""

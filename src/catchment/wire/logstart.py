@@ -1,7 +1,7 @@
 """The head of a dump: where the first group that the server sends begins.
 
-Sources: MySQL manual, "Binary Log Event Header", and mysql/binlog/event/binlog_event.h. Reads the few packets in front
-of that group; the log itself is read by log.py.
+Sources: MySQL manual, "Binary Log Event Header", and mysql/binlog/event/binlog_event.h; MariaDB manual, GTID_EVENT.
+Reads the few packets in front of that group; the log itself is read by log.py.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from catchment.model.position import LogOffset
 from catchment.wire.replies import END, EOF_SIZE, ERROR, Fields, server_error
 
 _ROTATE: Final = 4
-_GTIDS: Final = (33, 34, 42)  # GTID, anonymous GTID, tagged GTID
+_GTIDS: Final = (33, 34, 42, 162)  # GTID, anonymous GTID, tagged GTID; of MariaDB
 _CHECKSUM_BYTES: Final = 4
 
 

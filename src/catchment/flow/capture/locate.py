@@ -1,31 +1,44 @@
-"""Where a set of GTIDs stands in a MySQL's log, whose files may have other names than those read before."""
+"""Where GTIDs stand in a server's log, whose files may have other names than those read before."""
 
 import socket
+from typing import NamedTuple
+
+import pymysql
+from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import connect, identify, mapped, mysql_version
 from catchment.flow.capture.log import announce_checksums, refusal
 from catchment.flow.capture.offsets import log_end
 from catchment.flow.capture.stretch import read_stretch
-from catchment.model.errors import ConnectionLost, CutMissed, Diverged, ServerSaid, Unsupported
+from catchment.model.errors import ConfigError, ConnectionLost, CutMissed, Diverged, ServerSaid
 from catchment.model.gtidset import GtidSet
-from catchment.model.position import LogOffset, Position, Server
+from catchment.model.position import Gtids, LogOffset, Position, Server, XaGroup, gtids_after
 from catchment.model.source import Endpoint
 from catchment.wire.logstart import FirstGroup
-from catchment.wire.statements import dump_gtid_packet
+from catchment.wire.statements import dump_gtid_packet, dump_packet
 
 _FILE_START = 4
 _READ_BYTES = 1 << 16
 
 
-def locate(endpoint: Endpoint, known: GtidSet) -> Position:
-    """The verified position on this server's log in front of the first group that is not in `known`.
+class Located(NamedTuple):
+    """A place in the log, and the XA groups between the start of its file and there. What the position says of
+    XA transactions that are open there is not filled in."""
 
-    The server finds the file (COM_BINLOG_DUMP_GTID); that file is then read from its start to the place, by the
-    chain rule. Raises Purged when the log no longer has all that is not known, Diverged when `known` has GTIDs that
-    the server lacks or that lie behind the place, Unsupported for MariaDB,
-    SourceError where gtid_mode is not ON, ConnectionLost, CutMissed, CorruptLog.
+    position: Position
+    xa: tuple[XaGroup, ...]
+
+
+def locate(endpoint: Endpoint, gtids: str) -> Located:
+    """The verified position on this server's log in front of the first group that `gtids` does not hold.
+
+    `gtids` as the server writes them: a set (MySQL), or the newest of each domain (MariaDB). The server finds the
+    file (COM_BINLOG_DUMP_GTID, slave_connect_state); that file is then read from its start to the place, by the chain
+    rule. Raises Purged when the log no longer has all that is not held, Diverged when the server lacks some of `gtids`
+    or no place stands for them, ConfigError when they cannot be read, SourceError where gtid_mode is not ON,
+    ConnectionLost, CutMissed, CorruptLog.
     """
-    server, at = _first_unknown(endpoint, known)
+    server, known, at = _first_unknown(endpoint, gtids)
     stretch = read_stretch(
         endpoint,
         server,
@@ -38,38 +51,54 @@ def locate(endpoint: Endpoint, known: GtidSet) -> Position:
     if not stretch.reached_stop:
         raise CutMissed(f"shard {endpoint.shard}: log {at.file} ends at {stretch.at}, before {at}")
     file = stretch.files[0]
-    before = GtidSet.parse(file.gtid_list or "").union(stretch.named)
-    if not before.includes(known):
+    before = gtids_after(server.gtids(file.gtid_list or ""), stretch.newest, stretch.named)
+    if not _holds(before, known):
         raise Diverged(
             f"shard {endpoint.shard}: of the GTIDs {known} some come behind {at}, in front of which groups are "
-            f"missing from them (all up to there: {before}): no place in the log stands for them; name a set that "
+            f"missing from them (all up to there: {before}): no place in the log stands for them; name GTIDs that "
             "a replica or a feed had executed in the order of this log, or copy again with a new feed"
         )
-    return Position(at=at, born=file.born, server=server, gtids=before)
+    return Located(Position(at=at, born=file.born, server=server, gtids=before), stretch.xa)
 
 
-def _first_unknown(endpoint: Endpoint, known: GtidSet) -> tuple[Server, LogOffset]:
+def _holds(before: Gtids, known: Gtids) -> bool:
+    """Whether all that is known lies before the place in front of which nothing unknown lies."""
+    if isinstance(before, GtidSet) and isinstance(known, GtidSet):
+        return before.includes(known)
+    return before == known
+
+
+def _first_unknown(endpoint: Endpoint, gtids: str) -> tuple[Server, Gtids, LogOffset]:
     connection = connect(endpoint)
     try:
-        version = mysql_version(connection)
-        if version is None:
-            raise Unsupported(
-                f"shard {endpoint.shard}: MariaDB has no sets of GTIDs; name file and offset of its log"
-            )
         server = identify(connection, endpoint)
-        end = log_end(connection, endpoint, version)
+        try:
+            known = server.gtids(gtids)
+        except ValueError as error:
+            raise ConfigError(f"shard {endpoint.shard}: {error}") from None
+        end = log_end(connection, endpoint, mysql_version(connection) or ())
         head = FirstGroup(checksums=announce_checksums(connection, endpoint))
+        request = _request(connection, endpoint, known)
         with mapped(endpoint):
             sock: socket.socket = connection._sock  # type: ignore[attr-defined]
-            sock.sendall(dump_gtid_packet(known))
+            sock.sendall(request)
             while head.at is None and not head.ended:
                 piece = sock.recv(_READ_BYTES)
                 if not piece:
                     raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off before a group")
                 head.feed(piece)
     except ServerSaid as error:
-        raise refusal(error, endpoint, f"GTIDs {known}") from error
+        raise refusal(error, endpoint, f"GTIDs {gtids}") from error
     finally:
         connection._force_close()  # type: ignore[attr-defined]
     # Without a group to send, all up to the end that was asked before is known.
-    return server, head.at or end
+    return server, known, head.at or end
+
+
+def _request(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, known: Gtids) -> bytes:
+    """What asks for the groups that are not known; MariaDB takes them as a variable of the session."""
+    if isinstance(known, GtidSet):
+        return dump_gtid_packet(known)
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1", (str(known),))
+    return dump_packet(LogOffset("", _FILE_START))

@@ -96,7 +96,10 @@ def refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset | str) -> So
         )
     if "GTID_MODE" in text.upper():
         return SourceError(f"shard {endpoint.shard}: no log from {start}: {text}; set gtid_mode=ON")
-    return Diverged(
-        f"shard {endpoint.shard}: the log cannot be read from {start}, where it was read before: {text}; it was reset "
-        "(RESET MASTER), lost its end or is another server's; start a new feed to copy again"
+    what = (
+        f"the log cannot be read from {start}, where it was read before: {text}; it was reset (RESET MASTER), lost "
+        "its end or is another server's; start a new feed to copy again"
     )
+    if isinstance(start, str):
+        what = f"its log does not go on from {start}: {text}; name GTIDs that this server has in its log"
+    return Diverged(f"shard {endpoint.shard}: {what}")
