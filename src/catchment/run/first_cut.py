@@ -95,7 +95,8 @@ def await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endp
             raise Unsupported(
                 f"shard {endpoint.shard}: {len(xids)} XA transactions are prepared and open "
                 f"({', '.join(map(_name, xids[:_NAMED_MAX]))}); their rows are in no log that a new feed reads: "
-                f"end each one on that shard, with XA COMMIT {xids[0]} or XA ROLLBACK {xids[0]}, then start the feed again"
+                f"end each one on that shard, with XA COMMIT {xids[0]} or XA ROLLBACK {xids[0]}, then "
+                "start the feed again"
             )
         time.sleep(0.1)
 
