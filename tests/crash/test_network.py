@@ -69,7 +69,7 @@ def test_a_chunk_that_fails_in_a_wave_is_copied_later(
     pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, proxy: Proxy
 ) -> None:
     life = through(proxy, live(pair))
-    life.load(150)
+    life.load(240)
     executes = [0]
 
     def third_of_each_wave(piece: bytes) -> bool:
