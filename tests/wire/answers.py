@@ -29,6 +29,17 @@ def socket_of(session: Session) -> socket.socket:
 
 
 def prepare(session: Session, sql: str) -> Prepared:
+    return _prepared(session, sql)[0]
+
+
+def prepared_answer(session: Session, sql: str) -> bytes:
+    """What the server sends for PREPARE."""
+    found, data = _prepared(session, sql)
+    socket_of(session).sendall(close_packet(found.statement_id))
+    return data
+
+
+def _prepared(session: Session, sql: str) -> tuple[Prepared, bytes]:
     sock = socket_of(session)
     sock.sendall(prepare_packet(sql))
     data = b""
@@ -36,7 +47,7 @@ def prepare(session: Session, sql: str) -> Prepared:
         found = parse_prepare_ok(data)
         if found is not None:
             assert found.size == len(data)
-            return found
+            return found, data
         data += sock.recv(65536)
 
 

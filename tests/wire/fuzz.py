@@ -8,13 +8,37 @@ import random
 import struct
 import time
 
-from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported
+from catchment.model.errors import AlteredUnseen, CorruptLog, CutMissed, ServerSaid, Unsupported
 from catchment.model.position import LogOffset
 from catchment.wire.log import LogDecoder
 from tests.wire.events import HEADER, joined, seal
 
-EXPECTED = (CorruptLog, CutMissed, ServerSaid, Unsupported)
+EXPECTED = (AlteredUnseen, CorruptLog, CutMissed, ServerSaid, Unsupported)
 HOSTILE = (0x00, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
+
+
+def change(rng: random.Random, data: bytearray, first: int, last: int) -> int:
+    """Change some bytes from `first` to `last`; by how many bytes that makes it longer."""
+    if first >= last:
+        return 0
+    size = len(data)
+    way = rng.randrange(8)
+    at = rng.randrange(first, last)
+    if way < 2:
+        data[at] ^= 1 << rng.randrange(8)
+    elif way == 2:
+        data[at] = rng.choice(HOSTILE)
+    elif way == 3:
+        data[at : min(at + rng.choice((2, 4, 8)), last)] = bytes([rng.choice(HOSTILE)]) * min(4, last - at)
+    elif way == 4:
+        data[at : at + 4] = bytes([rng.randrange(256) for _ in range(min(4, last - at))])
+    elif way == 5:
+        del data[at:last]
+    elif way == 6:
+        del data[at : min(at + rng.randrange(1, 9), last)]
+    else:
+        data[at:at] = rng.randbytes(rng.randrange(1, 9))
+    return len(data) - size
 
 
 def changed(rng: random.Random, event: bytes) -> bytes:

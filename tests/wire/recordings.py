@@ -1,4 +1,4 @@
-"""Dumps of real servers with every kind of event and type, as seeds for the fuzzer.
+"""Dumps and answers of real servers with every kind of event and type, as seeds for the fuzzer.
 
     python -m tests.wire.recordings FILE
 
@@ -9,25 +9,41 @@ import pickle
 import random
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from catchment.demo.server import PrivateServer
+from catchment.flow.capture.catalog import read_definition
+from catchment.model.definition import Definition
 from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
 from tests.servers.builds import Build, mysql_80, mysql_97
 from tests.servers.debian import NotHere
 from tests.servers.launch import PrivateMySQL
-from tests.wire.answers import Session, run
+from tests.wire.answers import Session, columns_of, prepared_answer, run, select
 from tests.wire.documents import as_json, document
 from tests.wire.dumps import NON_BLOCKING, WITH_ANNOTATIONS, end_of_log, read_dump
 from tests.wire.events import HEADER, events_of, seal
 from tests.wire.odd_values import ODD, fill
-from tests.wire.small_tables import write_mysql_types, write_statements, write_types, write_vectors
+from tests.wire.recorded import Answer, Recording
+from tests.wire.small_tables import (
+    ALTERED,
+    NAME_OF,
+    OF_BOTH,
+    alter,
+    create_altered,
+    write_mysql_types,
+    write_statements,
+    write_types,
+    write_vectors,
+)
 
-Recording = tuple[str, LogOffset, list[bytes]]
+PLAIN = "n"  # schema of the tables that the log does not describe
+
 
 PAYLOAD = 40
 _MYSQL_TYPES = (
@@ -140,14 +156,61 @@ def record(name: str, server: PrivateServer, write: Callable[[Session], None]) -
         run(session, "CREATE DATABASE f")
         start = end_of_log(server)
         write(session)
-        flags = NON_BLOCKING | (WITH_ANNOTATIONS if name == "MariaDB" else 0)
-        return name, start, events_of(read_dump(server, start, flags))
+        return Recording(name, start, events_since(server, start, name), answers=answers(session, "f"))
+
+
+def events_since(server: PrivateServer, start: LogOffset, name: str) -> list[bytes]:
+    flags = NON_BLOCKING | (WITH_ANNOTATIONS if name == "MariaDB" else 0)
+    return events_of(read_dump(server, start, flags))
+
+
+def answers(session: Session, schema: str) -> tuple[Answer, ...]:
+    """The rows of all tables of one type, by SELECT."""
+    found = []
+    run(session, "SET NAMES utf8mb4", "SET time_zone = '+00:00'")
+    for (table,) in run(
+        session, f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
+    ):
+        if table in NAME_OF:
+            columns = columns_of(session, schema, table)
+            sql = f"SELECT {', '.join(c.name for c in columns)} FROM {schema}.{table}"
+            _, rows = select(session, sql, columns)
+            found.append(Answer(NAME_OF[table], columns, rows, prepared_answer(session, sql)))
+    return tuple(found)
+
+
+def record_plain(name: str, server: PrivateServer, types: Iterable[str], levels: Iterable[str]) -> Recording:
+    """Tables of one type and tables that are altered, in a log that does not describe them."""
+    with server.connect() as session:
+        run(session, f"CREATE DATABASE {PLAIN}", "SET sql_mode = 'ALLOW_INVALID_DATES'")
+        start = end_of_log(server)
+        definitions: dict[TableId, Definition] = {}
+        for level in levels:
+            run(session, f"SET GLOBAL binlog_row_metadata = {level}")
+            of = f"_{level.lower()}"
+            names = create_altered(session, PLAIN, of)
+            definitions |= {TableId(PLAIN, n): defined(server, session, TableId(PLAIN, n)) for n in names}
+            alter(session, PLAIN, of)
+            write_types(session, PLAIN, tuple(types), of)
+        run(session, "SET GLOBAL binlog_row_metadata = FULL")
+        for (table,) in run(
+            session, f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{PLAIN}'"
+        ):
+            if not table.startswith(ALTERED):
+                definitions[TableId(PLAIN, table)] = defined(server, session, TableId(PLAIN, table))
+        return Recording(f"{name}, plain", start, events_since(server, start, name), definitions)
+
+
+def defined(server: PrivateServer, session: Session, table: TableId) -> Definition:
+    return read_definition(session, Endpoint("a", server.host, server.port, "", ""), table)
 
 
 def recordings() -> list[Recording]:
     found = []
     with PrivateServer(server_id=9, settings={"log_bin_compress_min_len": 64}) as server:
         found.append(record("MariaDB", server, lambda session: mariadb(session, "f")))
+        server.sql("SET GLOBAL log_bin_compress = OFF")
+        found.append(record_plain("MariaDB", server, ODD, ("NO_LOG", "MINIMAL")))
     for build_of in (mysql_80, mysql_97):
         try:
             build: Build = build_of()
@@ -156,13 +219,15 @@ def recordings() -> list[Recording]:
             continue
         packed = build.version >= (8, 0, 20)
         with PrivateMySQL(build, server_id=9) as mysql:
-            write = partial(write_mysql, packed=packed)
-            found.append(record(f"MySQL {build.version}", mysql, write))
+            name = f"MySQL {build.version}"
+            found.append(record(name, mysql, partial(write_mysql, packed=packed)))
+            found.append(record_plain(name, mysql, (*OF_BOTH, "json", "year"), ("MINIMAL",)))
     return found
 
 
 if __name__ == "__main__":
     made = recordings()
     Path(sys.argv[1]).write_bytes(pickle.dumps(made))
-    for name, start, events in made:
-        print(f"{name}: {len(events)} events from {start}, types {sorted({event[4] for event in events})}")
+    for one in made:
+        kinds = sorted({event[4] for event in one.events})
+        print(f"{one.name}: {len(one.events)} events from {one.start}, types {kinds}")

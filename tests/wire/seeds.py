@@ -1,36 +1,43 @@
 """Seeds of the fuzzer: dumps of one group each, with the event (or the part of it) that is to be changed.
 
-A seed is named by what it reaches: `event 31`, `inner event 19` (of a transaction payload), `uuid`, `json int16`.
+A seed is named by what it reaches: `event 31`, `inner event 19` (of a transaction payload), `uuid`, `json int16`,
+`declared int` (the log leaves to a definition what the column is), `altered`.
 """
 
 import struct
 
 import msgspec
 
+from catchment.model.definition import Definition
 from catchment.model.position import LogOffset
 from catchment.model.table import Kind, TableId
 from tests.wire.events import HEADER, kind_of, packet, seal
-from tests.wire.recordings import PAYLOAD, Recording, unpacked
-from tests.wire.small_tables import DIFFS, NAME_OF
+from tests.wire.recorded import Recording
+from tests.wire.recordings import PAYLOAD, PLAIN, unpacked
+from tests.wire.small_tables import ALTERED, DIFFS, NAME_OF
 
 ARTIFICIAL = 0x20
-ROTATE, TABLE_MAP = 4, 19
+QUERY, ROTATE, TABLE_MAP = 2, 4, 19
 ROWS = (23, 24, 25, 30, 31, 32, 39)
 PARTIAL = 39
 BEGINS = (33, 34, 42, 162)  # events that begin a group
 PACKED = {166: 169, 167: 170, 168: 171}  # compressed row events: their second version is not written
 MOST = 4096  # bytes of a seed; larger ones are for runs of whole dumps
-EACH = 12  # seeds of one name
+EACH = 24  # seeds of one name
 Kinds = dict[TableId, dict[str, Kind]]
+Definitions = dict[TableId, Definition]
+DECLARED = "declared "
 KINDS = {"uuid": Kind.UUID, "inet4": Kind.INET4, "inet6": Kind.INET6}
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """The head of a dump and one group (or an event between groups), from its own place."""
+    """The head of a dump and one group (or an event between groups), from its own place. `definitions`: of tables that
+    the log does not describe, as of there."""
 
     events: tuple[bytes, ...]
     place: LogOffset
     name: str = ""
+    definitions: Definitions = {}
 
     @property
     def size(self) -> int:
@@ -49,6 +56,7 @@ class Seed(msgspec.Struct, frozen=True):
     last: int
     place: LogOffset
     kinds: Kinds
+    definitions: Definitions = {}
 
 
 def pieces(recording: Recording) -> list[Piece]:
@@ -56,7 +64,7 @@ def pieces(recording: Recording) -> list[Piece]:
     found = []
     open_group: list[bytes] = []
     head = b""
-    for event in recording[2]:
+    for event in recording.events:
         if kind_of(event) == ROTATE and event[17] & ARTIFICIAL:
             rotate, head = event, b""
             open_group = []
@@ -67,7 +75,7 @@ def pieces(recording: Recording) -> list[Piece]:
             found.append((rotate, head, open_group))
         else:
             open_group.append(event)
-    return [placed_alone(recording[0], *parts) for parts in found]
+    return [placed_alone(recording.name, *parts) for parts in found]
 
 
 def placed_alone(name: str, rotate: bytes, head: bytes, group: list[bytes]) -> Piece:
@@ -151,33 +159,53 @@ def large_json(found: list[Piece]) -> list[Piece]:
     return made
 
 
-def table_of(piece: Piece) -> str:
-    """The table of the first table map; empty when there is none."""
+def plain_pieces(recording: Recording) -> list[Piece]:
+    """Groups of tables that the log does not describe; an ALTER TABLE stands before the rows that follow it."""
+    found = []
+    alter = None
+    for piece in pieces(recording):
+        if any(kind_of(event) == QUERY and b"ALTER TABLE" in event for event in piece.events):
+            alter = piece
+            continue
+        table = table_id_of(piece)
+        if table not in recording.definitions:
+            continue
+        events, place = piece.events, piece.place
+        if alter is not None and table.name.startswith(ALTERED):
+            events, place = alter.events + events[2:], alter.place
+        found.append(Piece(events, place, PLAIN, {table: recording.definitions[table]}))
+    return found
+
+
+def table_id_of(piece: Piece) -> TableId:
+    """The table of the first table map; one without a name when there is none."""
     for event in piece.events:
         if kind_of(event) == TABLE_MAP:
             at = HEADER + 8
+            schema = event[at + 1 : at + 1 + event[at]]
             at += 1 + event[at] + 1
-            return event[at + 1 : at + 1 + event[at]].decode()
-    return ""
+            return TableId(schema.decode(), event[at + 1 : at + 1 + event[at]].decode())
+    return TableId("", "")
 
 
 def label_of(piece: Piece) -> str:
     """The type whose rows the piece carries, when its table is of one type."""
     if piece.name in ("json large array", "json large object"):
         return piece.name
-    return NAME_OF.get(table_of(piece), "")
+    return NAME_OF.get(table_id_of(piece).name, "")
 
 
 def seeds(made: list[Recording]) -> list[Seed]:
     """All seeds of the recordings, the smallest EACH of a name. With MySQL only where there is one."""
-    found = [piece for recording in made for piece in pieces(recording)]
-    if any("MySQL" in name for name, _, _ in made):
+    found = [piece for recording in made if not recording.definitions for piece in pieces(recording)]
+    if any("MySQL" in recording.name for recording in made):
         found += large_json(found)
         found += never_written(found)
     packed = [(p, i) for p in found for i, event in enumerate(p.events) if kind_of(event) == PAYLOAD]
     for piece, i in packed:
         plain = unpacked(piece.events[i])
         found.append(replaced(piece, i, PAYLOAD, plain[HEADER:-4]))
+    found += [piece for recording in made if recording.definitions for piece in plain_pieces(recording)]
     by_name: dict[str, list[Seed]] = {}
     for piece in sorted(found, key=lambda p: p.size):
         if piece.size > MOST:
@@ -190,6 +218,8 @@ def seeds(made: list[Recording]) -> list[Seed]:
 
 
 def seeds_of(piece: Piece) -> list[Seed]:
+    if piece.definitions:
+        return plain_seeds_of(piece)
     found = []
     label = label_of(piece)
     for i, event in enumerate(piece.events):
@@ -201,13 +231,22 @@ def seeds_of(piece: Piece) -> list[Seed]:
     return found
 
 
+def plain_seeds_of(piece: Piece) -> list[Seed]:
+    """Table map and rows that need a definition, and the ALTER TABLE that changes it."""
+    (table,) = piece.definitions
+    name = ALTERED if table.name.startswith(ALTERED) else DECLARED + NAME_OF[table.name.partition("_")[0]]
+    kinds = (TABLE_MAP, *ROWS, *((QUERY,) if name == ALTERED else ()))
+    return [seed_of(piece, i, name) for i, event in enumerate(piece.events) if kind_of(event) in kinds]
+
+
 def seed_of(piece: Piece, i: int, name: str, part: tuple[int, int] | None = None) -> Seed:
     packets = [packet(n + 1, b"\0" + event) for n, event in enumerate(piece.events)]
     tail = b"".join(packets[i + 1 :]) + packet(1 + len(packets), b"\xfe\0\0\2\0")
     first, last = part or (HEADER, len(piece.events[i]) - 4)
-    kind = KINDS.get(label_of(piece))
-    kinds = {TableId("f", table_of(piece)): {"c": kind}} if kind else {}
-    return Seed(name, b"".join(packets[:i]), piece.events[i], tail, i + 1, first, last, piece.place, kinds)
+    kind = None if piece.definitions else KINDS.get(label_of(piece))
+    kinds = {table_id_of(piece): {"c": kind}} if kind else {}
+    head = b"".join(packets[:i])
+    return Seed(name, head, piece.events[i], tail, i + 1, first, last, piece.place, kinds, piece.definitions)
 
 
 def inner(piece: Piece, i: int) -> list[Seed]:

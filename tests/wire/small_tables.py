@@ -39,7 +39,7 @@ DIFFS: Final = {
     "json diff remove": ('{"a": {"b": [1, 2]}, "long": "long text"}', "JSON_REMOVE(c, '$.a.b[0]')"),
 }
 VECTOR: Final = "vector(3)"  # MySQL 9
-_OF_MYSQL: Final = (
+OF_BOTH: Final = (
     "tinyint",
     "int",
     "bigint unsigned",
@@ -56,9 +56,19 @@ _NAMED: Final = (
     + [(f"d{i}", kind) for i, kind in enumerate(DIFFS)]
 )
 NAME_OF: Final = dict(_NAMED)
+# What is done to a table of id, a (INT) and b (VARCHAR): columns that are followed by a definition.
+ALTERED: Final = "altered"
+_ALTERS: Final = (
+    "ADD c varchar(20) CHARACTER SET latin1 AFTER a",
+    "ADD COLUMN c char(5) NULL",
+    "DROP a, ADD n decimal(5,2) unsigned FIRST",
+    "ADD c enum('x','é') NULL, ADD d bit(3), ADD KEY (a)",
+    "DROP COLUMN b, ADD e datetime(3) NULL AFTER id, ADD f longtext COLLATE utf8mb4_bin",
+    "ADD c json /* or not */, DROP a -- the rest",
+)
 _TABLE_OF: Final = {name: table for table, name in _NAMED}
 OF_MARIADB: Final = frozenset(ODD)
-OF_MYSQL: Final = frozenset((*JSON, *DIFFS, *_OF_MYSQL, "json large array", "json large object"))
+OF_MYSQL: Final = frozenset((*JSON, *DIFFS, *OF_BOTH, "json large array", "json large object"))
 
 
 def _short(literal: str) -> bool:
@@ -66,10 +76,10 @@ def _short(literal: str) -> bool:
     return not literal.startswith("repeat") or int(digits[-1]) <= LONG
 
 
-def write_types(session: Session, schema: str, names: tuple[str, ...]) -> None:
-    """Rows with all short values of those types, updated in part and deleted."""
+def write_types(session: Session, schema: str, names: tuple[str, ...], of: str = "") -> None:
+    """Rows with all short values of those types, updated in part and deleted; `of` ends the tables' names."""
     for name in names:
-        table = f"{schema}.{_TABLE_OF[name]}"
+        table = f"{schema}.{_TABLE_OF[name]}{of}"
         values = [literal for literal in ODD[name] if _short(literal)]
         if "compressed" in name:
             values.append("repeat('ab', 150)" if "30" not in name and "63" not in name else "repeat('a', 29)")
@@ -84,7 +94,7 @@ def write_types(session: Session, schema: str, names: tuple[str, ...]) -> None:
 def write_mysql_types(session: Session, schema: str) -> None:
     """Types of MySQL's log, JSON by kinds, and differences of JSON."""
     run(session, "SET sql_mode = ''")
-    write_types(session, schema, _OF_MYSQL)
+    write_types(session, schema, OF_BOTH)
     for name, values in JSON.items():
         table = f"{schema}.{_TABLE_OF[name]}"
         run(session, f"CREATE TABLE {table} (id int PRIMARY KEY, c json)")
@@ -119,3 +129,18 @@ def write_statements(session: Session, schema: str) -> None:
         Path(directory).chmod(0o755)
         run(session, f"DELETE FROM {schema}.s", f"LOAD DATA INFILE '{path}' INTO TABLE {schema}.s")
         run(session, "SET SESSION binlog_format = ROW")
+
+
+def create_altered(session: Session, schema: str, of: str) -> list[str]:
+    """Tables that `alter` changes; their names."""
+    names = [f"{ALTERED}{n}{of}" for n in range(len(_ALTERS))]
+    for name in names:
+        run(session, f"CREATE TABLE {schema}.{name} (id int PRIMARY KEY, a int unsigned, b varchar(20))")
+    return names
+
+
+def alter(session: Session, schema: str, of: str) -> None:
+    """Change the columns of those tables, and insert a row behind that."""
+    for n, actions in enumerate(_ALTERS):
+        run(session, f"ALTER TABLE {schema}.{ALTERED}{n}{of} {actions}")
+        run(session, f"INSERT INTO {schema}.{ALTERED}{n}{of} (id) VALUES (1)")

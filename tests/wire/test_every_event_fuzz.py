@@ -14,12 +14,15 @@ import pytest
 
 from catchment.model.errors import CorruptLog
 from catchment.wire.log import LogDecoder
+from tests.wire import fuzz_answers
 from tests.wire.events import HEADER, packet, seal
 from tests.wire.fuzz import placed
-from tests.wire.fuzz_run import decoded, descriptions_kept, run, unreached
-from tests.wire.recordings import PAYLOAD, Recording, recordings
-from tests.wire.seeds import Seed, seeds
-from tests.wire.small_tables import OF_MARIADB, OF_MYSQL, VECTOR
+from tests.wire.fuzz_answers import PREPARE, SELECT
+from tests.wire.fuzz_run import all_seeds, decoded, descriptions_kept, run, unreached
+from tests.wire.recorded import Answer, Recording
+from tests.wire.recordings import PAYLOAD, recordings
+from tests.wire.seeds import DECLARED, Seed
+from tests.wire.small_tables import ALTERED, DIFFS, JSON, OF_MARIADB, OF_MYSQL, VECTOR
 
 ROOT = Path(__file__).parents[2]
 INPUTS = int(os.environ.get("CATCHMENT_FUZZ_INPUTS", "10000000"))
@@ -28,6 +31,7 @@ EVENTS_OF_MARIADB = (2, 4, 5, 13, 14, 15, 16, 17, 18, 19, 23, 24, 25, 38, *range
 EVENTS_OF_MYSQL = (2, 4, 13, 15, 16, 19, 29, 30, 31, 32, 33, 35, 38, 39)
 EVENTS_OF_MYSQL_9 = (40, 42)
 EVENTS_MADE_UP = (3, 9, 11, 26, 27, 28, 34, 36, 37, 41, 164, 169, 170, 171)
+REFUSED = ("decoded", "CorruptLog", "Unsupported", "Undescribed", "AlteredUnseen")
 EVENTS_INSIDE = (2, 16, 19, 30, 31, 32)
 
 
@@ -38,14 +42,21 @@ def made() -> list[Recording]:
 
 @pytest.fixture(scope="module")
 def found(made: list[Recording]) -> list[Seed]:
-    return seeds(made)
+    return [seed for seed in all_seeds(made) if isinstance(seed, Seed)]
+
+
+@pytest.fixture(scope="module")
+def answered(made: list[Recording]) -> list[Answer]:
+    return [answer for answer in all_seeds(made) if isinstance(answer, Answer)]
 
 
 def expected(made: list[Recording]) -> set[str]:
     """Names of seeds that there are; without a MySQL some are not."""
-    servers = {name.split(",")[0] for name, _, _ in made}
-    names = {f"event {n}" for n in EVENTS_OF_MARIADB} | OF_MARIADB
+    servers = {recording.name.split(",")[0] for recording in made}
+    names = {f"event {n}" for n in EVENTS_OF_MARIADB} | OF_MARIADB | {ALTERED, PREPARE}
+    names |= {f"{prefix}{kind}" for prefix in (DECLARED, SELECT) for kind in OF_MARIADB}
     if len(servers) > 1:
+        names |= {f"{SELECT}{kind}" for kind in (*JSON, *DIFFS)}
         names |= {f"event {n}" for n in (*EVENTS_OF_MYSQL, *EVENTS_MADE_UP)} | OF_MYSQL
     if "MySQL (9" in servers:
         names |= (
@@ -56,14 +67,20 @@ def expected(made: list[Recording]) -> set[str]:
 
 def test_seeds(made: list[Recording], found: list[Seed]) -> None:
     """There is a seed of every name, and without changes all are decoded."""
-    assert {seed.name for seed in found} >= expected(made)
+    assert {seed.name for seed in all_seeds(made)} >= expected(made)
     for seed in found:
         assert decoded(random.Random(1), seed, seed.target, sound=True) == "decoded", seed.name
 
 
-def test_changed_events(made: list[Recording], found: list[Seed]) -> None:
+def test_answers(answered: list[Answer]) -> None:
+    """Without changes all are decoded."""
+    for answer in answered:
+        assert fuzz_answers.decoded(random.Random(1), answer, answer.rows) == "decoded", answer.name
+
+
+def test_changed_bytes(made: list[Recording]) -> None:
     """Changes reach the values of every name, and its errors."""
-    outcome = run(found, inputs=40_000, seed=1)
+    outcome = run(all_seeds(made), inputs=40_000, seed=1)
     assert {name for name, _ in outcome} >= expected(made)
     assert unreached(outcome) == []
 
@@ -71,12 +88,12 @@ def test_changed_events(made: list[Recording], found: list[Seed]) -> None:
 def test_cut_at_every_byte(found: list[Seed]) -> None:
     """One event of each name, sealed again behind the cut."""
     rng = random.Random(2)
-    with descriptions_kept():
+    with descriptions_kept(found):
         for seed in {seed.name: seed for seed in found}.values():
             for kept in range(HEADER, len(seed.target) - 4):
                 short = placed(seed.target[:kept] + seed.target[-4:], len(seed.target))
                 ended = decoded(rng, seed, short, sound=True)
-                assert ended in ("decoded", "CorruptLog", "Unsupported", "Undescribed"), (seed.name, kept)
+                assert ended in REFUSED, (seed.name, kept)
 
 
 def test_announced_lengths_take_no_memory(found: list[Seed]) -> None:

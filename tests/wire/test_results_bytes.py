@@ -150,6 +150,13 @@ HUGE = b"\xfe" + (2**62).to_bytes(8, "little")
         (ColumnType(Kind.DECIMAL, length=4, scale=2), b"\x031e1", "not a number"),
         (ColumnType(Kind.DECIMAL, length=4, scale=2), b"\0", "not a number"),
         (ColumnType(Kind.DECIMAL, length=4, scale=2), b"\x01-", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40, scale=2), b"\x041.5\xb1", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40, scale=2), b"\x031.5", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40, scale=2), b"\x03.50", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40, scale=2), b"\x04-.50", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40, scale=2), b"\x2a" + b"1" * 39 + b".00", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40), b"\x051.000", "not a number"),
+        (ColumnType(Kind.DECIMAL, length=40), b"\0", "not a number"),
     ],
 )
 def test_cells_that_no_server_sends(kind: ColumnType, row: bytes, message: str) -> None:

@@ -32,7 +32,7 @@ from cython.cimports.catchment.wire.tablemap import TableMap
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
-from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed
+from catchment.model.errors import AlteredUnseen, CorruptLog, Unsupported
 from catchment.model.position import LogOffset
 from catchment.wire import facts, queries
 from catchment.wire.queries import Verb
@@ -130,7 +130,7 @@ class Contents:
             self.tables.declare(number, b)
         except CorruptLog as error:
             self.reader.corrupt(str(error))
-        except (AlteredUnseen, Undescribed) as error:
+        except (AlteredUnseen, Unsupported) as error:
             raise type(error)(f"log {self.here(e)}: {error}") from None
         return 0
 
@@ -143,6 +143,7 @@ class Contents:
         state: cython.int = 0
         table: TableMap
         plain: Cursor
+        rows: cython.pointer(Cursor) = b
         extra: uint64_t
         if has_extra(e.type):
             extra = read_little(b, 2)
@@ -159,9 +160,11 @@ class Contents:
                 plain = cursor_over(
                     cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(unpacked)), len(unpacked)
                 )
-                state = self.read_images(e, table, cython.address(plain), op)
-            else:
-                state = self.read_images(e, table, b, op)
+                rows = cython.address(plain)
+            try:
+                state = self.read_images(e, table, rows, op)
+            except Unsupported as error:
+                raise Unsupported(f"log {self.here(e)}: {error}") from None
             if state == ROWS_MALFORMED:
                 self.reader.corrupt(f"a row of {table.table.id} is malformed")
         if flags & STATEMENT_END and self.flags & STANDALONE:

@@ -123,11 +123,20 @@ cdef inline int decimal_cell(Field* f, Cells* c, int64_t row, const uint8_t* p, 
     return FINE
 
 
-cdef inline int long_decimal_cell(Cells* c, int64_t row, const uint8_t* p, int64_t n) except -1:
+cdef inline int long_decimal_cell(Field* f, Cells* c, int64_t row, const uint8_t* p, int64_t n) except -1:
     """The text itself, without the zeros that ZEROFILL puts before it (the log has none)."""
+    cdef int64_t point = n - f.scale - 1 if f.scale else n
+    cdef int64_t i
     while n > 1 and p[0] == b"0" and p[1] != b".":
         p += 1
         n -= 1
+        point -= 1
+    cdef int64_t first = 1 if n and p[0] == b"-" else 0
+    if point <= first or point - first > max(f.digits - f.scale, 1):
+        return BAD_NUMBER
+    for i in range(first, n):
+        if p[i] != b"." if i == point else p[i] < b"0" or p[i] > b"9":
+            return BAD_NUMBER
     put_bytes(c, row, p, n)
     return FINE
 
@@ -219,7 +228,7 @@ cdef inline int read_cell(Field* f, Cells* c, int64_t row, Cursor* packet) excep
     if f.reader == READ_DECIMAL:
         return decimal_cell(f, c, row, p, <int64_t> n)
     if f.reader == READ_LONG_DECIMAL:
-        return long_decimal_cell(c, row, p, <int64_t> n)
+        return long_decimal_cell(f, c, row, p, <int64_t> n)
     if f.reader == READ_BIT:
         return bit_cell(f, c, row, p, <int64_t> n)
     if f.reader == READ_TIME:

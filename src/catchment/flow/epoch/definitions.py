@@ -47,6 +47,8 @@ class Followed:
             self._now[did.table] = altered(
                 self._now[did.table], did, mysql=fact.mysql, sql_mode=fact.sql_mode
             )
+        except AlteredUnseen as why:
+            raise AlteredUnseen(f"log {fact.at}: {why}") from None
         except Unreadable as why:
             raise Unsupported(
                 f"{did.table} at {fact.at}: the columns that {fact.sql[:80]!r} leads to cannot be told: {why}; set "
