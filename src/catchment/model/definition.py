@@ -4,7 +4,8 @@ import msgspec
 
 from catchment.model.table import TableId
 
-# The hash columns that MariaDB keeps for a UNIQUE key of long columns: no SELECT shows them, the log does.
+# Columns that no SELECT shows, but the log: the hash columns that MariaDB keeps for a UNIQUE key of long columns, and,
+# with this in front of their names, those that MySQL 8.0 keeps for an index over an expression.
 HIDDEN = "DB_ROW_HASH_"
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect
+from catchment.flow.capture.connect import connect, pin
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.epoch import TableShape, Tick
@@ -31,6 +31,7 @@ def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
     for shard, endpoint in endpoints.items():
         connection = connect(endpoint)
         try:
+            pin(connection, endpoint)
             if table in list_tables(connection, endpoint, lambda one: one == table):
                 found[shard] = read_table(connection, endpoint, table)
         finally:

@@ -53,6 +53,17 @@ def count_bits(bits: cython.pointer(cython.const[uint8_t]), n: cython.int) -> cy
 
 
 @cython.cfunc
+@cython.exceptval(-1)
+def count_lacking(m: TableMap, bits: cython.pointer(cython.const[uint8_t])) -> cython.int:
+    """How many columns an image lacks that a SELECT shows."""
+    i: cython.int
+    found: cython.int = 0
+    for i in range(m.count):
+        found += not bit(bits, i) and not m.hidden[i]
+    return found
+
+
+@cython.cfunc
 @cython.exceptval(check=False)
 def json_columns(m: TableMap) -> cython.int:
     i: cython.int
@@ -225,15 +236,18 @@ def read_sparse(m, body, op, order, partial):
     images: cython.int = 2 if op == OP_UPDATE else 1
     failed: cython.int
     present: cython.int
+    lacking: cython.int
     if read_lenenc(body) != cython.cast(uint64_t, m.count):
         return ROWS_MALFORMED
     bits: cython.pointer(cython.const[uint8_t]) = claim(body, images * m.null_bytes)
     if bits == cython.NULL:
         return ROWS_MALFORMED
     present = count_bits(bits, m.count)
+    lacking = count_lacking(m, bits)
     if op == OP_UPDATE:
         present = min(present, count_bits(bits + m.null_bytes, m.count))
-    if present < m.count and not order.sparse:
+        lacking = max(lacking, count_lacking(m, bits + m.null_bytes))
+    if lacking and not order.sparse:
         return ROWS_INCOMPLETE
     try:
         failed = read_event(m, body, op, order, bits, partial, present == m.count)
@@ -243,7 +257,7 @@ def read_sparse(m, body, op, order, partial):
     if failed:
         m.images.undo()
         return ROWS_MALFORMED
-    return ROWS_READ if present == m.count else ROWS_INCOMPLETE
+    return ROWS_INCOMPLETE if lacking else ROWS_READ
 
 
 def columns_present(m, body, op):

@@ -41,6 +41,7 @@ cdef class TableMap:
     cdef int count
     cdef int null_bytes
     cdef int keys
+    cdef bytes hidden    # one byte for each column: whether it is one that images may lack (model.definition.HIDDEN)
     cdef list grids      # keeps the memory of `Plan.grid` alive
     cdef Plan* plans
     cdef Span* spans     # two sets of `keys`: the key in the before and in the after image

@@ -143,7 +143,9 @@ column of a lake table may be NULL.
 _FOOT = """
 ## Columns of all types
 
-- Generated columns, virtual ones too, and invisible columns are carried like others.
+- Generated columns, virtual ones too, and invisible columns are carried like others; so is the primary key that
+  MySQL makes (`sql_generate_invisible_primary_key`). The hidden columns of an index over an expression are not
+  carried; a column with a name of 32 hexadecimal digits is refused on MySQL 8.0, which names them so.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
 - The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
   that is added to a table which is followed therefore stops it: copy the table again.
@@ -160,7 +162,9 @@ _FOOT = """
   prefix in a primary key (`PRIMARY KEY (name(10))`) counts as the whole column. Parts that descend are read
   as well, but the server sorts each chunk.
 - A zero date, or one that no calendar has, is NULL in the lake and stops a table with that column in its
-  key. An ENUM with an empty label, and a spatial column, are refused in a key.
+  key: `0000-00-00` and `2023-02-30`, two rows of the source, would be one row there.
+- An ENUM with an empty label is refused in a key: the label and the invalid value 0, two keys of the source, are
+  the same text. Without such a label the value 0 is a key like others. A spatial column is refused in a key.
 - Values that differ in the collation of the column only by case, accents or spaces at the end are one key
   at the source and stay one row in the lake: an update from one to the other is a delete and an insert.
 """

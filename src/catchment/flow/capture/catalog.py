@@ -7,11 +7,12 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import source_name
-from catchment.flow.capture.connect import mapped
+from catchment.flow.capture.connect import mapped, mysql_version
 from catchment.model.definition import HIDDEN, DefinedColumn, Definition
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, Kind, Table, TableId
+from catchment.wire.metadata import of_expression
 from catchment.wire.types import from_catalog
 
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
@@ -86,12 +87,19 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
             raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
         cursor.execute(_KEYS.format(source_name(table)))
         parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in cursor.fetchall()]
+    major, minor, patch = mysql_version(connection) or (0, 0, 0)
+    version = major * 10000 + minor * 100 + patch
     columns = []
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
         if name.lower() in RESERVED:
             raise Unsupported(
                 f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
+            )
+        if of_expression(name, version):
+            raise Unsupported(
+                f"{where}, column {name}: MySQL 8.0 names the columns so that it keeps for indexes over expressions, "
+                "and the log does not tell them apart; rename the column or exclude the table"
             )
         try:
             columns.append(Column(name, from_catalog(data_type, column_type, charset)))
