@@ -89,7 +89,9 @@ def decode(raw: bytes, start: LogOffset, stop: LogOffset | None) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
-def decode_with_reference(server: PrivateServer, raw: bytes, start: LogOffset, end: LogOffset) -> int:
+def decode_with_reference(
+    server: PrivateServer, raw: bytes, start: LogOffset, end: LogOffset, *, is_mariadb: bool = True
+) -> int:
     """mysql-replication's stream, whose connection is given the recorded bytes after its first event."""
     stream = BinLogStreamReader(
         connection_settings=server.login("root"),
@@ -99,7 +101,7 @@ def decode_with_reference(server: PrivateServer, raw: bytes, start: LogOffset, e
         end_log_pos=end.offset,
         resume_stream=True,
         only_events=[WriteRowsEvent],
-        is_mariadb=True,
+        is_mariadb=is_mariadb,
     )
     stream.fetchone()
     connection = stream._stream_connection

@@ -1,6 +1,9 @@
 """The stream on a log that does not name columns: the offset carries the table's definition."""
 
+import pytest
+
 from catchment.demo.server import PrivateServer
+from catchment.model.errors import SourceError
 from tests.judge import source_rows
 from tests.spark.conftest import NAMES, Drive, MakeFeed
 from tests.spark.direct import as_set, state
@@ -32,3 +35,21 @@ def test_offsets_carry_the_definition(make_feed: MakeFeed, drive: Drive) -> None
         assert as_set(first.read(start, end)) == as_set(first.batches[-1])
         last = {row["k"]: (row["w"], row["v"]) for row in first.batches[-1]}
         assert last == {22: (8, None), 23: (9, None)}, "values of a column that was dropped are gone"
+
+
+def test_a_stream_behind_gtids_reads_the_definition_from_the_catalog(
+    make_feed: MakeFeed, drive: Drive
+) -> None:
+    with PrivateServer(server_id=9, settings={"binlog_row_metadata": "NO_LOG"}) as server:
+        server.sql(
+            "CREATE DATABASE m", "CREATE TABLE m.kv (k INT PRIMARY KEY, v INT UNSIGNED, w INT UNSIGNED)"
+        )
+        ((backup,),) = server.sql("SELECT @@gtid_binlog_pos")
+        server.sql("INSERT INTO m.kv VALUES (1, 4294967295, 2)", "CREATE INDEX v ON m.kv (v)")
+        feed = make_feed(server)
+        driver = drive(feed, "m.kv", startingGtids=backup)
+        driver.finish()
+        assert [(row["k"], row["v"], row["w"]) for row in driver.rows] == [(1, 4294967295, 2)]
+        server.sql("ALTER TABLE m.kv DROP v")
+        with pytest.raises(SourceError, match=r"shard -80, m\.kv: it was altered at"):
+            drive(feed, "m.kv", startingGtids=backup).finish()
