@@ -379,3 +379,12 @@ def test_servers_that_are_not_here_to_be_started(variables: dict[str, str], foun
     (finding,) = check_settings("s0", variables)
     assert finding.severity is ERROR
     assert finding.found.startswith(found)
+
+
+def test_a_schema_with_a_dot_is_refused(tmp_path: Path, server: PrivateServer) -> None:
+    server.sql("CREATE DATABASE `shop.x`", "CREATE TABLE `shop.x`.t (id int PRIMARY KEY)")
+    try:
+        found = examine(feed_of(tmp_path, server, tables=("shop.*", "/shop[.]x[.]t/")))
+    finally:
+        server.sql("DROP DATABASE `shop.x`")
+    assert_only(found, [(ERROR, "shop.x.t: a schema with a dot in its name", "")])

@@ -170,7 +170,7 @@ def test_statistics_are_bounds(tmp_path: Path) -> None:
 
 
 def test_names_become_directories(tmp_path: Path) -> None:
-    names = ["_catchment", "a b", "a/b", "..", "A%20b", "straße", "x$y-z"]
+    names = ["_catchment", "a b", "a/b", "..", "A%20b", "straße", "x$y-z", "я" * 64, "я" * 63 + "э"]
     made = {directory_name(n) for n in names}
     assert len(made) == len(names)
     for name in names:

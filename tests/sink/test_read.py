@@ -19,7 +19,7 @@ from catchment.flow.sink.fold import fold
 from catchment.model.epoch import Commit, LakeColumn, Part, TableDelta, TableShape
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, TableId
-from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, manifest, write
+from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, manifest, shape, write
 
 EVERY_TYPE = {
     "tiny": ColumnType(Kind.TINYINT),
@@ -98,6 +98,8 @@ def test_what_was_never_committed_is_named(feeder: Feeder, tmp_path: Path) -> No
         read(feeder.root, "shop.orders", 9)
     with pytest.raises(ConfigError, match=r"no table shop\.nothing.*shop\.orders"):
         read(feeder.root, "shop.nothing")
+    with pytest.raises(ConfigError, match=r"of the form schema\.name: 'orders'"):
+        read(feeder.root, "orders")
     with pytest.raises(ConfigError, match="no committed epoch"):
         read(tmp_path / "elsewhere", "shop.orders")
 
@@ -138,6 +140,30 @@ def test_views_are_a_snapshot_that_runs(feeder: Feeder) -> None:
         assert connection.sql("SELECT count(*) FROM shop.orders").fetchall() == [(3,)]
     assert "snapshot" in path.read_text()
     assert list(path.parent.glob("*.new")) == []
+
+
+def test_views_of_names_that_are_one_in_duckdb_are_refused(feeder: Feeder) -> None:
+    upper = shape("Orders", {"id": INT}, ("id",))
+    feeder.epoch += 1
+    feeder.commit((ORDERS, upper), delta(ORDERS), delta(upper))
+    with pytest.raises(ConfigError, match=r"shop\.Orders and shop\.orders would be one view"):
+        views(feeder.root)
+    of_its_own = TableShape(TableId("memory", "t"), upper.columns, upper.key)
+    feeder.put(of_its_own, (1,))
+    with pytest.raises(ConfigError, match="DuckDB has a database or schema memory"):
+        views(feeder.root)
+
+
+def test_a_collation_of_the_readers_session_joins_no_keys(tmp_path: Path) -> None:
+    feeder = Feeder(tmp_path)
+    texts = shape("texts", {"k": TEXT, "v": INT}, ("k",))
+    feeder.put(texts, ("a", 1), ("A", 1), part=Part.BASE)
+    feeder.put(texts, ("A", 2))
+    feeder.put(texts, ("A", 3))
+    with duckdb.connect() as connection:
+        connection.execute("SET default_collation = 'NOCASE'")
+        found = read(tmp_path, "shop.texts", origin=False).duckdb(connection).fetchall()
+    assert sorted(found) == [("A", 3), ("a", 1)]
 
 
 def typed_rows() -> list[Row]:
@@ -194,3 +220,17 @@ def test_every_type_in_every_engine(tmp_path: Path, spark: SparkSession) -> None
     old = read(tmp_path, "shop.types", 1, origin=True).spark(spark)
     assert old.count() == 2
     assert old.columns[:2] == ["_shard", "_epoch"]
+
+
+def test_no_name_of_a_column_is_taken_for_one_of_the_rule(tmp_path: Path, spark: SparkSession) -> None:
+    """Nor a path for a pattern."""
+    feeder = Feeder(tmp_path / "a [1] {b,c} *?")
+    names = ("c", "b", "n", "r", "_newest", "base", "changes")
+    odd = shape("odd", dict.fromkeys(names, INT), names[:2])
+    feeder.put(odd, (1, 1, *range(5)), (2, 2, *range(5)), part=Part.BASE)
+    feeder.put(odd, (2, 2, *[8] * 5))
+    feeder.put(odd, (2, 2, *[9] * 5), (3, 3, *[9] * 5))
+    state = read(feeder.root, "shop.odd", origin=False)
+    expected = [(1, 1, 0, 1, 2, 3, 4), (2, 2, *[9] * 5), (3, 3, *[9] * 5)]
+    assert sorted(state.duckdb().fetchall()) == expected
+    assert sorted(map(tuple, state.spark(spark).collect())) == expected

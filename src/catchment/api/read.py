@@ -4,6 +4,7 @@ The epochs table says which version of each table is an epoch's; a version is on
 tables read at one epoch belong together.
 """
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from catchment.api.rule import backquoted, double_quoted, duckdb_source, output_schema, rule_sql
+from catchment.api.rule import DUCKDB, SPARK, duckdb_source, output_schema, rule_sql
 from catchment.config.feed import Feed
 from catchment.config.file import load
 from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
@@ -48,7 +49,7 @@ class TableState(msgspec.Struct, frozen=True):
         """A DuckDB query over the files; needs no extension."""
         changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
         base = duckdb_source(self.shape, by_columns(self.base))
-        return rule_sql(self.shape, base, changes, double_quoted, self.origin, self._net)
+        return rule_sql(self.shape, base, changes, DUCKDB, self.origin, self._net)
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
         """A DuckDB relation; only the columns and rows that a query needs are read."""
@@ -76,13 +77,11 @@ class TableState(msgspec.Struct, frozen=True):
         schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)
         parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
         if self.base:
-            parts["base"] = session.read.schema(schema).parquet(*self.base)
+            parts["base"] = session.read.schema(schema).parquet(*map(_spark_path, self.base))
         if self.changes:
-            parts["changes"] = session.read.schema(schema).parquet(*self.changes)
+            parts["changes"] = session.read.schema(schema).parquet(*map(_spark_path, self.changes))
         changes = "{changes}" if self.changes else None
-        return session.sql(
-            rule_sql(self.shape, "{base}", changes, backquoted, self.origin, self._net), **parts
-        )
+        return session.sql(rule_sql(self.shape, "{base}", changes, SPARK, self.origin, self._net), **parts)
 
     @property
     def _net(self) -> bool:
@@ -106,7 +105,7 @@ def read(
     files are no longer there.
     """
     root, row = committed(lake, epoch, feed)
-    return state(root, row, table if isinstance(table, TableId) else TableId.parse(table), origin)
+    return state(root, row, table if isinstance(table, TableId) else _parsed(table), origin)
 
 
 def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> dict[str, int]:
@@ -144,6 +143,18 @@ def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> Tab
     files = file_lists(handle)
     base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
     return TableState(shapes[table], row.commit.epoch, version, base, changes, origin)
+
+
+def _parsed(name: str) -> TableId:
+    try:
+        return TableId.parse(name)
+    except ValueError as fault:
+        raise ConfigError(str(fault)) from None
+
+
+def _spark_path(path: str) -> str:
+    """A path in which Hadoop sees no pattern (FileSystem.globStatus)."""
+    return re.sub(r"([*?\[\]{}\\])", r"\\\1", path)
 
 
 def _only_feed(root: Path) -> str:

@@ -4,15 +4,24 @@ state = base rows whose (shard, key) is not in changes, and the newest change pe
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from catchment.flow.sink.layout import DELETED, EPOCH, SHARD, arrow_schema, identity_columns
+from catchment.flow.sink.layout import DELETED, EPOCH, PART, SHARD, arrow_schema, identity_columns
 from catchment.model.epoch import LakeColumn, TableShape
 
-Quote = Callable[[str], str]
 
-_NEWEST = "_newest"
+class Dialect(NamedTuple):
+    """An engine's SQL: how it quotes a name, and what makes it compare texts byte by byte, as keys are told
+    apart, whatever collation its session has."""
+
+    quote: Callable[[str], str]
+    bytewise: str
+
+
+# Names beside those of columns: no column of a data file can have this one.
+_NEWEST = _BASE = PART
 _DUCKDB_TYPES = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -30,22 +39,23 @@ _DUCKDB_TYPES = {
 
 
 def rule_sql(
-    shape: TableShape, base: str, changes: str | None, quote: Quote, origin: bool, net: bool = False
+    shape: TableShape, base: str, changes: str | None, dialect: Dialect, origin: bool, net: bool = False
 ) -> str:
     """Query over two sources (table expressions) with the table's physical columns; `changes` None: there
     are none. `net`: no (shard, key) stands twice among the changes.
 
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
-    columns = _output(shape, quote, origin)
+    columns = _output(shape, dialect.quote, origin)
     if changes is None:
-        return f"SELECT {columns} FROM {base} AS b"
-    identity = [quote(name) for name in identity_columns(shape)]
-    same = " AND ".join(f"c.{name} = b.{name}" for name in identity)
+        return f"SELECT {columns} FROM {base} AS {_BASE}"
+    identity = [_bytewise(shape, name, dialect) for name in identity_columns(shape)]
+    same = " AND ".join(f"c.{name} = {_BASE}.{name}" for name in identity)
     rank = f"row_number() OVER (PARTITION BY {', '.join(identity)} ORDER BY {EPOCH} DESC)"
     newest = f"(SELECT * FROM (SELECT *, {rank} AS {_NEWEST} FROM {changes}) AS r WHERE {_NEWEST} = 1)"
     return (
-        f"SELECT {columns} FROM {base} AS b WHERE NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
+        f"SELECT {columns} FROM {base} AS {_BASE}\n"
+        f"WHERE NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
         f"UNION ALL\n"
         f"SELECT {columns} FROM {changes if net else newest} AS n WHERE NOT {DELETED}"
     )
@@ -91,12 +101,21 @@ def backquoted(name: str) -> str:
     return "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
 
 
-def _output(shape: TableShape, quote: Quote, origin: bool) -> str:
+def _bytewise(shape: TableShape, name: str, dialect: Dialect) -> str:
+    text = pa.types.is_string(arrow_schema(shape).field(name).type)
+    return dialect.quote(name) + (dialect.bytewise if text else "")
+
+
+DUCKDB = Dialect(double_quoted, ' COLLATE "binary"')
+SPARK = Dialect(backquoted, "")
+
+
+def _output(shape: TableShape, quote: Callable[[str], str], origin: bool) -> str:
     live = [f"{_value(c, quote)} AS {quote(c.column.name)}" for c in shape.columns if c.live]
     return ", ".join([*([SHARD, EPOCH] if origin else []), *live])
 
 
-def _value(column: LakeColumn, quote: Quote) -> str:
+def _value(column: LakeColumn, quote: Callable[[str], str]) -> str:
     """A column's value; null for shards that dropped it while others still have it: old rows keep theirs."""
     if not column.torn:
         return quote(column.physical)

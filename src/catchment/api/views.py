@@ -1,13 +1,16 @@
 """DuckDB views of a whole lake as of one epoch, as SQL text."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from catchment.api.read import Lake, committed, state
 from catchment.api.rule import double_quoted
 from catchment.flow.sink.layout import epochs_dir
+from catchment.model.errors import ConfigError
 from catchment.model.table import TableId
 
+_ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")
 _HEADER = """\
 -- Views of every table as of epoch {epoch}: a snapshot. They name files, which stay for a while after a fold
 -- replaced them; then this text has to be written again. For live reads use catchment.read() from Python.
@@ -18,11 +21,13 @@ def views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> s
     """SQL text that creates a DuckDB schema per source schema and a view per table, all as of one epoch.
 
     The views are a snapshot: each names the files of its table's version, so they do not follow the feed,
-    and fail once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch.
+    and fail once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch. Raises
+    ConfigError for names that are one in DuckDB, and as `read`.
     """
     root, row = committed(lake, epoch, feed)
     text = [_HEADER.format(epoch=row.commit.epoch)]
     tables = [TableId.parse(name) for name in sorted(row.commit.versions)]
+    _must_be_told_apart(root, tables)
     for schema in sorted({table.schema for table in tables}):
         text.append(f"CREATE SCHEMA IF NOT EXISTS {double_quoted(schema)};\n")
     for table in tables:
@@ -34,7 +39,7 @@ def views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> s
 def write_views(lake: Lake, *, feed: str | None = None) -> Path:
     """Write the views as of the newest epoch to `_catchment/views.sql`, replaced whole; its path.
 
-    The loop calls this after folds and schema changes.
+    To be called again after a fold or a change of a table's columns.
     """
     root, _ = committed(lake, None, feed)
     target = epochs_dir(root).parent / "views.sql"
@@ -42,3 +47,20 @@ def write_views(lake: Lake, *, feed: str | None = None) -> Path:
     fresh.write_text(views(lake, feed=feed), encoding="utf-8")
     fresh.replace(target)
     return target
+
+
+def _must_be_told_apart(root: Path, tables: Sequence[TableId]) -> None:
+    """Raise ConfigError for names that DuckDB, which does not regard case, cannot keep apart."""
+    seen: dict[str, TableId] = {}
+    for table in tables:
+        other = seen.setdefault(str(table).casefold(), table)
+        if other != table:
+            raise ConfigError(
+                f"{root}: {other} and {table} would be one view, since DuckDB does not tell upper from lower case; "
+                "read them with catchment.read()"
+            )
+        if table.schema.casefold() in _ENGINES_OWN:
+            raise ConfigError(
+                f"{root}: {table}: DuckDB has a database or schema {table.schema} of its own, where a view "
+                "cannot stand; read the table with catchment.read()"
+            )

@@ -11,11 +11,11 @@ import pyarrow as pa
 from catchment.api.read import TableState
 from catchment.api.rule import double_quoted, output_schema
 from catchment.flow.rewind.compare import Differences, differences
-from catchment.flow.rewind.ranges import covered
+from catchment.flow.rewind.ranges import covered, value_of
 from catchment.flow.sink.layout import SHARD
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
 from catchment.model.errors import CatchmentError
-from catchment.model.table import INTEGERS, TableId
+from catchment.model.table import TableId
 from catchment.spark.chunk_task import read_group
 from catchment.spark.work import ChunkTask, CopiedChunk, Failed
 
@@ -68,21 +68,20 @@ def _compare(state: TableState, shard: str, rows: pa.Table, ranges: Sequence[Ran
 
 
 def _lake_rows(state: TableState, shard: str, key: ChunkKey, ranges: Sequence[Range]) -> pa.Table:
-    """The lake's rows of the shard, at least those of the ranges: an integer key leaves out the files of
-    others.
-    """
-    conditions = [f"{SHARD} = ?"]
-    first = key.columns[0]
-    if key.ordered and first.type.kind in INTEGERS:
-        los = [lo for lo, _ in ranges]
-        his = [hi for _, hi in ranges]
-        name = double_quoted(first.name)
-        if all(los):
-            conditions.append(f"{name} >= {min(int(lo[0]) for lo in los if lo)}")
-        if all(his):
-            conditions.append(f"{name} <= {max(int(hi[0]) for hi in his if hi)}")
+    """The lake's rows of the shard, at least those of the ranges; of a key that only the server can order, all."""
+    conditions, values = [f"{SHARD} = ?"], [shard]
+    if key.ordered:
+        name = double_quoted(key.columns[0].name)
+        for operator, chosen, bounds in (
+            (">=", min, [lo for lo, _ in ranges]),
+            ("<=", max, [hi for _, hi in ranges]),
+        ):
+            known = [value_of(key.columns[0], bound[0]) for bound in bounds if bound is not None]
+            if len(known) == len(bounds):
+                conditions.append(f"{name} {operator} ?")
+                values.append(chosen(known))
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
         query = f"SELECT * FROM ({state.sql()}) WHERE {' AND '.join(conditions)}"
-        rows = connection.sql(query, params=[shard]).to_arrow_table()
+        rows = connection.sql(query, params=values).to_arrow_table()
     return rows.cast(output_schema(state.shape, state.origin))

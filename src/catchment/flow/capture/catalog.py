@@ -85,6 +85,10 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
         where = f"shard {endpoint.shard}, {table}"
         if not rows:
             raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
+        if "." in table.schema:
+            raise Unsupported(
+                f"{where}: a schema with a dot in its name cannot be told from a table's; exclude it"
+            )
         cursor.execute(_KEYS.format(source_name(table)))
         parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in cursor.fetchall()]
     major, minor, patch = mysql_version(connection) or (0, 0, 0)

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,11 @@ def encoded(key: ChunkKey, bound: Bound) -> bytes:
     arrays = [_array(column, value) for column, value in zip(columns, bound, strict=True)]
     names = [column.name for column in columns]
     return bytes(keys.encode(pa.table(arrays, names=names), names)[0])
+
+
+def value_of(column: Column, value: int | str) -> Any:
+    """A value of a bound as Python has it: bytes, an int, a Decimal, a date or a datetime."""
+    return _array(column, value)[0].as_py()
 
 
 def _array(column: Column, value: int | str) -> pa.Array:

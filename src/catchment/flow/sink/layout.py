@@ -6,6 +6,7 @@
 <root>/_catchment/epochs/           one row per committed epoch
 """
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -21,6 +22,7 @@ EPOCH = "_epoch"
 DELETED = "_deleted"
 
 _ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.field(DELETED, pa.bool_()))
+_NAME_MAX = 255  # bytes; of ext4, XFS and others
 _UNSAFE = re.compile(r"^_|[^A-Za-z0-9_$-]")
 
 
@@ -28,9 +30,13 @@ def directory_name(name: str) -> str:
     """A schema's or table's name as a directory: other characters become `@` and 4 hexadecimal digits.
 
     MariaDB's own mapping of identifiers to file names works this way. A percent sign cannot stand for the
-    escape, since Delta writers decode it. A leading `_` is escaped too: `_catchment` is ours.
+    escape, since Delta writers decode it. A leading `_` is escaped too: `_catchment` is ours. What is longer than
+    file systems take ends with a digest instead.
     """
-    return _UNSAFE.sub(lambda m: "".join(f"@{ord(c):04x}" for c in m[0]), name)
+    whole = _UNSAFE.sub(lambda m: "".join(f"@{ord(c):04x}" for c in m[0]), name)
+    if len(whole) <= _NAME_MAX:
+        return whole
+    return f"{whole[: _NAME_MAX - 33]}@{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def table_dir(root: str | Path, table: TableId) -> Path:
