@@ -22,7 +22,7 @@ from catchment.model.position import LogOffset, Xid
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
 from catchment.spark.floor import sealed_behind
-from tests.semisync import held_commit, mysql_options, release
+from tests.held import held_commit, mysql_options, release
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 
@@ -37,8 +37,8 @@ def server(request: pytest.FixtureRequest) -> PrivateMySQL:
 
 @pytest.fixture(scope="module")
 def holding(mysql_97_build: Build) -> Iterator[PrivateMySQL]:
-    """A server whose commits can be held; MySQL 8.0's build has no semi-sync."""
-    with PrivateMySQL(mysql_97_build, server_id=211, settings=mysql_options()) as server:
+    """A server whose commits can be held for as long as a test wants: by semi-sync."""
+    with PrivateMySQL(mysql_97_build, server_id=211, settings=mysql_options(mysql_97_build)) as server:
         server.sql("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
         yield server
 

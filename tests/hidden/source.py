@@ -11,7 +11,8 @@ from pymysql.err import OperationalError
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Transact, Writer, Writers
 from catchment.model.source import Endpoint
-from tests.semisync import Background, commits_wait, hold_commits, release
+from tests.held import Background, commits_wait, ends_on_release, hold_commits, release
+from tests.servers.launch import PrivateMySQL
 
 KEYS = 1200
 TABLES = {"d.t": ("id",), "d.told": ("writer",)}
@@ -19,6 +20,7 @@ _WRITERS = 16
 _RATE = 12.0  # transactions of each in a second, when none is held
 _LOADED = 800
 _TIMEOUT_MS = 20_000
+_DELAY_MS = 10, 60  # of holds that nobody can end
 
 
 def create(server: PrivateServer) -> None:
@@ -33,7 +35,8 @@ def create(server: PrivateServer) -> None:
         "FLUSH BINARY LOGS",
     )
     # the first cut then lies behind the tables' own creation, over which no chunk can be read
-    settled_end(server, server.log_end()[0])
+    if not isinstance(server, PrivateMySQL):
+        settled_end(server, server.log_end()[0])
 
 
 def settled_end(server: PrivateServer, file: str) -> int:
@@ -133,7 +136,9 @@ class Holder(threading.Thread):
             release(self._server)
 
     def _hold(self) -> None:
-        hold_commits(self._server, _TIMEOUT_MS)
+        hold_commits(
+            self._server, _TIMEOUT_MS if ends_on_release(self._server) else self._rng.randint(*_DELAY_MS)
+        )
         deadline = time.monotonic() + 1.0
         while not (waiting := commits_wait(self._server)) and time.monotonic() < deadline:
             time.sleep(0.004)

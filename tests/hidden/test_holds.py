@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import pytest
 
 from catchment.demo.server import PrivateServer
+from tests.held import Background, HeldCommit, flush_logs_in_hold, held_commit, release
 from tests.hidden.follow import Floor, Follower, floor_at_the_cut, place, sealed_floor
 from tests.hidden.judge import Verdict, judge, take_base
 from tests.hidden.source import create
 from tests.oracle import Place
-from tests.semisync import Background, HeldCommit, flush_logs_in_hold, held_commit, release
 from tests.servers.chosen import chosen_server
 
-pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
+pytestmark = pytest.mark.mariadb(
+    "its snapshot positions and checkpoint events; MySQL's holds are in test_mysql.py"
+)
 
 _CHUNK_STEPS = 6  # more than once through all keys
 

@@ -10,8 +10,6 @@ from tests.hidden.judge import Verdict, judge, take_base
 from tests.hidden.source import Holder, create, under_holds
 from tests.servers.chosen import chosen_server
 
-pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
-
 _SIZES = {4096: 5000, 1 << 20: 150_000}  # max_binlog_size, and the size of a row that helps to fill the file
 
 

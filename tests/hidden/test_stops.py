@@ -14,15 +14,13 @@ from catchment.model.position import LogOffset, Position
 from catchment.run.origin import originate
 from catchment.spark.segment_task import read_segment
 from catchment.spark.work import SegmentReceipt
+from tests.held import Background, hold_commits, release
 from tests.hidden.follow import Follower, place
 from tests.hidden.source import create, endpoint
 from tests.oracle import Place
-from tests.semisync import Background, hold_commits, release
 from tests.servers.chosen import chosen_server
 
-pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
-
-_OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Rotate"}
+_OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Previous_gtids", "Binlog_checkpoint", "Rotate"}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +107,7 @@ def test_a_first_cut_waits_for_an_xa_commit_that_is_held(server: PrivateServer) 
     assert commit.is_alive()
     with ThreadPoolExecutor(1) as pool:
         origin = pool.submit(originate, "f", {"a": endpoint(server)}, lambda table: table.schema == "d", 0)
-        time.sleep(0.5)
+        time.sleep(0.3)
         assert not origin.done(), "a first cut was taken although rows are in neither log nor SELECT"
         release(server)
         commit.finish()

@@ -11,14 +11,16 @@ from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.model.errors import Diverged
 from catchment.model.position import LogOffset
+from tests.held import flush_logs_in_hold, held_commit, held_group, release
 from tests.hidden.follow import Follower, place
 from tests.hidden.judge import Base, judge, take_base
 from tests.hidden.source import create, endpoint, settled_end
 from tests.oracle import Place
-from tests.semisync import flush_logs_in_hold, held_commit, held_group, release
 from tests.servers.chosen import chosen_server
 
-pytestmark = pytest.mark.mariadb("its sealing evidence; on MySQL commits are held in test_mysql.py")
+pytestmark = pytest.mark.mariadb(
+    "its snapshot positions and checkpoint events; MySQL's holds are in test_mysql.py"
+)
 
 _FILLING = 1500
 

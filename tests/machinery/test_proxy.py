@@ -13,6 +13,9 @@ from pymysqlreplication import BinLogStreamReader
 from catchment.demo.server import PrivateServer
 from tests.conftest import Shards
 from tests.proxy import Proxy, dump_begins, query_begins
+from tests.servers.chosen import in_its_words
+
+_LARGE = in_its_words("SELECT seq, REPEAT('x', 1000) FROM mysql.seq_1_to_3000")
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def _query(connection: "Connection[pymysql.cursors.Cursor]", text: str) -> tuple
 
 def test_passes_everything_on(proxy: Proxy, shard: PrivateServer) -> None:
     connection = _connect(proxy, shard)
-    rows = _query(connection, "SELECT seq, REPEAT('x', 1000) FROM mysql.seq_1_to_3000")
+    rows = _query(connection, _LARGE)
     assert [row[0] for row in rows] == list(range(1, 3001))
     connection.close()
     _connect(proxy, shard).close()
@@ -42,14 +45,14 @@ def test_passes_everything_on(proxy: Proxy, shard: PrivateServer) -> None:
 
 @pytest.mark.parametrize("reset", [False, True])
 def test_cuts_in_the_middle_of_a_select_once(proxy: Proxy, shard: PrivateServer, reset: bool) -> None:
-    proxy.cut_after(100_000, after=query_begins("seq_1_to"), reset=reset)
+    proxy.cut_after(100_000, after=query_begins("SELECT seq, "), reset=reset)
     connection = _connect(proxy, shard)
     assert _query(connection, "SELECT REPEAT('x', 200000)")[0][0] == "x" * 200_000
     with pytest.raises(pymysql.err.OperationalError, match="Lost connection"):
-        _query(connection, "SELECT seq, REPEAT('x', 1000) FROM mysql.seq_1_to_3000")
+        _query(connection, _LARGE)
     assert proxy.cuts == 1
     again = _connect(proxy, shard)
-    assert len(_query(again, "SELECT seq, REPEAT('x', 1000) FROM mysql.seq_1_to_3000")) == 3000
+    assert len(_query(again, _LARGE)) == 3000
     again.close()
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from tests.semisync import mysql_options
+from tests.held import mysql_options
 from tests.servers.builds import mariadb_11, mysql_80, mysql_97
 from tests.servers.debian import NotHere
-from tests.servers.launch import PrivateMariaDB, PrivateMySQL
+from tests.servers.launch import PrivateMariaDB, PrivateMySQL, with_numbers
 
 VARIABLE = "CATCHMENT_TEST_SERVER"
 SYSTEM = "mariadb"
@@ -36,16 +36,20 @@ def chosen_server(**arguments: Any) -> PrivateServer:
     kind = chosen_kind()
     try:
         match kind:
-            case "mysql-8.0":
-                return PrivateMySQL(mysql_80(), **arguments)
-            case "mysql-9.7":
-                settings = {**mysql_options(), **arguments.pop("settings", {})}
-                return PrivateMySQL(mysql_97(), settings=settings, **arguments)
+            case "mysql-8.0" | "mysql-9.7":
+                build = mysql_80() if kind == "mysql-8.0" else mysql_97()
+                settings = {**mysql_options(build), **arguments.pop("settings", {})}
+                return PrivateMySQL(build, settings=settings, **arguments)
             case "mariadb-11.8":
                 return PrivateMariaDB(mariadb_11(), **arguments)
     except NotHere as why:
         pytest.skip(str(why))
     return PrivateServer(**arguments)
+
+
+def in_its_words(statement: str) -> str:
+    """The statement for a session of the chosen server, with tables such as `mysql.seq_1_to_9` on MySQL, too."""
+    return with_numbers(statement) if on_mysql() else statement
 
 
 def on_mysql() -> bool:

@@ -23,6 +23,11 @@ _BOOTSTRAP = (
 _SEQUENCE = re.compile(r"(?:\b\w+\.)?\bseq_(\d+)_to_(\d+)\b")
 
 
+def with_numbers(text: str) -> str:
+    """A statement for MySQL in which tables such as `seq_1_to_9`, which MariaDB has by itself, are made."""
+    return _SEQUENCE.sub(_numbers, text)
+
+
 def _numbers(name: re.Match[str]) -> str:
     first, last = name.groups()
     return (
@@ -50,7 +55,7 @@ class PrivateMySQL(PrivateServer):
 
     def sql(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
         """As PrivateServer's; tables `seq_1_to_9`, which MariaDB has by itself, are made where they are read."""
-        return super().sql(*(_SEQUENCE.sub(_numbers, text) for text in statements), database=database)
+        return super().sql(*map(with_numbers, statements), database=database)
 
     def _lay_out(self) -> None:
         copy_template(repr(self.build), self._install, self.datadir)

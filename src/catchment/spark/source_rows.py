@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from catchment.flow.rewind.states import BEFORE, GROUP, OP, SEQ, SIDE
 from catchment.model.errors import Unsupported
+from catchment.model.gtidset import uuid_text
 from catchment.model.table import Table
 from catchment.wire.groups import SCHEMA
 from catchment.wire.types import arrow_schema
@@ -32,6 +33,7 @@ INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "up
 _TYPES = pa.array([INSERT, DELETE, PREIMAGE, POSTIMAGE])
 _UPDATE = 2  # of `_op` (wire/log.pyi)
 _BATCH_ROWS = 16_384
+_NO_TEXT = pa.scalar(None, pa.string())
 _GROUP_SHIFT = 34  # no micro-batch has so many images, or 2**29 groups
 
 
@@ -92,17 +94,34 @@ class GroupFacts:
         self._batches.append(batch)
 
     def table(self) -> pa.Table:
-        """`ordinal`, `_gtid` and `_commit_timestamp`, in order."""
+        """`ordinal`, `_gtid` as the server writes it (null without one) and `_commit_timestamp`, in order."""
         groups = pa.Table.from_batches(self._batches, SCHEMA)
-        names = [groups.column(name).cast(pa.string()) for name in ("domain", "server_id", "sequence")]
         seconds = groups.column("timestamp").cast(pa.timestamp("s", tz="UTC"))
         return pa.table(
             {
                 "ordinal": groups.column("ordinal"),
-                GTID: pc.binary_join_element_wise(*names, "-"),
+                GTID: _gtids(groups),
                 TIMESTAMP: seconds.cast(pa.timestamp("us", tz="UTC")),
             }
         )
+
+
+def _gtids(groups: pa.Table) -> pa.ChunkedArray:
+    """`domain-server-sequence` of MariaDB; `uuid:number` or `uuid:tag:number` of MySQL."""
+    number = groups.column("sequence").cast(pa.string())
+    own = [groups.column(name).cast(pa.string()) for name in ("domain", "server_id")]
+    mariadb = pc.binary_join_element_wise(*own, number, "-")
+    tag = pc.if_else(pc.equal(groups.column("tag"), ""), _NO_TEXT, groups.column("tag"))
+    mysql = pc.binary_join_element_wise(_uuids(groups), tag, number, ":", null_handling="skip")
+    named = pc.if_else(pc.is_valid(groups.column("uuid")), mysql, mariadb)
+    return pc.if_else(pc.equal(groups.column("sequence"), 0), _NO_TEXT, named)
+
+
+def _uuids(groups: pa.Table) -> pa.Array:
+    """As text; a stretch has few different ones."""
+    uuids = groups.column("uuid").combine_chunks().dictionary_encode()
+    texts = pa.array([uuid_text(octets.hex()) for octets in uuids.dictionary.to_pylist()], pa.string())
+    return texts.take(uuids.indices)
 
 
 def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:

@@ -9,7 +9,12 @@ for the whole timeout, or until the setting is turned off. What MariaDB 10.11 wa
 - FLUSH BINARY LOGS makes the new file at once and returns when the held commit is through;
 - after a timeout the server holds no more commits until semi-sync is turned off and on again (done here).
 
-MySQL does the same with the options of `mysql_options`; its plugin has other names.
+MySQL with the options of `mysql_options` differs: SHOW BINARY LOG STATUS waits only while other commits write,
+and FLUSH BINARY LOGS waits for the held ones and keeps the log's lock meanwhile; the file begins after them.
+
+MySQL 8.0 comes without the plugin. There `binlog_group_commit_sync_delay` holds a commit between the write of its
+events and its fsync (MySQL manual), at most for a second, and `release` is for later commits only. Where
+`sync_binlog` is not 1 dumps serve what is not synced (seen on 8.0.15). Later commits join those that are held.
 """
 
 import secrets
@@ -18,12 +23,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from catchment.demo.server import PrivateServer
+from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 
 _PATIENCE = 10.0
+_DELAY = "binlog_group_commit_sync_delay"
+_LONGEST_DELAY = 1_000_000  # microseconds
 
 
 class Background(threading.Thread):
@@ -50,15 +56,30 @@ class Background(threading.Thread):
 
 
 class HeldCommit(Background):
-    """A transaction whose COMMIT waits: it stands in the log and is not visible while `held`."""
+    """A transaction whose COMMIT waits for `seconds`: it stands in the log and is not visible while `held`."""
+
+    def __init__(
+        self, server: PrivateServer, statements: Sequence[str], database: str | None, seconds: float
+    ) -> None:
+        super().__init__(server, statements, database)
+        self._seconds = seconds
+        self._until = 0.0
+
+    def start(self) -> None:
+        """Run the statements."""
+        self._until = time.monotonic() + self._seconds
+        super().start()
 
     @property
     def held(self) -> bool:
-        """False once COMMIT has returned, after `release` or the timeout."""
-        return self.is_alive()
+        """False once COMMIT may have an effect: after `release` or the timeout."""
+        return self.is_alive() and time.monotonic() < self._until
 
     def release(self) -> None:
-        """Let this commit, and all others of the server, become visible; returns when it is."""
+        """Let this commit, and all others of the server, become visible; returns when it is.
+
+        Where it is held by the delay it waits for that.
+        """
         release(self._server)
         self.finish()
 
@@ -70,28 +91,37 @@ def held_commit(
 
     Raises AssertionError when the commit is not held.
     """
-    hold_commits(server, timeout_ms)
-    return _start_all(server, [statements], database)[0]
+    seconds = hold_commits(server, timeout_ms)
+    return _start_all(server, [statements], database, seconds)[0]
 
 
 def held_group(
     server: PrivateServer, statements: Sequence[str], database: str | None = None, timeout_ms: int = 4000
 ) -> list[HeldCommit]:
-    """One transaction per statement, written to the log together (one group commit) and held together."""
+    """One transaction per statement, written to the log together (one group commit) and held together.
+
+    For MariaDB: MySQL has no such settings.
+    """
     server.sql(
         f"SET GLOBAL binlog_commit_wait_count = {len(statements)}",
         f"SET GLOBAL binlog_commit_wait_usec = {int(_PATIENCE * 1e6)}",
     )
     try:
-        hold_commits(server, timeout_ms)
-        return _start_all(server, [(statement,) for statement in statements], database)
+        seconds = hold_commits(server, timeout_ms)
+        return _start_all(server, [(statement,) for statement in statements], database, seconds)
     finally:
         server.sql("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
 
 
-def mysql_options() -> dict[str, str | int]:
-    """Settings for a `PrivateMySQL` whose commits are to be held: semi-sync, and statements in the log."""
-    return {"plugin_load_add": "semisync_source.so", "binlog_rows_query_log_events": "ON"}
+def mysql_options(build: Build) -> dict[str, str | int]:
+    """Settings for a `PrivateMySQL` whose commits are to be held: statements in the log, semi-sync or the delay."""
+    how = {"plugin_load_add": "semisync_source.so"} if build.plugins else {"sync_binlog": 0}
+    return {**how, "binlog_rows_query_log_events": "ON"}
+
+
+def ends_on_release(server: PrivateServer) -> bool:
+    """Whether `release` ends a hold; where not, a hold lasts for the time given to `hold_commits`."""
+    return not (isinstance(server, PrivateMySQL) and server.build.plugins is None)
 
 
 def _names(server: PrivateServer) -> tuple[str, str]:
@@ -101,14 +131,16 @@ def _names(server: PrivateServer) -> tuple[str, str]:
     return "rpl_semi_sync_master", "slave"
 
 
-def hold_commits(server: PrivateServer, timeout_ms: int = 4000) -> None:
-    """Hold all commits from now on, whoever makes them, until `release` or for `timeout_ms`.
+def hold_commits(server: PrivateServer, timeout_ms: int = 4000) -> float:
+    """Hold all commits from now on, whoever makes them, until `release` or for `timeout_ms`; for how many seconds.
 
     Beside free writers use this and `release`: a `held_commit` may then queue behind theirs, outside the log.
     """
+    if not ends_on_release(server):
+        micros = min(timeout_ms * 1000, _LONGEST_DELAY)
+        server.sql(f"SET GLOBAL {_DELAY} = {micros}")
+        return micros / 1e6
     semisync, replica = _names(server)
-    if isinstance(server, PrivateMySQL) and server.build.plugins is None:
-        pytest.skip("this build of MySQL has no plugins, so no semi-sync: its commits cannot be held")
     ((_, status),) = server.sql(f"SHOW STATUS LIKE '{semisync}_status'")
     settings = [
         f"{semisync}_timeout = {timeout_ms}",
@@ -118,21 +150,30 @@ def hold_commits(server: PrivateServer, timeout_ms: int = 4000) -> None:
     if status != "ON":
         settings += [f"{semisync}_enabled = OFF", f"{semisync}_enabled = ON"]
     server.sql(*(f"SET GLOBAL {setting}" for setting in settings))
+    return timeout_ms / 1000
 
 
 def release(server: PrivateServer) -> None:
-    """Hold no commits any more; those held become visible within milliseconds."""
-    server.sql(f"SET GLOBAL {_names(server)[0]}_enabled = OFF")
+    """Hold no commits any more; those held become visible within milliseconds, or when the delay is over."""
+    if ends_on_release(server):
+        server.sql(f"SET GLOBAL {_names(server)[0]}_enabled = OFF")
+    else:
+        server.sql(f"SET GLOBAL {_DELAY} = 0")
 
 
 def commits_wait(server: PrivateServer) -> bool:
     """True while a commit is being held."""
+    if not ends_on_release(server):
+        ((owned,),) = server.sql(
+            "SELECT @@GLOBAL.gtid_owned"
+        )  # from the write to the log until it is visible
+        return bool(owned)
     ((_, sessions),) = server.sql(f"SHOW STATUS LIKE '{_names(server)[0]}_wait_sessions'")
     return int(sessions) > 0
 
 
 def flush_logs_in_hold(server: PrivateServer) -> Background:
-    """Start FLUSH BINARY LOGS; returns when the new file is there. `finish` waits for the rest."""
+    """Start FLUSH BINARY LOGS; returns when the new file is there. `finish` waits for the rest. For MariaDB."""
     before = set(_log_sizes(server))
     flush = Background(server, ["FLUSH BINARY LOGS"])
     flush.start()
@@ -144,7 +185,7 @@ def flush_logs_in_hold(server: PrivateServer) -> Background:
 
 
 def _start_all(
-    server: PrivateServer, transactions: Sequence[Sequence[str]], database: str | None
+    server: PrivateServer, transactions: Sequence[Sequence[str]], database: str | None, seconds: float
 ) -> list[HeldCommit]:
     """Start the transactions and wait until the log's files hold all of their (annotated) statements."""
     before = _log_sizes(server)
@@ -152,7 +193,7 @@ def _start_all(
     for statements in transactions:
         mark = f"/* {secrets.token_hex(8)} */"
         marked = [f"{statement} {mark}" for statement in statements]
-        commits.append(HeldCommit(server, ["BEGIN", *marked, "COMMIT"], database))
+        commits.append(HeldCommit(server, ["BEGIN", *marked, "COMMIT"], database, seconds))
         marks.append(mark.encode())
     for commit in commits:
         commit.start()

@@ -1,4 +1,4 @@
-"""Held commits behave as tests/semisync.py says: in the log, not in any SELECT."""
+"""Held commits behave as tests/held.py says: in the log, not in any SELECT."""
 
 import itertools
 import time
@@ -9,8 +9,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Writer, Writers
-from tests.oracle import Oracle
-from tests.semisync import (
+from tests.held import (
     Background,
     commits_wait,
     flush_logs_in_hold,
@@ -19,6 +18,7 @@ from tests.semisync import (
     hold_commits,
     release,
 )
+from tests.oracle import Oracle
 
 _KEYS = {"d.t": ("id",)}
 
