@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from catchment.demo.server import PrivateServer
 
 # Columns of the key, and SQL for the values of row `seq` (1 to 60). The third part, where there is one, is the key.
@@ -100,6 +102,8 @@ MYSQL_ONLY: dict[str, tuple[str, ...]] = {
 }
 ON_MYSQL = {name: key for name, key in KEYS.items() if name not in _MARIADB_ONLY} | MYSQL_ONLY
 _ALL = KEYS | MYSQL_ONLY
+_NEEDS_MARIADB = pytest.mark.mariadb("its types and collations")
+CASES = [pytest.param(name, marks=_NEEDS_MARIADB if name in _MARIADB_ONLY else ()) for name in KEYS]
 
 
 def parts(text: str) -> list[str]:
