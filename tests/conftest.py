@@ -105,4 +105,5 @@ def fresh_schema() -> Iterator[Callable[..., str]]:
     yield make
     for server, name in made:
         if server.pid is not None:
-            server.sql(f"DROP DATABASE IF EXISTS {name}")
+            # a session that a failed test left open may hold its tables for ever
+            server.sql("SET lock_wait_timeout = 60", f"DROP DATABASE IF EXISTS {name}")

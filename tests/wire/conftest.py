@@ -5,8 +5,19 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
+from tests.servers.chosen import on_mysql
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session
+
+
+@pytest.fixture(scope="session")
+def shard(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    """A MariaDB in every run: of its log and its answers these tests speak; those of MySQL start theirs by name."""
+    if on_mysql():
+        with PrivateServer(server_id=101) as server:
+            yield server
+    else:
+        yield request.getfixturevalue("shards")[0]
 
 
 @pytest.fixture(scope="module")
