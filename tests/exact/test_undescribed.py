@@ -121,8 +121,10 @@ def columns_known(feed: Feed) -> dict[str, list[str]]:
     [
         pytest.param("", _NO_LOG, id="MariaDB NO_LOG"),
         pytest.param("", _MINIMAL | _NOBLOB | _PACKED_MARIADB, id="MariaDB MINIMAL, NOBLOB, packed"),
-        pytest.param("mysql_80_build", _MINIMAL | _NOBLOB, id="MySQL 8.0 MINIMAL, NOBLOB"),
-        pytest.param("mysql_97_build", _MINIMAL | _PACKED_MYSQL, id="MySQL 9.7 MINIMAL, packed"),
+        pytest.param("mysql_80_build", _MINIMAL, id="MySQL 8.0 MINIMAL"),
+        pytest.param(
+            "mysql_97_build", _MINIMAL | _NOBLOB | _PACKED_MYSQL, id="MySQL 9.7 MINIMAL, NOBLOB, packed"
+        ),
     ],
 )
 def test_alters_at_other_epochs_and_a_restart_between(
