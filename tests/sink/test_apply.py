@@ -1,6 +1,8 @@
 """An epoch is applied exactly once, by the newest runner only, whoever wakes up when."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -94,6 +96,23 @@ def test_a_commit_refused_for_its_own_reason_is_no_conflict(tmp_path: Path) -> N
     (log / f"{2:020d}.json").mkdir()  # nobody can commit this version
     with pytest.raises(SinkError):
         sink.apply(delta(ORDERS, bad), 2, 1)
+
+
+def test_a_flush_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tried again, the commit is found done; it must not count before it is on the disk."""
+    sink = DeltaSink(tmp_path, FEED)
+    sink.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)
+    file = changes(tmp_path, 2, 2)
+    flush, left = os.fsync, [1]
+
+    def fail_once(handle: int) -> None:
+        if left and left.pop():
+            raise OSError(errno.EIO, "Input/output error")
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", fail_once)
+    with pytest.raises(SinkError, match="cannot flush"):
+        sink.apply(delta(ORDERS, file), 2, 1)
 
 
 def test_crash_between_two_tables(tmp_path: Path) -> None:

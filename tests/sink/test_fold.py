@@ -1,5 +1,6 @@
 """A fold changes files and no row, whoever wins the race; only touched files are written anew."""
 
+import resource
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_older_fence_cannot_fold(tmp_path: Path, sink: DeltaSink) -> None:
     assert files(tmp_path) == before
 
 
-def test_slower_of_two_folds_leaves_nothing(tmp_path: Path, sink: DeltaSink) -> None:
+def test_slower_of_two_folds_changes_nothing(tmp_path: Path, sink: DeltaSink) -> None:
     sink.apply(delta(ORDERS, change(tmp_path, 2, 11)), 2, 1)
     slower = prepare(tmp_path, ORDERS, SMALL)
     assert slower is not None
@@ -89,7 +90,33 @@ def test_slower_of_two_folds_leaves_nothing(tmp_path: Path, sink: DeltaSink) -> 
     before = files(tmp_path)
     assert commit(tmp_path, slower, FEED, 1) is None
     assert files(tmp_path) == before
-    assert not any((table_dir(tmp_path, ORDERS.table) / f.path).exists() for f in slower.added)
+
+
+def test_a_fold_whose_commit_stood_when_the_call_failed_keeps_its_files(
+    tmp_path: Path, sink: DeltaSink
+) -> None:
+    """Delta writes a checkpoint after version 99: a full disk refuses it when the fold is live already."""
+    directory = table_dir(tmp_path, ORDERS.table)
+    for epoch in range(2, 97):
+        sink.apply(delta(ORDERS, change(tmp_path, epoch, epoch)), epoch, 1)
+    assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
+    sink.apply(delta(ORDERS, change(tmp_path, 97, 97)), 97, 1)
+    prepared = prepare(tmp_path, ORDERS, SMALL)
+    assert prepared is not None
+    assert prepared.pinned == 98
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, most))
+    try:
+        report = commit(tmp_path, prepared, FEED, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert not list((directory / "_delta_log").glob("*.checkpoint*")), "no checkpoint was to be written"
+    assert report is not None
+    assert report.version == 99
+    assert {f.path.rsplit("/", 1)[1] for f in prepared.added} < files(tmp_path)
+    assert all(Path(uri).exists() for uri in DeltaTable(directory).file_uris())
+    sink.apply(delta(ORDERS, change(tmp_path, 98, 50)), 98, 1)
+    assert commit(tmp_path, prepared, FEED, 1) is not None, "done is done"
 
 
 def test_small_files_are_brought_together(tmp_path: Path) -> None:
@@ -199,4 +226,5 @@ def test_small_files_of_changes_are_gathered_and_the_base_is_left_alone(
     assert after.changes_rows == 29 + 1  # keys 1 to 29 once each, and the epoch that came in between
     assert not should_gather(after)
     assert after.oldest_s >= before.oldest_s, "the changes wait as long as before to be folded"
-    assert commit(tmp_path, prepared, FEED, 1) is None
+    assert commit(tmp_path, prepared, FEED, 1) is not None, "done is done"
+    assert files(tmp_path) == {uri.rsplit("/", 1)[1] for uri in table.file_uris()}

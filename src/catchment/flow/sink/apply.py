@@ -52,7 +52,9 @@ class DeltaSink:
             check_fence(table, self.feed, fence, str(name))
             applied = table.transaction_version(epoch_app(self.feed, name))
             if applied is not None and applied >= epoch:
-                return version_of_epoch(table, name, epoch, applied)
+                held = version_of_epoch(table, name, epoch, applied)
+                sync_version(table_dir(self.root, name), held)  # its runner may have died before it did
+                return held
             if self._widened(table, delta, fence):
                 return None
             return self._commit(table, delta, epoch, fence)
@@ -120,7 +122,9 @@ class DeltaSink:
         added = missing_columns(table, delta.shape)
         if added is None:
             return False
+        version: int = table.version() + 1
         table.alter.add_columns(list(added.fields), commit_properties=commit_properties(self.feed, fence))
+        sync_version(table_dir(self.root, delta.shape.table), version)
         return True
 
     def _commit(self, table: DeltaTable, delta: TableDelta, epoch: int, fence: int) -> int:

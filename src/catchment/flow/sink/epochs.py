@@ -12,12 +12,13 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment.flow.sink.files import delta_stats, write_parquet
-from catchment.flow.sink.layout import epochs_dir
+from catchment.flow.sink.layout import epochs_dir, fence_app
 from catchment.flow.sink.tables import (
     LakeTable,
     check_fence,
@@ -108,9 +109,10 @@ class EpochsTable:
         if table is None:
             return None
         for file in sorted(_files(table), key=lambda f: -int(f["max.epoch"])):
-            rows = self._decode(self._read([file]))
-            if rows:
-                return rows[-1]
+            held = pq.read_table(self._directory / file["path"], columns=["feed", "epoch"])
+            mine = held.filter(pc.equal(held["feed"], self.feed))["epoch"]
+            if len(mine):
+                return self._decode(self._read([file], [("epoch", "=", pc.max(mine).as_py())]))[0]
         return None
 
     def at(self, epoch: int) -> EpochRow | None:
@@ -121,6 +123,11 @@ class EpochsTable:
         files = [f for f in _files(table) if f["min.epoch"] <= epoch <= f["max.epoch"]]
         rows = self._decode(self._read(files, [("epoch", "=", epoch)]))
         return rows[0] if rows else None
+
+    def fence(self) -> int:
+        """The newest fence that the table carries, also of a runner that committed no epoch; 0 before the first."""
+        table = self._table.refreshed()
+        return 0 if table is None else table.transaction_version(fence_app(self.feed)) or 0
 
     def read_all(self) -> list[EpochRow]:
         """All committed epochs in order."""

@@ -55,7 +55,7 @@ def write_parquet(
 ) -> tuple[int, pq.FileMetaData]:
     """A new durable Parquet file; its bytes and its footer. Raises SinkError and leaves nothing then."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(target.parent)
         file = target.open("xb")
     except OSError as error:
         raise _unwritable(target, error) from error
@@ -76,6 +76,15 @@ def write_parquet(
 
 def _unwritable(target: Path, error: Exception) -> SinkError:
     return SinkError(f"cannot write {target}: {error}; check space and rights there")
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory with all those above it, and their names durable."""
+    if directory.is_dir():
+        return
+    make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    sync_directory(directory.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -128,21 +128,25 @@ def _pinned(table: DeltaTable, directory: Path, shape: TableShape) -> Pinned:
 
 
 def commit(root: str | Path, prepared: PreparedFold, feed: str, fence: int) -> FoldReport | None:
-    """Commit a prepared fold on the newest version; None, its files deleted, when another was faster."""
+    """Commit a prepared fold on the newest version; None when another was faster: the cleaner removes its files.
+
+    They are not deleted here: a commit that failed may stand, and versions that readers have open may name them.
+    """
     directory = table_dir(root, prepared.shape.table)
     name = str(prepared.shape.table)
 
     def attempt(table: DeltaTable) -> int:
         check_fence(table, feed, fence, name)
         present = {f["path"] for files in file_lists(table).values() for f in files}
+        if any(f.path in present for f in prepared.added):
+            newest: int = table.version()  # an attempt that failed after its commit: at the checkpoint, say
+            return newest
         if any(f["path"] not in present for f in prepared.removed):
             return -1
         return _commit(directory, table, prepared, feed, fence)
 
     version = LakeTable(name, directory).commit(attempt, lambda: _vanished(directory))
     if version < 0:
-        for file in prepared.added:
-            (directory / file.path).unlink(missing_ok=True)
         return None
     size = sum(f.size for f in prepared.added)
     return FoldReport(version, prepared.changes, len(prepared.removed), len(prepared.added), size)

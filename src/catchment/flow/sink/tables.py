@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from catchment.flow.sink.files import sync_directory
+from catchment.flow.sink.files import make_directory, sync_directory
 from catchment.flow.sink.layout import PART, delta_schema, fence_app
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import LeaseLost, SinkConflict, SinkError
@@ -39,8 +39,10 @@ def open_table(directory: Path, version: int | None = None) -> DeltaTable | None
 def create_table(directory: Path, schema: pa.Schema, partition_by: list[str]) -> DeltaTable:
     """Create the Delta table if it does not exist; a fresh handle. Raises SinkError."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         DeltaTable.create(directory, schema, "ignore", partition_by=partition_by, configuration=CONFIGURATION)
+        sync_version(directory, 0)
+        sync_directory(directory)
     except (DeltaError, OSError) as error:
         if open_table(directory) is None:  # not merely lost a race of two creators
             raise SinkError(f"cannot create the Delta table {directory}: {error}") from error
@@ -88,6 +90,9 @@ class LakeTable:
                 now = open_table(self.directory)
                 if now is None or now.version() == before:
                     raise SinkError(f"{self.name}: {self.directory} refused a commit: {error}") from error
+                # It may have been ours, with a checkpoint that failed: what is found done must be durable.
+                for version in range(before + 1, now.version() + 1):
+                    sync_version(self.directory, version)
                 time.sleep(0.002 * number)
                 continue
             self._handle = table
@@ -134,14 +139,23 @@ def missing_columns(table: DeltaTable, shape: TableShape) -> Schema | None:
 
 
 def sync_version(directory: Path, version: int) -> None:
-    """Make a commit durable: delta-rs renames the log entry into place and leaves the flush to the system."""
+    """Make a commit durable: delta-rs renames the log entry into place and leaves the flush to the system.
+
+    Raises SinkError: a flush that failed does not succeed by being asked for again.
+    """
     log = directory / "_delta_log"
-    handle = os.open(log / f"{version:020d}.json", os.O_RDONLY)
+    entry = log / f"{version:020d}.json"
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    sync_directory(log)
+        handle = os.open(entry, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        sync_directory(log)
+    except OSError as error:
+        raise SinkError(
+            f"cannot flush {entry} to the disk: {error}; check the disk, then start again"
+        ) from error
 
 
 def file_lists(table: DeltaTable) -> dict[Part, list[dict[str, Any]]]:
