@@ -95,7 +95,7 @@ def test_every_shard_has_its_own(
             drive(feed, table, startingGtids=wrong)
     with pytest.raises(ConfigError, match="two places to begin"):
         drive(feed, table, startingGtids="", startingOffset="latest")
-    unknown = "9-9-9" if "-" in known[NAMES[0]][:9] else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1"
+    unknown = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1" if ":" in known[NAMES[0]] else "9-9-9"
     with pytest.raises(Diverged):
         drive(feed, table, startingGtids=json.dumps({**known, NAMES[1]: unknown})).finish()
 
