@@ -1,9 +1,8 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -15,16 +14,52 @@ from catchment.flow.epoch.definitions import Followed
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import follows_log
+from catchment.flow.rewind.retyped import Retyped, together
 from catchment.flow.rewind.spool import Spool
-from catchment.flow.rewind.states import in_commit_order, net, without_values, without_voids
+from catchment.flow.rewind.states import (
+    GROUP,
+    SEQ,
+    in_commit_order,
+    net,
+    without_values,
+    without_voids,
+)
 from catchment.model.chunk import Progress, chunk_key
 from catchment.model.epoch import Part, TableShape
+from catchment.model.errors import SourceError
 from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
 from catchment.spark.log_checks import alterations, arrived, must_be_whole, must_keep_keys
 from catchment.spark.prepared import read_prepared
 from catchment.spark.work import Alteration, Output, SegmentReceipt, SegmentTask
+from catchment.wire.types import arrow_type
+
+
+class Met:
+    """Tables as the last of their row events describes them.
+
+    Images of one definition come together, and those of XA transactions prepared before the stretch come last: the
+    number of an image tells what is newest.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[TableId, tuple[int, int, Table]] = {}
+
+    def add(self, table: Table, batch: pa.RecordBatch) -> None:
+        """Images with this definition were read."""
+        number, group = batch.column(SEQ)[-1].as_py(), batch.column(GROUP)[-1].as_py()
+        if table.id not in self._newest or number > self._newest[table.id][0]:
+            self._newest[table.id] = number, group, table
+
+    def tables(self, altered: Iterable[Alteration]) -> dict[TableId, Table]:
+        """The tables as they are after the stretch, where a row shows that."""
+        last: dict[TableId, int] = {}
+        for alteration in altered:
+            last[alteration.effect.table] = alteration.group
+        return {
+            name: table for name, (_, group, table) in self._newest.items() if group >= last.get(name, group)
+        }
 
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:
@@ -32,12 +67,12 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     shapes = {shape.table: shape for shape in task.shapes}
     with ExitStack() as stack:
         spools: dict[TableId, Spool] = {}
-        met: dict[TableId, Table] = {}
+        retyped = {table: Retyped(shape.key) for table, shape in shapes.items()}
+        met = Met()
 
-        def on_images(table: Table, batch: pa.RecordBatch, *, late: bool = False) -> None:
-            if not late or table.id not in met:
-                met[table.id] = table
-            images = pa.Table.from_batches([batch])
+        def on_images(table: Table, batch: pa.RecordBatch) -> None:
+            met.add(table, batch)
+            images = retyped[table.id].apart(pa.Table.from_batches([batch]))
             mask = follows_log(images, chunk_key(_keyed(table, shapes)), _progress(task, table.id))
             if table.id not in spools:
                 spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
@@ -54,21 +89,22 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             ends.earlier,
             shapes=task.shapes,
             before="key",
-            on_images=partial(on_images, late=True),
+            on_images=on_images,
             definitions=task.definitions,
         )
+        tables = met.tables(altered)
         outputs = []
         for number, (table, spool) in enumerate(sorted(spools.items())):
             mine = [a for a in altered if a.effect.table == table]
             effects = [a.effect for a in mine]
-            seen = [met[table]] if table in met else []
+            seen = [tables[table]] if table in tables else []
             shape = shape_after(
                 shapes[table], task.endpoint.shard, task.target.shards, seen, effects, task.target.epoch
             )
             output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)
-    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
+    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(tables.values()))
     return replace(receipt, log_bytes=log_bytes, definitions=tuple(followed.now.values()))
 
 
@@ -110,15 +146,29 @@ def _write(
     altered: list[Alteration],
     number: int,
 ) -> Output | None:
+    types = {c.column.name: arrow_type(c.column.type) for c in shape.columns if c.live}
+
     def tables() -> Iterator[pa.Table]:
         for images in spool.tables():
             kept = in_commit_order(without_voids(images, stretch.voids), ends.moves)
             for alteration in altered:
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
             if kept.num_rows:
-                yield net(kept, shape.key)
+                yield _together(task, shape, net(kept, shape.key), types)
 
     return emit(tables(), shape, task.endpoint.shard, Part.CHANGES, task.target, number)
+
+
+def _together(
+    task: SegmentTask, shape: TableShape, rows: pa.Table, types: dict[str, pa.DataType]
+) -> pa.Table:
+    try:
+        return together(rows, types)
+    except ValueError as why:
+        raise SourceError(
+            f"shard {task.endpoint.shard}: {shape.table} was altered, and the log does not say how: {why}; start a new "
+            "feed to copy it again"
+        ) from None
 
 
 def _receipt(

@@ -164,6 +164,8 @@ def _faults(shape: TableShape, table: Table, shard: str) -> list[str]:
     for name, column in here.items():
         if name not in live or shard in live[name].missing:
             faults.append(f"column {_say(column)} is new without an ADD COLUMN in the log")
+        elif column.name != live[name].column.name:
+            faults.append(f"column {column.name} is written {live[name].column.name} on other shards")
         elif column.type != live[name].column.type:
             was = _say(live[name].column)
             faults.append(f"column {_say(column)} has another type than in the lake, {was}")

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catchment.flow.rewind.retyped import source_name
 from catchment.wire import keys
 
 BEFORE, AFTER = 0, 1
@@ -38,32 +39,38 @@ def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
 
 
 def in_commit_order(images: pa.Table, moves: Mapping[int, int | None]) -> pa.Table:
-    """Images with those of XA transactions where they count: in the group of the XA COMMIT, not of the XA
-    PREPARE. `moves` names that group for each group with such images; None: it counts for nothing.
+    """Images in the order of the log, with those of XA transactions where they count: in the group of the XA COMMIT,
+    not of the XA PREPARE. `moves` names that group for each group with such images; None: it counts for nothing.
+
+    A decoder hands on the images of one definition of a table together, so that a table that was altered back and
+    forth comes out of order.
     """
-    if not moves or images.num_rows == 0:
-        return images
+    numbers = images.column(SEQ).to_numpy()
+    if not moves:
+        in_order = bool((numbers[1:] >= numbers[:-1]).all())
+        return images if in_order else images.take(pa.array(np.argsort(numbers, kind="stable")))
     groups = images.column(GROUP).to_numpy()
     known = np.array(sorted(moves), dtype=np.int64)
     targets = np.array([_DROPPED if (to := moves[int(n)]) is None else to for n in known], dtype=np.int64)
     nearest = np.minimum(np.searchsorted(known, groups), len(known) - 1)
     moved = np.where(known[nearest] == groups, targets[nearest], groups)
-    order = np.lexsort((images.column(SEQ).to_numpy(), moved))
+    order = np.lexsort((numbers, moved))
     order = order[moved[order] != _DROPPED]
     at = images.schema.get_field_index(GROUP)
     return images.set_column(at, images.schema.field(at), pa.array(moved)).take(pa.array(order))
 
 
 def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa.Table:
-    """Images whose values of `columns` are null before a group: it dropped them, and added some of them
-    again.
+    """Images whose values of `columns`, named in any case, are null before a group: it dropped them, and added
+    some of them again. A column without a value left is left out.
     """
     earlier = pc.less(images.column(GROUP), group)
-    for name in columns:
-        if name in images.schema.names:
-            at = images.schema.get_field_index(name)
-            values = pc.if_else(earlier, pa.scalar(None, images.schema.field(at).type), images.column(at))
-            images = images.set_column(at, images.schema.field(at), values)
+    dropped = {name.lower() for name in columns}
+    for at, field in reversed(list(enumerate(images.schema))):
+        if source_name(field.name).lower() in dropped:
+            values = pc.if_else(earlier, pa.scalar(None, field.type), images.column(at))
+            gone = values.null_count == images.num_rows
+            images = images.remove_column(at) if gone else images.set_column(at, field, values)
     return images
 
 

@@ -1,0 +1,50 @@
+"""Columns that had several types in one stretch of log: dropped, and added again with another one (DESIGN 4).
+
+Until it is known which type came last, images have a column for each type: the first one met under the name
+itself, the others under name and type.
+"""
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+_MARK = "\0"
+
+
+class Retyped:
+    """Tells the types of one table's columns apart, but not of `key` columns, whose DROP is not followed."""
+
+    def __init__(self, key: Collection[str]) -> None:
+        self._key = frozenset(key)
+        self._first: dict[str, pa.DataType] = {}
+
+    def apart(self, images: pa.Table) -> pa.Table:
+        """The images with a name of their own for columns of another type than the first images had."""
+        names = [self._name(field) for field in images.schema]
+        return images if names == images.schema.names else images.rename_columns(names)
+
+    def _name(self, field: pa.Field) -> str:
+        first = self._first.setdefault(field.name, field.type)
+        known = field.type == first or field.name in self._key
+        return field.name if known else f"{field.name}{_MARK}{field.type}"
+
+
+def source_name(column: str) -> str:
+    """The name at the source of a column of images."""
+    return column.partition(_MARK)[0]
+
+
+def together(images: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Images of which columns have the name and, as far as they have values, the type that `types` says.
+
+    Values of what was dropped must be gone (states.without_values). Raises ValueError that names a column with
+    values of another type.
+    """
+    for at, field in reversed(list(enumerate(images.schema))):
+        name = source_name(field.name)
+        if field.type == types.get(name, field.type):
+            continue
+        if images.column(at).null_count < images.num_rows:
+            raise ValueError(f"column {name} has values of type {field.type} and of type {types[name]}")
+        images = images.remove_column(at)
+    return images.rename_columns([source_name(name) for name in images.schema.names])

@@ -1,0 +1,88 @@
+"""A feed that is run and stopped again and again, so that all that is written between two runs is one epoch.
+
+The tasks of an epoch run one after another in this process, pickled as on their way through Spark.
+"""
+
+import math
+import pickle
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from catchment.api.read import read
+from catchment.config import Feed, load
+from catchment.run import folding
+from catchment.run.runner import run_feed
+from catchment.spark import job
+from catchment.spark.run_task import run_task
+from catchment.spark.work import Receipt, Task
+from tests.exact.conftest import Servers
+from tests.exact.feedrun import make_feed
+
+Rows = list[tuple[Any, ...]]
+
+
+def run_here(patch: pytest.MonkeyPatch) -> None:
+    """Have `run_feed` run its tasks in this process, without Java, and fold nothing."""
+
+    def run(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
+        receipts = [run_task(pickle.loads(pickle.dumps(task))) for task in tasks]
+        return cast(list[Receipt], pickle.loads(pickle.dumps(receipts)))
+
+    patch.setattr(folding, "START_SECONDS_MIN", math.inf)
+    patch.setattr(job, "session", lambda *args, **kwargs: None)
+    patch.setattr(job, "run", run)
+
+
+class Steps:
+    """A feed of all tables of one schema of its shards."""
+
+    def __init__(self, directory: Path, servers: Servers, schema: str, **options: str) -> None:
+        self.servers = servers
+        self.schema = schema
+        self._file = directory / "feed.yaml"
+        make_feed(directory, servers, schema, chunk_rows=1000, interval="50ms")
+        self.set(**options)
+
+    @property
+    def feed(self) -> Feed:
+        """The feed as its file describes it now."""
+        return load(self._file)
+
+    def set(self, **options: str) -> None:
+        """Change lines of the feed file."""
+        described = yaml.safe_load(self._file.read_text())
+        self._file.write_text(yaml.safe_dump({**described, **options}))
+
+    def run(self) -> None:
+        """Run the feed until it has caught up; raises what ended it."""
+        stop = threading.Event()
+        run_feed(self.feed, until_caught_up=True, observe=lambda report: None, stop=stop)
+
+    def sql(self, shard: str, *statements: str) -> None:
+        """Run statements in the schema."""
+        self.servers[shard].sql(f"USE {self.schema}", *statements)
+
+    def lake(self, table: str, *columns: str) -> Rows:
+        """A table's rows: shard and columns, which the lake must have."""
+        rows = read(self.feed, f"{self.schema}.{table}").arrow().to_pylist()
+        return sorted(tuple(row[c] for c in ("_shard", *columns)) for row in rows)
+
+    def source(self, table: str, *columns: str) -> Rows:
+        """The same from the shards; those that do not have the table have no rows."""
+        found: Rows = []
+        for shard, server in self.servers.items():
+            if server.sql(f"SHOW TABLES FROM {self.schema} LIKE '{table}'"):
+                rows = server.sql(f"SELECT {', '.join(columns)} FROM {self.schema}.{table}")
+                found += [(shard, *row) for row in rows]
+        return sorted(found)
+
+    def must_be_equal(self, table: str, *columns: str) -> None:
+        """Run the feed, and compare."""
+        self.run()
+        assert self.lake(table, *columns) == self.source(table, *columns)

@@ -1,0 +1,83 @@
+"""ALTERs and rows in one epoch, and what a shard without the table, or with another definition, does."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import SourceError
+from tests.conftest import Shards
+from tests.exact.steps import Steps, run_here
+
+Begin = Callable[..., Steps]
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, c INT)"
+ROWS = "INSERT INTO t VALUES (1, 1), (2, 2)"
+
+
+@pytest.fixture
+def begin(fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Begin:
+    """A feed that has copied what the statements made: on the first server those of `a`, on the second of `b`."""
+    run_here(monkeypatch)
+
+    def made(servers: Sequence[PrivateServer], *statements: Sequence[str], **options: str) -> Steps:
+        schema = fresh_schema(*servers)
+        steps = Steps(tmp_path, dict(zip("ab", servers, strict=False)), schema, **options)
+        for shard, own in zip("ab", statements, strict=False):
+            steps.sql(shard, *own, "FLUSH BINARY LOGS")
+        steps.run()
+        return steps
+
+    return made
+
+
+ONE_EPOCH = {
+    "a name in another case": """
+        INSERT INTO t VALUES (3, 3); ALTER TABLE t DROP COLUMN C; ALTER TABLE t ADD c INT""",
+    "the same definition again": """
+        INSERT INTO t VALUES (3, 3), (4, 4); ALTER TABLE t DROP c; DELETE FROM t WHERE id = 3;
+        INSERT INTO t VALUES (5); ALTER TABLE t ADD c INT; INSERT INTO t VALUES (3, 33), (6, 6)""",
+    "another type": """
+        INSERT INTO t VALUES (3, 3); ALTER TABLE t DROP c, ADD c BIGINT; INSERT INTO t VALUES (4, 4)""",
+    "another type and back": """
+        INSERT INTO t VALUES (3, 3); ALTER TABLE t DROP c, ADD c BINARY(3); UPDATE t SET c = 'x' WHERE id = 1;
+        ALTER TABLE t DROP c; INSERT INTO t VALUES (4); ALTER TABLE t ADD c INT; INSERT INTO t VALUES (5, 5)""",
+    "another type and no row": """
+        INSERT INTO t VALUES (3, 3); ALTER TABLE t DROP c, ADD c BINARY(3)""",
+    "another type behind an XA transaction": """
+        INSERT INTO t VALUES (3, 3); XA START 'x'; INSERT INTO t VALUES (4, 4); XA END 'x'; XA PREPARE 'x';
+        XA COMMIT 'x'; ALTER TABLE t DROP c, ADD c VARCHAR(9); INSERT INTO t VALUES (5, 'x')""",
+}
+
+
+@pytest.mark.parametrize("statements", ONE_EPOCH.values(), ids=ONE_EPOCH)
+def test_one_epoch(shard: PrivateServer, begin: Begin, statements: str) -> None:
+    steps = begin([shard], [TABLE, ROWS])
+    steps.sql("a", *statements.split(";"))
+    steps.must_be_equal("t", "id", "c")
+
+
+def test_no_row_shows_the_new_type_until_a_later_epoch(shard: PrivateServer, begin: Begin) -> None:
+    steps = begin([shard], [TABLE, ROWS])
+    steps.sql("a", "INSERT INTO t VALUES (3, 3)", "ALTER TABLE t DROP c, ADD c BIGINT")
+    steps.must_be_equal("t", "id")
+    steps.sql("a", "INSERT INTO t VALUES (4, 1 << 40)")
+    steps.must_be_equal("t", "id", "c")
+
+
+def test_an_xa_transaction_of_an_earlier_epoch_does_not_show_the_definition(
+    shard: PrivateServer, begin: Begin
+) -> None:
+    steps = begin([shard], [TABLE, ROWS])
+    steps.sql("a", "XA START 'x'", "INSERT INTO t VALUES (3, 3)", "XA END 'x'", "XA PREPARE 'x'")
+    steps.run()
+    steps.sql("a", "XA COMMIT 'x'", "ALTER TABLE t DROP c, ADD c VARCHAR(9)", "INSERT INTO t VALUES (4, 'x')")
+    steps.must_be_equal("t", "id", "c")
+
+
+def test_one_new_column_written_differently_on_two_shards(shards: Shards, begin: Begin) -> None:
+    steps = begin(shards, [TABLE, ROWS], [TABLE, ROWS])
+    steps.sql("a", "ALTER TABLE t ADD n INT", "INSERT INTO t VALUES (3, 3, 3)")
+    steps.sql("b", "ALTER TABLE t ADD N INT", "INSERT INTO t VALUES (3, 3, 3)")
+    with pytest.raises(SourceError, match=r"shard b: .*t does .*column N is written n on other shards"):
+        steps.run()
