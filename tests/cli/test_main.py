@@ -86,7 +86,9 @@ def test_status(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["status", "--json", str(feed_file)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["epoch"], found["runner"]) == (3 << 32, "")
-    assert found["tables"] == [{"table": "shop.orders", "phase": "copying", "rows": 30, "rows_expected": 100}]
+    assert found["tables"] == [
+        {"table": "shop.orders", "phase": "copying", "rows": 30, "rows_expected": 100, "refused": []}
+    ]
 
 
 @pytest.mark.parametrize(

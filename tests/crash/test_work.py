@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
+from catchment.model.errors import SourceError
+from catchment.run import standstill
+from catchment.run.faults import Fault
 from tests.crash.conftest import MakeLife
 from tests.crash.life import SECONDS_MAX, written
 from tests.exact.feedrun import FeedRun
@@ -110,3 +115,31 @@ def test_a_locked_table_is_copied_later_and_holds_up_no_other(
         life.touch(1)
         run.wait_for_log(pair)
     life.must_be_exact()
+
+
+def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
+    pair: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before its first chunk is read: none can be copied from then on."""
+    monkeypatch.setattr(standstill, "EPOCHS_MAX", 3)
+    life = live(pair)
+    life.load(20)
+    altered, *others = life.keys
+    left = [1]
+
+    def alter(place: Fault) -> None:
+        if place is Fault.AFTER_PLAN and left:
+            left.pop()
+            pair["80-"].sql("SET sql_log_bin = 0", f"ALTER TABLE {altered} ADD COLUMN extra INT NULL")
+
+    named = rf"shard 80-, {altered}: the copy stands still: .*not that of the lake \(extra\)"
+    with pytest.raises(SourceError, match=named), FeedRun(life.feed, alter) as run:
+        run.wait("the end", lambda epochs: False)
+    assert all(p.done for p in run.epochs[-1].progress if p.shard == "-80" or str(p.table) in others)
+    assert execute(["status", str(life.file)]) == 0
+    shown = capsys.readouterr().out.splitlines()[-1]
+    assert shown.startswith(f"{altered} on 80- is not copied: its chunks were refused in 3 epochs in a row")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from catchment.model.epoch import Refusal
 from catchment.model.errors import ConfigError
 from catchment.run.metrics import Metrics
 from tests.run import records
@@ -67,12 +68,25 @@ def test_a_loop_that_hangs_is_seen_to_fall_behind(metrics: Metrics, clock: Clock
 def test_retention_left(metrics: Metrics, clock: Clock) -> None:
     assert value(metrics, "log_retention_left_seconds", shard="-80") == 7200
     assert value(metrics, "log_retention_left_seconds", shard="80-") == math.inf
-    assert metrics.shards_near_purge() == []
     clock.now = START + 3601
     assert value(metrics, "log_retention_left_seconds", shard="-80") == 3599
-    assert metrics.shards_near_purge() == ["-80"]
     metrics.observe(records.manifest(3601), records.commit(3601), {})
-    assert metrics.shards_near_purge() == []
+    assert value(metrics, "log_retention_left_seconds", shard="-80") == 7200
+
+
+def test_a_source_at_rest_is_no_lag_and_no_imminent_purge(metrics: Metrics, clock: Clock) -> None:
+    metrics.observe(records.manifest(1), records.commit(1), {})
+    clock.now = START + 7210
+    metrics.at_rest(int((START + 7200) * 1e6))
+    assert value(metrics, "lag_seconds") == pytest.approx(10)
+    assert value(metrics, "log_retention_left_seconds", shard="-80") == pytest.approx(7190)
+
+
+def test_a_copy_that_stands_still_and_goes_on(metrics: Metrics) -> None:
+    metrics.observe_refused([Refusal("-80", records.ORDERS, "locked", 7)])
+    assert value(metrics, "copy_refused_epochs", shard="-80", table="shop.orders") == 7
+    metrics.observe_refused([])
+    assert value(metrics, "copy_refused_epochs", shard="-80", table="shop.orders") is None
 
 
 def test_file_is_replaced_whole(metrics: Metrics, tmp_path: Path) -> None:

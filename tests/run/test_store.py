@@ -10,9 +10,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy import select
 
 from catchment.model.epoch import Commit, epoch_number
 from catchment.model.errors import LeaseLost, StateError
+from catchment.run.database import record_table
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from tests.run import records
@@ -54,6 +56,20 @@ def test_a_plan_may_be_amended_until_its_manifest(store: Store) -> None:
         store.put_manifest(records.manifest(1), lease.fence)
         with pytest.raises(StateError, match="comes after the manifest"):
             store.put_plan(records.plan(1), lease.fence)
+
+
+def test_a_source_at_rest_leaves_one_plan(store: Store) -> None:
+    """It is planned in every turn and has no manifest; the newest number must not be used again."""
+    with hold(store) as lease:
+        for turn in (1, 2):
+            store.put_plan(records.plan(turn), lease.fence)
+        store.put_manifest(records.manifest(2), lease.fence)
+        for turn in range(3, 9):
+            store.put_plan(records.plan(turn), lease.fence)
+    with store.database.transaction() as connection:
+        kept = connection.scalars(select(record_table.c.epoch).filter_by(kind="plan")).all()
+    assert sorted(kept) == [epoch_number(2), epoch_number(8)]
+    assert store.newest() == (records.plan(8), records.manifest(2), None)
 
 
 def test_a_manifest_is_written_once(store: Store) -> None:

@@ -64,6 +64,15 @@ def test_a_replaced_runner_cannot_append(tmp_path: Path) -> None:
     assert [r.fence for r in frozen.read_all()] == [1, 2]
 
 
+def test_the_fence_of_a_runner_without_an_epoch_is_known(tmp_path: Path) -> None:
+    epochs = EpochsTable(tmp_path, FEED)
+    assert epochs.fence() == 0
+    append(epochs, 1)
+    EpochsTable(tmp_path, FEED).take_over(7)
+    EpochsTable(tmp_path, "other").take_over(9)
+    assert epochs.fence() == 7
+
+
 def test_compaction_keeps_every_epoch_of_every_feed(tmp_path: Path) -> None:
     here, other = EpochsTable(tmp_path, FEED), EpochsTable(tmp_path, "other")
     for epoch in range(1, 41):

@@ -77,6 +77,16 @@ def test_added_and_dropped_again_leaves_no_trace() -> None:
     assert step(shape, table("a"), changed(("n",)), changed(dropped=("n",))) == shape
 
 
+@pytest.mark.parametrize("name", ["_shard", "_Epoch", "_DELETED", "_part"])
+def test_a_column_with_a_name_of_the_lake_is_refused_unless_it_is_gone_again(name: str) -> None:
+    shape = first_shape(table("a"))
+    with pytest.raises(
+        Unsupported, match=f"shard s1: column {name} was added to shop.t: the lake's tables use this name"
+    ):
+        step(shape, table("a", name), changed((name,)))
+    assert step(shape, table("a"), changed((name,)), changed(dropped=(name,))) == shape
+
+
 def test_physical_names_differ_in_more_than_case() -> None:
     shape = step(first_shape(table("a", "A__7")), table("A__7"), changed(dropped=("a",)))
     assert columns(step(shape, table("A__7", "A"), changed(("A",))))[3:] == [("A", "A__7_2", True)]

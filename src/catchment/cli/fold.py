@@ -1,5 +1,6 @@
 """`catchment fold`: fold all changes into the base now, beside a running feed or without one."""
 
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -16,9 +17,8 @@ from catchment.run.store import Store
 def fold(file: Path) -> None:
     """Fold recent changes of every table into its base, and delete files that no reader needs any more."""
     feed = load(file)
-    store = Store.open(feed.state.get_secret_value(), feed.name, create=False)
-    folded = carry_out(order_for(feed, newest_fence(store), all_tables=True))
-    store.close()
+    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+        folded = carry_out(order_for(feed, newest_fence(store), all_tables=True))
     for table, rows in sorted(folded.changes.items()):
         click.echo(f"{table}: {rows:,} changes folded")
     click.echo(f"{len(folded.changes)} tables folded, {folded.deleted} files deleted")

@@ -1,4 +1,6 @@
-"""What a person sees of a run: a bar per table while it is copied, and a line of lag, epoch and changes."""
+"""What a person sees of a run: a bar per table while it is copied, why a copy stands still, and a line of lag,
+epoch and changes.
+"""
 
 import time
 from collections.abc import Iterator
@@ -9,13 +11,13 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from catchment.model.epoch import Manifest, gci_of
+from catchment.model.epoch import Manifest, Refusal, gci_of
 from catchment.model.table import TableId
-from catchment.run.report import Report
+from catchment.run.report import Report, Rest
 
 
 class RunView:
-    """Counts what the committed epochs bring; `observe` is called from the apply thread."""
+    """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -29,6 +31,7 @@ class RunView:
         )
         self._tasks: dict[TableId, TaskID] = {}
         self._line = Text("waiting for the first epoch")
+        self._refused: tuple[Refusal, ...] = ()
         self._began = time.monotonic()
         self.epochs = 0
         self.changes = 0
@@ -48,9 +51,14 @@ class RunView:
             self.copy_seconds = time.monotonic() - self._began
         self.lag_seconds = report.lag_seconds
         self.newest = report
+        self._refused = report.refused
         self._show(manifest)
         if not self._console.is_terminal:
             self._console.print(self._line.plain, highlight=False, soft_wrap=True)
+
+    def at_rest(self, rest: Rest) -> None:
+        """Take in a turn that brought nothing."""
+        self._refused = rest.refused
 
     def _show(self, manifest: Manifest) -> None:
         for shape in manifest.shapes:
@@ -70,7 +78,9 @@ class RunView:
         )
 
     def __rich__(self) -> RenderableType:
-        return Group(self._bars, self._line)
+        return Group(
+            self._bars, *(Text(str(refusal), style="yellow") for refusal in self._refused), self._line
+        )
 
     @contextmanager
     def live(self) -> Iterator[None]:

@@ -36,6 +36,7 @@ def run(file: Path, until_caught_up: bool) -> int:
             feed,
             until_caught_up=until_caught_up,
             observe=view.observe,
+            at_rest=view.at_rest,
             stop=stop,
             fault=from_environment(),
         )

@@ -1,6 +1,7 @@
 """`catchment status`: where does a feed stand?"""
 
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -18,9 +19,9 @@ from catchment.run.store import Store
 def status(file: Path, as_json: bool) -> None:
     """Show epoch, lag, cut and copy progress, from the state store."""
     feed = load(file)
-    store = Store.open(feed.state.get_secret_value(), feed.name, create=False)
-    show(read_status(store), _lines, as_json=as_json)
-    store.close()
+    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+        found = read_status(store)
+    show(found, _lines, as_json=as_json)
 
 
 def _lines(status: Status) -> Iterable[str]:
@@ -35,6 +36,8 @@ def _lines(status: Status) -> Iterable[str]:
     yield ""
     rows = [(t.table, t.phase.value, f"{t.rows:,}", _share(t.rows, t.rows_expected)) for t in status.tables]
     yield from columns([("table", "phase", "rows copied", "of expected"), *rows])
+    for table in status.tables:
+        yield from table.refused
 
 
 def _share(rows: int, expected: int) -> str:

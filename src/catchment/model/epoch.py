@@ -33,14 +33,33 @@ class Tick(msgspec.Struct, frozen=True):
     offsets: dict[str, LogOffset]
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """A table of which a shard's chunks were refused in `epochs` epochs in a row, and why in the last one."""
+
+    shard: str
+    table: TableId
+    reason: str
+    epochs: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table} on {self.shard} is not copied: its chunks were refused in {self.epochs} epochs in a row "
+            f"({self.reason})"
+        )
+
+
 class Plan(msgspec.Struct, frozen=True):
-    """What an epoch will read: the log up to `tick.offsets`, and chunks whose log is read from `floors`."""
+    """What an epoch will read: the log up to `tick.offsets`, and chunks whose log is read from `floors`.
+
+    `refused`: the tables whose copy stood still when it was planned.
+    """
 
     epoch: int
     previous: int
     tick: Tick
     floors: dict[str, LogOffset]
     chunks: tuple[Chunk, ...]
+    refused: tuple[Refusal, ...] = ()
 
 
 class Part(Enum):

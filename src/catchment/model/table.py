@@ -37,6 +37,9 @@ class Kind(Enum):
 INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)
 
 
+# Names of columns that every lake table has of its own (DESIGN 10).
+RESERVED = ("_shard", "_epoch", "_deleted", "_part")
+
 DECIMAL_DIGITS_MAX = 38  # of decimal128, the widest that Delta has; a longer DECIMAL is carried as its text
 
 

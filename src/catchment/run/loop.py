@@ -28,7 +28,8 @@ from catchment.run.definitions import described
 from catchment.run.faults import Fault, Injector
 from catchment.run.lease import Lease
 from catchment.run.planner import Planner
-from catchment.run.report import Report
+from catchment.run.report import Report, Rest
+from catchment.run.standstill import Standstill
 from catchment.run.store import Store
 from catchment.run.tables import write_inline
 from catchment.spark import job
@@ -68,6 +69,7 @@ class Loop:
         sink: DeltaSink,
         epochs: EpochsTable,
         observe: Callable[[Report], None],
+        at_rest: Callable[[Rest], None],
         fault: Injector,
         stop: threading.Event,
     ) -> None:
@@ -82,9 +84,11 @@ class Loop:
         self._sink = sink
         self._epochs = epochs
         self._observe = observe
+        self._at_rest = at_rest
         self._fault = fault
         self._stop = stop
         self._event_times = dict.fromkeys(endpoints, 0)
+        self._standstill = Standstill()
         self._phases: dict[str, float] = {}
         self._apply_seconds = 0.0
 
@@ -120,6 +124,7 @@ class Loop:
                         return committed
                     # The same positions, with what was asked of the servers since.
                     self._standing = msgspec.structs.replace(self._standing, cut=read.cut, sealed=read.sealed)
+                    self._at_rest(Rest(read.time_us, self._standstill.refusals))
                     self._stop.wait(self._interval)
                     continue
                 self._lease.check()
@@ -142,9 +147,9 @@ class Loop:
         if tick is None:
             return None
         groups = self._planner.groups(previous, tick)
-        plan = Plan(
-            tick.number, previous.epoch, tick, previous.sealed, tuple(c for group in groups for c in group)
-        )
+        chunks = tuple(chunk for group in groups for chunk in group)
+        refused = self._standstill.refusals
+        plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, refused)
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
@@ -159,6 +164,8 @@ class Loop:
                 self._planner.learn(receipt)
             elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
                 self._event_times[receipt.shard] = receipt.event_time
+        unplanned = self._planner.unplanned
+        self._standstill.count(previous.progress, gathered.progress, gathered.refused, unplanned)
         self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)
 
@@ -225,7 +232,8 @@ class Loop:
         self._fault(Fault.AFTER_EPOCH_ROW)
         self._store.put_commit(commit, self._lease.fence)
         self._apply_seconds = phases["apply"] = time.monotonic() - began
-        self._observe(Report(read, commit, phases, dict(self._event_times), dict(self._planner.floor_lag)))
+        times, lag = dict(self._event_times), dict(self._planner.floor_lag)
+        self._observe(Report(read, commit, phases, times, lag, self._standstill.refusals))
 
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy. It grows while the apply takes more

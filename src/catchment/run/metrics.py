@@ -7,7 +7,7 @@ that a loop that hangs is seen to fall behind.
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prometheus_client import (
@@ -19,11 +19,10 @@ from prometheus_client import (
     write_to_textfile,
 )
 
-from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch import Commit, Manifest, Refusal
 from catchment.model.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
-RETENTION_SECONDS_LOW = 3600.0
 _PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _MICRO = 1e-6
 
@@ -50,6 +49,9 @@ class Metrics:
         self._unfolded = self._gauge("unfolded_share", "Changed rows not yet folded, by table.", "table")
         self._rows = self._gauge("copy_rows", "Rows copied so far, by table.", "table")
         self._expected = self._gauge("copy_rows_expected", "Rows there are to copy, by table.", "table")
+        self._refused = self._gauge(
+            "copy_refused_epochs", "Epochs in a row that refused a table's chunks.", "shard", "table"
+        )
         self._copied = self._counter("rows_copied", "Rows copied by this runner, by table.", "table")
         self._changes = self._counter("changes", "Net changes applied, by table and kind.", "table", "kind")
         self._bytes = self._counter("read_bytes", "Bytes read from the shards: log or chunk.", "what")
@@ -60,9 +62,9 @@ class Metrics:
             registry=self.registry,
             buckets=_PHASE_BUCKETS,
         )
-        self._gauge("lag_seconds", "Age of the newest committed cut.").labels(feed).set_function(
-            self.lag_seconds
-        )
+        self._gauge(
+            "lag_seconds", "Age of the newest committed cut, or since all logs were seen at it."
+        ).labels(feed).set_function(self.lag_seconds)
         retention = self._gauge(
             "log_retention_left_seconds", "Until a purge could reach us, by shard.", "shard"
         )
@@ -88,19 +90,25 @@ class Metrics:
         for phase, seconds in phase_seconds.items():
             self._phases.labels(self._feed, phase).observe(seconds)
 
+    def at_rest(self, time_us: int) -> None:
+        """Every log still stood at the newest cut at `time_us`, microseconds since 1970: the lake is as of then."""
+        self._cut_at = time_us * _MICRO
+
+    def observe_refused(self, refused: Iterable[Refusal]) -> None:
+        """The tables whose copy stands still."""
+        self._refused.clear()
+        for refusal in refused:
+            labels = (self._feed, refusal.shard, str(refusal.table))
+            self._refused.labels(*labels).set(refusal.epochs)
+
     def observe_unfolded(self, table: str, share: float) -> None:
         """The share (0 to 1) of a table's rows that have changes not yet folded."""
         self._unfolded.labels(self._feed, table).set(share)
 
     def lag_seconds(self) -> float:
-        """Age of the newest committed cut; of this runner's start before its first epoch."""
+        """Age of the newest committed cut, at rest of the last look at it; since this runner's start before its
+        first epoch."""
         return max(0.0, self._clock() - self._cut_at)
-
-    def shards_near_purge(self) -> list[str]:
-        """Shards whose log could be purged under us within RETENTION_SECONDS_LOW."""
-        return [
-            shard for shard in self._kept_seconds if self._retention_left(shard)() < RETENTION_SECONDS_LOW
-        ]
 
     def serve(self, port: int) -> Callable[[], None]:
         """Answer scrapes on 127.0.0.1 until the returned function is called; ConfigError when the port is

@@ -45,7 +45,10 @@ class _Pace:
 
 
 class Planner:
-    """Keeps the pace of every table and deals chunks to groups; not thread-safe."""
+    """Keeps the pace of every table and deals chunks to groups; not thread-safe.
+
+    `unplanned`: why tables have no further chunk in the newest plan, though it was asked for one.
+    """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
         self._endpoints = endpoints
@@ -53,6 +56,7 @@ class Planner:
         self._paces: dict[tuple[str, TableId], _Pace] = {}
         self._failed: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
+        self.unplanned: dict[tuple[str, TableId], str] = {}
 
     def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the next epoch; within a table they follow one another from group to group."""
@@ -62,6 +66,7 @@ class Planner:
             if not progress.done:
                 waiting.setdefault(progress.shard, []).append(progress)
         groups = []
+        self.unplanned = {}
         for shard, tables in waiting.items():
             # A table whose chunks failed, as a locked one's do, stands behind the others.
             tables.sort(key=lambda progress: (progress.shard, progress.table) in self._failed)
@@ -116,12 +121,22 @@ class Planner:
                     chunk_key(shape.definition),
                     self._pace(shard, progress.table),
                 )
-                while budget > 0 and (step := _next(walk)) is not None:
+                while budget > 0 and (step := self._next(walk, progress)) is not None:
                     planned.append(step)
                     budget -= max(step[1] / max(walk.pace.rows, 1), 0.05)
         finally:
             connection.close()
         return planned
+
+    def _next(self, walk: "_Walk", progress: Progress) -> tuple[Chunk, int] | None:
+        """The walk's next chunk; None also when the table is locked or slow now: a later epoch asks again."""
+        try:
+            return walk.step()
+        except ServerSaid as error:
+            if error.code not in _WAITED_TOO_LONG:
+                raise
+            self.unplanned[progress.shard, progress.table] = str(error)
+            return None
 
     def _deal(self, chunks: list[tuple[Chunk, int]]) -> list[tuple[Chunk, ...]]:
         """Contiguous runs of about equal numbers of rows."""
@@ -132,16 +147,6 @@ class Planner:
             groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
             before += rows
         return [tuple(group) for group in groups if group]
-
-
-def _next(walk: "_Walk") -> tuple[Chunk, int] | None:
-    """The walk's next chunk; None also when the table is locked or slow now: a later epoch asks again."""
-    try:
-        return walk.step()
-    except ServerSaid as error:
-        if error.code not in _WAITED_TOO_LONG:
-            raise
-        return None
 
 
 class _Walk:

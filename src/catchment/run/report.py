@@ -1,8 +1,8 @@
-"""What the loop tells of a committed epoch, for progress bars, metrics and logs."""
+"""What the loop tells of a committed epoch and of a turn without one, for progress bars, metrics and logs."""
 
 from dataclasses import dataclass
 
-from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch import Commit, Manifest, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +10,8 @@ class Report:
     """One committed epoch.
 
     `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since
-    1970 of the newest group read. `floor_lag`: per shard, bytes of log between the floor and the cut.
+    1970 of the newest group read. `floor_lag`: per shard, bytes of log between the floor and the cut. `refused`:
+    tables whose copy stands still.
     """
 
     manifest: Manifest
@@ -18,6 +19,7 @@ class Report:
     phases: dict[str, float]
     event_times: dict[str, int]
     floor_lag: dict[str, int]
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def lag_seconds(self) -> float:
@@ -25,3 +27,13 @@ class Report:
         readable.
         """
         return (self.commit.time_us - self.manifest.time_us) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A turn that brought nothing: at `time_us` (microseconds since 1970) every shard's log still stood at the
+    newest cut. `refused`: tables whose copy stands still.
+    """
+
+    time_us: int
+    refused: tuple[Refusal, ...] = ()

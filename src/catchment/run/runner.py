@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
 from catchment.run.origin import originate
 from catchment.run.planner import Limits, Planner
-from catchment.run.report import Report
+from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.store import Store
 from catchment.spark import job
@@ -52,24 +52,27 @@ def run_feed(
     stop: threading.Event,
     fault: Injector = no_fault,
     settled: threading.Event | None = None,
+    at_rest: Callable[[Rest], None] = lambda rest: None,
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
-    (and, if given, `settled` was set).
+    (and, if given, `settled` was set). `observe` is called after each commit, `at_rest` after each turn that found
+    no log moved.
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-    store = Store.open(feed.state.get_secret_value(), feed.name)
     sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
     epochs = EpochsTable(feed.sink.path, feed.name)
-    newest = epochs.newest()
-    with hold(store, fence_above=newest.fence if newest else 0) as lease:
+    with (
+        closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
+        hold(store, fence_above=epochs.fence()) as lease,
+    ):
         standing, highest = _take_up(feed, endpoints, store, sink, epochs, lease)
         folding = Folding(order_for(feed, lease.fence))
         metrics = Metrics(feed.name, _kept_seconds(endpoints))
         clock = _started_clock(feed, endpoints, standing, highest)
-        spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         try:
+            spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
             loop = Loop(
                 endpoints=endpoints,
                 interval=feed.epoch.interval,
@@ -82,6 +85,7 @@ def run_feed(
                 sink=sink,
                 epochs=epochs,
                 observe=lambda report: _tell(report, (folding, metrics, feed), observe),
+                at_rest=lambda rest: _tell_rest(rest, metrics, feed, at_rest),
                 fault=fault,
                 stop=stop,
             )
@@ -175,9 +179,19 @@ def _tell(report: Report, own: tuple[Folding, Metrics, Feed], observe: Callable[
     metrics.observe(report.manifest, report.commit, report.phases)
     for table, share in folding.unfolded().items():
         metrics.observe_unfolded(str(table), share)
+    metrics.observe_refused(report.refused)
     if feed.metrics.file is not None:
         metrics.write(feed.metrics.file)
     observe(report)
+
+
+def _tell_rest(rest: Rest, metrics: Metrics, feed: Feed, at_rest: Callable[[Rest], None]) -> None:
+    """Let metrics and whoever started the run know of a turn without an epoch."""
+    metrics.at_rest(rest.time_us)
+    metrics.observe_refused(rest.refused)
+    if feed.metrics.file is not None:
+        metrics.write(feed.metrics.file)
+    at_rest(rest)
 
 
 @contextmanager

@@ -38,13 +38,16 @@ class Store:
         self.database.close()
 
     def put_plan(self, plan: Plan, fence: int) -> None:
-        """Write or amend a plan. A plan at or before the newest manifest is refused: what was read stays
-        read."""
+        """Write a plan, or amend it: it takes the place of any other without a manifest. A plan at or before the
+        newest manifest is refused: what was read stays read."""
         with self.database.transaction() as connection:
             self._guard(connection, fence)
             newest = self._newest_epoch(connection, _MANIFEST)
             if newest is not None and plan.epoch <= newest:
                 raise StateError(f"plan of epoch {plan.epoch} comes after the manifest of {newest}")
+            # A plan that came to nothing: a source at rest makes one in every turn.
+            open_plans = delete(record_table).filter_by(feed=self.feed, kind=_PLAN)
+            connection.execute(open_plans.where(record_table.c.epoch > (newest or 0)))
             self._put(connection, _PLAN, plan)
 
     def put_manifest(self, manifest: Manifest, fence: int) -> None:

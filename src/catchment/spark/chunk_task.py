@@ -180,8 +180,8 @@ def _as_planned(table: Table, shape: TableShape) -> Table:
     strange = [c.name for c in table.columns if known.get(c.name) != c]
     if strange or table.key != shape.key:
         raise SourceError(
-            f"{table.id}: the definition has just changed ({', '.join(strange) or 'key'}); copied in a "
-            "later epoch"
+            f"{table.id}: its definition is not that of the lake ({', '.join(strange) or 'key'}); copied when the log "
+            "has brought the ALTER"
         )
     return table
 

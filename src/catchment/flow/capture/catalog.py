@@ -11,14 +11,11 @@ from catchment.flow.capture.connect import mapped, mysql_version
 from catchment.model.definition import HIDDEN, DefinedColumn, Definition
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
-from catchment.model.table import Column, Kind, Table, TableId
+from catchment.model.table import RESERVED, Column, Kind, Table, TableId
 from catchment.wire.metadata import of_expression
 from catchment.wire.types import from_catalog
 
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
-
-# Names that every lake table has of its own (DESIGN 10).
-RESERVED = ("_shard", "_epoch", "_deleted", "_part")
 
 _TABLES = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES

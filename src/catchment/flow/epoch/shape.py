@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from catchment.flow.epoch.ddl import Columns
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import Column, Kind, Table, TableId
+from catchment.model.table import RESERVED, Column, Kind, Table, TableId
 from catchment.wire.types import logged_as_binary
 
 
@@ -51,8 +51,8 @@ def evolve(
     [NOT] EXISTS and changes nothing.
 
     Raises SourceError when `table` is not what the effects make of `shape` (another type or key, a column too
-    many or missing), and Unsupported when a column is added again while another shard has its former self;
-    ValueError when the arguments are not of one table.
+    many or missing), and Unsupported when a column is added again while another shard has its former self, or
+    has a name that the lake reserves; ValueError when the arguments are not of one table.
     """
     if shape.table != table.id or any(e.table != table.id for e in effects):
         raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
@@ -63,6 +63,11 @@ def evolve(
         for name in effect.added:
             taken = {c.physical.lower() for c in columns}
             new = _new(name, table, epoch, taken, others)
+            if new is not None and name.lower() in RESERVED:
+                raise Unsupported(
+                    f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
+                    "themselves; drop it again, then start the run again: it goes on"
+                )
             columns = _added(columns, name, shard, new, table.id)
     after = TableShape(shape.table, columns, shape.key)
     faults = _faults(after, table, shard) + _untrue(table, effects)

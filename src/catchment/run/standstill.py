@@ -1,0 +1,70 @@
+"""Tables whose copy stands still: their chunks are refused in every epoch (DESIGN 2 and 4).
+
+A refused chunk is planned again, and mostly goes then. Here it is noticed when it never does.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from catchment.model.chunk import Chunk, Progress
+from catchment.model.epoch import Refusal
+from catchment.model.errors import SourceError
+from catchment.model.table import TableId
+
+# Eight minutes of a locked table (5 s of waiting each), two of a source at rest.
+EPOCHS_MAX = 100
+# An ALTER or a short lock refuses the chunks of an epoch or two.
+_LOGGED_FROM = 3
+
+_log = logging.getLogger(__name__)
+
+
+class Standstill:
+    """Counts per shard and table the epochs in a row in which chunks were refused and none was copied.
+
+    `refusals` is replaced whole, so that another thread may look.
+    """
+
+    def __init__(self) -> None:
+        self.refusals: tuple[Refusal, ...] = ()
+
+    def count(
+        self,
+        before: Sequence[Progress],
+        after: Sequence[Progress],
+        refused: Sequence[tuple[Chunk, str]],
+        unplanned: Mapping[tuple[str, TableId], str],
+    ) -> None:
+        """Take in an epoch: progress before and after it, chunks refused, and why tables had none.
+
+        Raises SourceError for a table that stood still for more than EPOCHS_MAX epochs.
+        """
+        known = {(refusal.shard, refusal.table): refusal for refusal in self.refusals}
+        reasons: dict[tuple[str, TableId], str] = {}
+        for chunk, reason in refused:
+            reasons.setdefault((chunk.shard, chunk.table), reason)
+        reasons = {**unplanned, **reasons}
+        for old, new in zip(before, after, strict=True):
+            if new != old:
+                known.pop((new.shard, new.table), None)
+                reasons.pop((new.shard, new.table), None)
+        for (shard, table), reason in reasons.items():
+            last = known.get((shard, table))
+            known[shard, table] = _told(Refusal(shard, table, reason, last.epochs + 1 if last else 1), last)
+        self.refusals = tuple(known.values())
+        for refusal in self.refusals:
+            if refusal.epochs > EPOCHS_MAX:
+                raise SourceError(
+                    f"shard {refusal.shard}, {refusal.table}: the copy stands still: its chunks were refused in "
+                    f"{EPOCHS_MAX} epochs in a row ({refusal.reason}); remove the cause and start the run again, it "
+                    "goes on where it stopped"
+                )
+
+
+def _told(refusal: Refusal, last: Refusal | None) -> Refusal:
+    """The refusal, logged once it has lasted, and again when the reason is another one."""
+    if refusal.epochs == _LOGGED_FROM or (
+        refusal.epochs > _LOGGED_FROM and last is not None and last.reason != refusal.reason
+    ):
+        _log.warning("%s", refusal)
+    return refusal

@@ -1,0 +1,54 @@
+"""What a run leaves behind when it cannot begin, and what the next one finds."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from catchment.config import Feed
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import EngineError
+from catchment.run import runner
+from catchment.run.store import Store
+from catchment.spark import job
+from tests.exact.feedrun import make_feed
+
+
+@pytest.fixture
+def feed(shard: PrivateServer, tmp_path: Path) -> Feed:
+    shard.sql("CREATE OR REPLACE DATABASE begun", "CREATE TABLE begun.t (id INT PRIMARY KEY)")
+    return make_feed(tmp_path, {"-80": shard}, "begun", chunk_rows=100)
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Spark master that does not answer, without the wait for it."""
+
+    def refuse(*arguments: object) -> None:
+        raise EngineError("no session")
+
+    monkeypatch.setattr(job, "session", refuse)
+
+
+def start(feed: Feed) -> None:
+    with pytest.raises(EngineError, match="no session"):
+        runner.run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
+
+
+@pytest.mark.usefixtures("no_session")
+def test_without_a_spark_session_neither_clock_nor_store_stay_open(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Store] = []
+    monkeypatch.setattr(Store, "close", closed.append)
+    start(feed)
+    assert [thread.name for thread in threading.enumerate() if thread.name == "clock"] == []
+    assert len(closed) == 1
+
+
+@pytest.mark.usefixtures("no_session")
+def test_a_state_store_lost_after_starts_that_brought_no_epoch(feed: Feed) -> None:
+    for _ in range(3):
+        start(feed)
+    Path(feed.state.get_secret_value().removeprefix("sqlite:///")).unlink()
+    start(feed)
