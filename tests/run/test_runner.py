@@ -40,7 +40,13 @@ def test_without_a_spark_session_neither_clock_nor_store_stay_open(
     feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[Store] = []
-    monkeypatch.setattr(Store, "close", closed.append)
+    really = Store.close
+
+    def close(store: Store) -> None:
+        closed.append(store)
+        really(store)
+
+    monkeypatch.setattr(Store, "close", close)
     start(feed)
     assert [thread.name for thread in threading.enumerate() if thread.name == "clock"] == []
     assert len(closed) == 1
