@@ -115,11 +115,6 @@ class EpochsTable:
                 return self._decode(self._read([file], [("epoch", "=", pc.max(mine).as_py())]))[0]
         return None
 
-    def fence(self) -> int:
-        """The newest fence that the table carries, also that of a runner without an epoch; 0 before the first."""
-        table = self._table.refreshed()
-        return (table.transaction_version(fence_app(self.feed)) or 0) if table is not None else 0
-
     def at(self, epoch: int) -> EpochRow | None:
         """The epoch of exactly that number; None when it was not committed."""
         table = self._table.refreshed()
