@@ -1,8 +1,12 @@
 # A bounds-checked reader over bytes of someone else: the only way to touch the bytes of an event.
 # `claim` gives a pointer to the next n bytes or NULL. The number readers return 0 past the end and set
 # `missing`, so that a fixed header is read as a whole and checked once.
+#
+# In the loops over rows and events a Cursor is made by `cursor_over`, not copied: a copy is one wide load, which
+# waits for the narrow stores just before it, and cost a third of the time of a narrow row.
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 
 cdef struct Cursor:
@@ -33,9 +37,16 @@ cdef inline const uint8_t* claim(Cursor* c, uint64_t n) noexcept nogil:
 
 
 cdef inline uint64_t little(const uint8_t* p, int n) noexcept nogil:
-    """Unsigned integer of `n` <= 8 bytes, lowest first."""
+    """Unsigned integer of `n` <= 8 bytes, lowest first; four and eight as this machine's own (Arrow asks for that)."""
     cdef uint64_t value = 0
+    cdef uint32_t half
     cdef int i
+    if n == 8:
+        memcpy(&value, p, 8)
+        return value
+    if n == 4:
+        memcpy(&half, p, 4)
+        return half
     for i in range(n):
         value |= (<uint64_t> p[i]) << (8 * i)
     return value

@@ -3,8 +3,8 @@
 """Events of the log: header, checksum, and the place in the file, counted in 64 bits."""
 
 import cython
-from cython.cimports.catchment.wire.checksum import crc32
-from cython.cimports.catchment.wire.cursor import left, little, read_little
+from cython.cimports.catchment.wire.checksum import event_crc32, more_crc32
+from cython.cimports.catchment.wire.cursor import Cursor, claim, cursor_over, left, little
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 
 from catchment.model.errors import CorruptLog, Unsupported
@@ -23,6 +23,23 @@ FIXED_PARTS = cython.declare(
 SKIPPED_MAX = cython.declare(uint32_t, 0x40000000)  # an annotation is shorter than the largest packet
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def read_header(c: cython.pointer(Cursor), e: cython.pointer(Event)) -> cython.bint:
+    """The fields of an event's header; False when there are not as many bytes."""
+    h: cython.pointer(cython.const[uint8_t]) = claim(c, HEADER)
+    if h == cython.NULL:
+        return False
+    e.timestamp = little(h, 4)
+    e.type = h[4]
+    e.server_id = little(h + 5, 4)
+    e.size = little(h + 9, 4)
+    e.next = little(h + 13, 4)
+    e.flags = little(h + 17, 2)
+    return True
+
+
 class EventReader:
     """Opens one event after another and knows where the reader stands in its file; see events.pxd."""
 
@@ -37,18 +54,11 @@ class EventReader:
 
     def open(self, packet, e):
         """Read the header of the event in the packet and verify its checksum. Raises CorruptLog."""
-        start: cython.pointer(cython.const[uint8_t]) = packet.at
         self.current = self.offset
-        e.timestamp = read_little(packet, 4)
-        e.type = read_little(packet, 1)
-        e.server_id = read_little(packet, 4)
-        e.size = read_little(packet, 4)
-        e.next = read_little(packet, 4)
-        e.flags = read_little(packet, 2)
-        if packet.missing:
+        if not read_header(packet, e):
             self.corrupt("the event is shorter than its header")
-        if e.size != packet.end - start:
-            self.corrupt(f"the event says {e.size} bytes and came with {packet.end - start}")
+        if e.size != HEADER + left(packet):
+            self.corrupt(f"the event says {e.size} bytes and came with {HEADER + left(packet)}")
         e.start = self.offset
         e.artificial = (e.flags & FLAG_ARTIFICIAL) != 0 or e.type in (EVENT_HEARTBEAT, EVENT_HEARTBEAT_2)
         if e.type == EVENT_FORMAT:
@@ -56,23 +66,16 @@ class EventReader:
             e.artificial = e.artificial or e.next == 0
             if left(packet) < FORMAT_LEAST:
                 self.corrupt("the format event ends too early")
-        e.body = packet[0]
+        e.body = cursor_over(packet.at, left(packet))
         self.find_checksum(cython.address(e.body), e)
         return 0
 
     def open_inner(self, source, outer, e):
         """Read the next event out of a transaction payload: no checksum, no place of its own in the file."""
-        start: cython.pointer(cython.const[uint8_t]) = source.at
-        e.timestamp = read_little(source, 4)
-        e.type = read_little(source, 1)
-        e.server_id = read_little(source, 4)
-        e.size = read_little(source, 4)
-        e.next = read_little(source, 4)
-        e.flags = read_little(source, 2)
+        read_header(source, e)
         e.start = outer.start
         e.artificial = False
-        e.body = source[0]
-        e.body.end = start + e.size
+        e.body = cursor_over(source.at, e.size - HEADER)
         source.at = e.body.end
         return 0
 
@@ -180,9 +183,9 @@ def sealed(
     header: uint8_t[19]
     i: cython.int
     if not flags & FLAG_IN_USE:
-        return crc32(0, start, end - start) == little(end, 4)
+        return event_crc32(start, end - start) == little(end, 4)
     for i in range(19):
         header[i] = start[i]
     header[17] &= 0xFE
-    crc = crc32(0, header, 19)
-    return crc32(crc, start + 19, end - start - 19) == little(end, 4)
+    crc = more_crc32(0, header, 19)
+    return more_crc32(crc, start + 19, end - start - 19) == little(end, 4)

@@ -56,8 +56,6 @@ class Groups:
         start_row(self.rows)
         row = self.rows.rows
         c = self.rows.cells
-        self.open_group.end = at
-        self.open_group.kind = kind
         put_i64(c, row, self.ordinal)
         put_i32(c + 1, row, self.open_group.file)
         put_i64(c + 2, row, self.open_group.start)
@@ -75,6 +73,8 @@ class Groups:
             put_null(c + 10, row)
         end_row(self.rows)
         self.last = self.open_group
+        self.last.end = at
+        self.last.kind = kind
         self.any = True
         self.open = False
         self.ordinal += 1

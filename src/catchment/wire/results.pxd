@@ -8,7 +8,7 @@ from catchment.wire.builders cimport (
 )
 from catchment.wire.cursor cimport Cursor, big, claim, little, read_lenenc
 from catchment.wire.packets cimport PacketReader
-from catchment.wire.values cimport DAY_US, NO_DATE, date_days, is_utf8, uint128
+from catchment.wire.values cimport DAY_US, NO_DATE, date_days, put_utf8, uint128
 
 cdef enum Reader:
     READ_RAW        # the wire's bytes are Arrow's: signed integers, FLOAT, DOUBLE, YEAR
@@ -218,9 +218,7 @@ cdef inline int read_cell(Field* f, Cells* c, int64_t row, Cursor* packet) excep
         put_raw(c, row, p)
         return FINE
     if f.reader == READ_TEXT:
-        if not is_utf8(p, <int64_t> n):
-            return BAD_TEXT
-        return put_bytes(c, row, p, <int64_t> n)
+        return BAD_TEXT if put_utf8(c, row, p, <int64_t> n) else FINE
     if f.reader == READ_BYTES:
         return put_bytes(c, row, p, <int64_t> n)
     if f.reader <= READ_UINT64:

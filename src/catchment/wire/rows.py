@@ -26,7 +26,16 @@ from cython.cimports.catchment.wire.cells import (
     put_time,
     put_timestamp,
 )
-from cython.cimports.catchment.wire.cursor import Cursor, big, claim, left, little, read_lenenc, read_little
+from cython.cimports.catchment.wire.cursor import (
+    Cursor,
+    big,
+    claim,
+    cursor_over,
+    left,
+    little,
+    read_lenenc,
+    read_little,
+)
 from cython.cimports.catchment.wire.strings import NOT_TEXT, put_string
 from cython.cimports.catchment.wire.tablemap import (
     CELL_BIT,
@@ -57,7 +66,7 @@ from cython.cimports.catchment.wire.tablemap import (
     Span,
     TableMap,
 )
-from cython.cimports.catchment.wire.values import NO_DATE, date_days, is_utf8
+from cython.cimports.catchment.wire.values import NO_DATE, date_days, put_utf8
 from cython.cimports.libc.stdint import int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcmp
 
@@ -75,11 +84,11 @@ def read_string(
     start: cython.pointer(cython.const[uint8_t]) = claim(source, n)
     if source.missing:
         return 1
-    if p.code > CELL_BYTES:
-        return put_string(p, c, row, start, n)
-    if p.code == CELL_UTF8 and not is_utf8(start, n):
-        return NOT_TEXT
-    return put_bytes(c, row, start, n)
+    if p.code == CELL_UTF8:
+        return NOT_TEXT if put_utf8(c, row, start, n) else 0
+    if p.code == CELL_BYTES:
+        return put_bytes(c, row, start, n)
+    return put_string(p, c, row, start, n)
 
 
 @cython.cfunc
@@ -231,32 +240,36 @@ def read_image(
 ) -> cython.int:
     """One image as one row of the builders; 1 when malformed, with the row undone."""
     images: ColumnBuilders = m.images
+    plans: cython.pointer(Plan) = m.plans
     cells: cython.pointer(Cells)
-    nulls: cython.pointer(cython.const[uint8_t]) = claim(source, m.null_bytes)
+    here: Cursor = cursor_over(source.at, left(source))
+    nulls: cython.pointer(cython.const[uint8_t]) = claim(cython.address(here), m.null_bytes)
     row: int64_t
     i: cython.int
+    count: cython.int = m.count
     failed: cython.int
     if nulls == cython.NULL:
         return 1
     start_row(images)
     row = images.rows
     cells = images.cells
-    for i in range(m.count):
+    for i in range(count):
         if (nulls[i >> 3] >> (i & 7)) & 1:
             put_null(cython.address(cells[i]), row)
-        elif key_only and not m.plans[i].key:
-            skip_cell(cython.address(m.plans[i]), source)
+        elif key_only and not plans[i].key:
+            skip_cell(cython.address(plans[i]), cython.address(here))
             put_null(cython.address(cells[i]), row)
         else:
-            failed = read_cell(cython.address(m.plans[i]), cython.address(cells[i]), row, source)
+            failed = read_cell(cython.address(plans[i]), cython.address(cells[i]), row, cython.address(here))
             if failed:
                 return refuse_cell(m, i, failed)
-    if source.missing:
+    if here.missing:
         return 1
-    put_i8(cython.address(cells[m.count]), row, side)
-    put_i8(cython.address(cells[m.count + 1]), row, op)
-    put_i64(cython.address(cells[m.count + 2]), row, order.sequence)
-    put_i64(cython.address(cells[m.count + 3]), row, order.group)
+    source.at = here.at
+    put_i8(cython.address(cells[count]), row, side)
+    put_i8(cython.address(cells[count + 1]), row, op)
+    put_i64(cython.address(cells[count + 2]), row, order.sequence)
+    put_i64(cython.address(cells[count + 3]), row, order.group)
     end_row(images)
     order.sequence += 1
     return 0
@@ -271,15 +284,15 @@ def read_update(m: TableMap, source: cython.pointer(Cursor), order: cython.point
         return read_image(m, source, SIDE_BEFORE, OP_UPDATE, order, False) or read_image(
             m, source, SIDE_AFTER, OP_UPDATE, order, False
         )
-    ahead = source[0]
+    ahead = cursor_over(source.at, left(source))
     if find_key(m, cython.address(ahead), m.spans):
         return 1
-    after: Cursor = ahead
+    after: cython.pointer(cython.const[uint8_t]) = ahead.at
     if find_key(m, cython.address(ahead), m.spans + m.keys):
         return 1
     if not same_key(m) and read_image(m, source, SIDE_BEFORE, OP_UPDATE, order, True):
         return 1
-    source[0] = after
+    source.at = after
     return read_image(m, source, SIDE_AFTER, OP_UPDATE, order, False)
 
 
@@ -305,6 +318,7 @@ def read_rows(m, body, op, order):
     """
     failed: cython.int = 0
     complete: cython.bint
+    end: cython.pointer(cython.const[uint8_t]) = body.end
     if read_lenenc(body) != cython.cast(uint64_t, m.count):
         return ROWS_MALFORMED
     complete = all_present(m, body)
@@ -315,7 +329,7 @@ def read_rows(m, body, op, order):
     if not complete:
         return ROWS_INCOMPLETE
     try:
-        while left(body) and not failed:
+        while body.at != end and not failed:
             if op == OP_UPDATE:
                 failed = read_update(m, body, order)
             elif op == OP_INSERT:

@@ -11,3 +11,11 @@ cdef enum:
 
 
 cdef int put_string(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n) except -1
+
+# Used in strings.py alone. `code` is p.code, or p.inner of a column whose value was compressed.
+cdef int put_plain(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n, int code) except -1
+cdef int put_single_byte(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n, int code) except -1
+cdef int put_pairs(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n) except -1
+cdef int put_wide(Cells* c, int64_t row, const uint8_t* source, int64_t n, int code) except -1
+cdef int put_fixed(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n, int code) except -1
+cdef int put_compressed(Plan* p, Cells* c, int64_t row, const uint8_t* source, int64_t n) except -1

@@ -6,7 +6,7 @@ Text becomes what the server sends to a session in utf8mb4 (DESIGN section 6).
 """
 
 import cython
-from cython.cimports.catchment.wire.builders import Cells, keep_bytes, put_bytes, reserve_bytes
+from cython.cimports.catchment.wire.builders import keep_bytes, put_bytes, reserve_bytes
 from cython.cimports.catchment.wire.cursor import big
 from cython.cimports.catchment.wire.inflate import INFLATED_MOST, inflated
 from cython.cimports.catchment.wire.jsontext import put_json
@@ -27,7 +27,7 @@ from cython.cimports.catchment.wire.tablemap import (
     CELL_UUID,
     Plan,
 )
-from cython.cimports.catchment.wire.values import is_ascii, is_utf8
+from cython.cimports.catchment.wire.values import is_ascii, put_utf8
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy, memset
@@ -48,19 +48,10 @@ def put_string(p, c, row, source, n):
     return put_plain(p, c, row, source, n, code)
 
 
-@cython.cfunc
-@cython.exceptval(-1)
-def put_plain(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(cython.const[uint8_t]),
-    n: int64_t,
-    code: cython.int,
-) -> cython.int:
-    """A cell that is not compressed, or no longer; `code` is p.code or p.inner."""
+def put_plain(p, c, row, source, n, code):
+    """A cell that is not compressed, or no longer."""
     if code == CELL_UTF8:
-        return put_bytes(c, row, source, n) if is_utf8(source, n) else NOT_TEXT
+        return NOT_TEXT if put_utf8(c, row, source, n) else 0
     if code == CELL_BYTES:
         return put_bytes(c, row, source, n)
     if code in (CELL_SINGLE, CELL_SWE7):
@@ -72,16 +63,7 @@ def put_plain(
     return put_fixed(p, c, row, source, n, code)
 
 
-@cython.cfunc
-@cython.exceptval(-1)
-def put_single_byte(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(cython.const[uint8_t]),
-    n: int64_t,
-    code: cython.int,
-) -> cython.int:
+def put_single_byte(p, c, row, source, n, code):
     """Text of a single-byte character set by table; below 128 it is ASCII, but for swe7."""
     if code == CELL_SINGLE and is_ascii(source, n):
         return put_bytes(c, row, source, n)
@@ -125,15 +107,7 @@ def put_point(out: cython.pointer(uint8_t), point: uint32_t) -> cython.int:
     return 4
 
 
-@cython.cfunc
-@cython.exceptval(-1)
-def put_pairs(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(cython.const[uint8_t]),
-    n: int64_t,
-) -> cython.int:
+def put_pairs(p, c, row, source, n):
     """Text of one to four bytes a character, by the code points of `p.grid`."""
     if is_ascii(source, n):
         return put_bytes(c, row, source, n)
@@ -184,15 +158,7 @@ def point_of_four(p: cython.pointer(Plan), source: cython.pointer(cython.const[u
     return 63
 
 
-@cython.cfunc
-@cython.exceptval(-1)
-def put_wide(
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(cython.const[uint8_t]),
-    n: int64_t,
-    code: cython.int,
-) -> cython.int:
+def put_wide(c, row, source, n, code):
     """Text in UCS-2, UTF-16 or UTF-32, highest byte first but for utf16le."""
     unit: cython.int = 4 if code == CELL_UTF32 else 2
     if n % unit:
@@ -230,16 +196,7 @@ def wide_unit(source: cython.pointer(cython.const[uint8_t]), code: cython.int) -
     return big(source, 4 if code == CELL_UTF32 else 2)
 
 
-@cython.cfunc
-@cython.exceptval(-1)
-def put_fixed(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(cython.const[uint8_t]),
-    n: int64_t,
-    code: cython.int,
-) -> cython.int:
+def put_fixed(p, c, row, source, n, code):
     """BINARY(n) and what the log keeps as such: it leaves zero bytes at the end out; 1 when longer."""
     padded: uint8_t[16]
     out: cython.pointer(uint8_t)
@@ -353,15 +310,7 @@ def put_word(out: cython.pointer(uint8_t), word: uint32_t) -> cython.int:
     return used
 
 
-@cython.cfunc
-@cython.exceptval(-1)
-def put_compressed(
-    p: cython.pointer(Plan),
-    c: cython.pointer(Cells),
-    row: int64_t,
-    source: cython.pointer(cython.const[uint8_t]),
-    n: int64_t,
-) -> cython.int:
+def put_compressed(p, c, row, source, n):
     """A value of a COMPRESSED column (MariaDB: Field_longstr::uncompress). The first byte is 0 before plain bytes,
     else 0x80 for zlib, 8 for a stream without frame, and how many bytes of length follow, highest first."""
     size: int64_t

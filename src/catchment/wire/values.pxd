@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from catchment.wire.builders cimport Cells, keep_bytes, reserve_bytes
+
 
 cdef extern from *:
     ctypedef unsigned long long uint128 "unsigned __int128"
@@ -83,3 +85,32 @@ cdef inline bint is_utf8(const uint8_t* p, int64_t n) noexcept nogil:
         if more == 3 and (point < 0x10000 or point > 0x10FFFF):
             return False
     return True
+
+
+cdef inline bint copy_ascii(uint8_t* out, const uint8_t* p, int64_t n) noexcept nogil:
+    """Copies `n` bytes; whether all of them are ASCII."""
+    cdef uint64_t seen = 0
+    cdef uint64_t word
+    cdef int64_t i = 0
+    if n >= 8:
+        while i + 8 <= n:
+            memcpy(&word, p + i, 8)
+            memcpy(out + i, &word, 8)
+            seen |= word
+            i += 8
+        memcpy(&word, p + n - 8, 8)
+        memcpy(out + n - 8, &word, 8)
+        return ((seen | word) & <uint64_t> 0x8080808080808080) == 0
+    while i < n:
+        out[i] = p[i]
+        seen |= p[i]
+        i += 1
+    return (seen & 0x80) == 0
+
+
+cdef inline int put_utf8(Cells* c, int64_t row, const uint8_t* p, int64_t n) except -1:
+    """Copies text that is UTF-8 already; 1 when it is not, with nothing put."""
+    if not copy_ascii(reserve_bytes(c, n), p, n) and not is_utf8(p, n):
+        return 1
+    keep_bytes(c, row, n)
+    return 0
