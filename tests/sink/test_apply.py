@@ -3,11 +3,14 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.files import delta_stats
@@ -117,16 +120,65 @@ def test_a_flush_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_crash_between_two_tables(tmp_path: Path) -> None:
     other = shape("items", {"id": INT, "sig": TEXT}, ("id",))
-    rows = [("s/0", 5, False, (1, "x"))]
+    rows = [("s/0", 1, False, (1, "x"))]
     deltas = (
-        delta(ORDERS, write(tmp_path, ORDERS, Part.CHANGES, "5-a-0", rows)),
-        delta(other, write(tmp_path, other, Part.CHANGES, "5-a-0", rows)),
+        delta(ORDERS, write(tmp_path, ORDERS, Part.CHANGES, "1-a-0", rows)),
+        delta(other, write(tmp_path, other, Part.CHANGES, "1-a-0", rows)),
     )
-    applied = DeltaSink(tmp_path, FEED).apply(deltas[0], 5, 1)  # then the runner dies
-    versions = DeltaSink(tmp_path, FEED).apply_epoch(manifest(5, (ORDERS, other), *deltas), 2)
+    applied = DeltaSink(tmp_path, FEED).apply(deltas[0], 1, 1)  # then the runner dies
+    versions = DeltaSink(tmp_path, FEED).apply_epoch(manifest(1, (ORDERS, other), *deltas), 2)
     assert versions["shop.orders"] == applied
     assert versions["shop.items"] == 1
     assert len(paths(tmp_path)) == 1
+
+
+def test_a_table_of_another_feed_is_refused_and_its_owner_named(tmp_path: Path) -> None:
+    sink = DeltaSink(tmp_path, FEED)
+    sink.apply_epoch(manifest(1, (ORDERS,), delta(ORDERS, changes(tmp_path, 1, 1))), 1)
+    other = shape("items", {"id": INT}, ("id",))
+    second = DeltaSink(tmp_path, "renamed")
+    begin = manifest(7, (ORDERS, other), delta(other), delta(ORDERS), feed="renamed")
+    begin = msgspec.structs.replace(begin, previous=0)
+    for _ in range(2):  # the state store holds the manifest: the next start applies it again
+        with pytest.raises(SinkError, match=r"feed shop's.*renamed.*another sink\.path"):
+            second.apply_epoch(begin, 1)
+    assert not table_dir(tmp_path, other.table).exists(), "refused before any commit"
+    with pytest.raises(SinkError, match="feed shop's"):
+        second.apply(delta(ORDERS, changes(tmp_path, 8, 1)), 8, 1)
+    assert paths(tmp_path) == {"1-a-0.parquet"}
+    shutil.rmtree(table_dir(tmp_path, ORDERS.table))
+    assert second.apply_epoch(begin, 1) == {"shop.orders": 1, "shop.items": 1}
+
+
+def test_a_feed_does_not_begin_where_rows_stand(tmp_path: Path) -> None:
+    """State store and epochs table are lost; or another program's table is there."""
+    DeltaSink(tmp_path, FEED).apply_epoch(manifest(1, (ORDERS,), delta(ORDERS)), 1)
+    again = msgspec.structs.replace(manifest(9, (ORDERS,), delta(ORDERS)), previous=0)
+    with pytest.raises(SinkError, match=r"begins, but.*put those back.*remove that directory"):
+        DeltaSink(tmp_path, FEED).apply_epoch(again, 1)
+    rows = pa.table({"id": [1]})
+    write_deltalake(tmp_path / "shop" / "items", rows)
+    items = shape("items", {"id": INT}, ("id",))
+    with pytest.raises(SinkError, match="of another program"):
+        DeltaSink(tmp_path, FEED).apply_epoch(manifest(1, (items,), delta(items)), 1)
+
+
+def test_a_table_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:
+    other = shape("items", {"id": INT}, ("id",))
+    shapes = (ORDERS, other)
+    DeltaSink(tmp_path, FEED).apply_epoch(
+        manifest(1, shapes, delta(ORDERS, changes(tmp_path, 1, 1)), delta(other)), 1
+    )
+    sink = DeltaSink(tmp_path, FEED)
+    sink.apply_epoch(manifest(2, shapes, delta(ORDERS, changes(tmp_path, 2, 2))), 1)
+    shutil.rmtree(table_dir(tmp_path, ORDERS.table))
+    touched = manifest(3, shapes, delta(ORDERS, changes(tmp_path, 3, 3)))
+    for at_work in (sink, DeltaSink(tmp_path, FEED)):
+        with pytest.raises(SinkError, match=r"shop\.orders"):
+            at_work.apply_epoch(touched, 1)
+    with pytest.raises(SinkError, match=r"shop\.orders.*is gone"):
+        DeltaSink(tmp_path, FEED).apply_epoch(manifest(3, shapes, delta(other)), 1)
+    assert not (table_dir(tmp_path, ORDERS.table) / "_delta_log").exists()
 
 
 def test_untouched_table_keeps_its_version(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from catchment.api.views import views, write_views
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.fold import fold
+from catchment.flow.sink.layout import PART, delta_schema, table_dir
+from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import Commit, LakeColumn, Part, TableDelta, TableShape
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, TableId
@@ -51,6 +53,8 @@ class Feeder:
         self.epoch = 0
 
     def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
+        for added in deltas:  # a feed begins with all its tables; here they come one by one
+            create_table(table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], FEED)
         record = manifest(self.epoch, shapes, *deltas)
         versions = self.sink.apply_epoch(record, 1)
         EpochsTable(self.root, FEED).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)

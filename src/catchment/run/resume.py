@@ -37,8 +37,8 @@ def decide(
             return Continue(stored, apply=True)
         raise SinkRestored(
             f"feed {feed}: the state store has committed epoch {committed.epoch}, but the lake holds no "
-            "epoch: it was removed or "
-            "restored; put it back, or remove the state store too to copy everything again"
+            "epoch: it was removed or restored; put it back, or remove the state store and all of sink.path to "
+            "copy everything again"
         )
     at = lake.manifest.epoch
     if at == stored.epoch:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn
 
 from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction
@@ -13,8 +12,10 @@ from catchment.flow.sink.layout import PART, delta_schema, epoch_app, table_dir
 from catchment.flow.sink.tables import (
     LakeTable,
     check_fence,
+    check_owner,
     commit_properties,
     create_table,
+    gone,
     missing_columns,
     sync_version,
 )
@@ -40,29 +41,33 @@ class DeltaSink:
         self._tables: dict[TableId, LakeTable] = {}
         self._versions: dict[TableId, tuple[int, float]] = {}  # as of our last epoch, and when we knew
 
-    def apply(self, delta: TableDelta, epoch: int, fence: int) -> int:
+    def apply(self, delta: TableDelta, epoch: int, fence: int, *, first: bool = True) -> int:
         """Commit a table's part of an epoch; the version that holds it.
 
-        A replay of an applied epoch commits nothing. Raises LeaseLost when a later runner wrote the table,
-        SinkError when the lake refuses, SinkConflict when other writers won every attempt.
+        A replay of an applied epoch commits nothing. `first`: this may be the table's first epoch, which
+        creates it. Raises LeaseLost when a later runner wrote the table, SinkError when the lake refuses, the
+        table is another feed's or is gone, SinkConflict when other writers won every attempt.
         """
-        name = delta.shape.table
+        name, directory = delta.shape.table, table_dir(self.root, delta.shape.table)
 
         def attempt(table: DeltaTable) -> int | None:
             check_fence(table, self.feed, fence, str(name))
+            check_owner(table, self.feed, str(name))
             applied = table.transaction_version(epoch_app(self.feed, name))
             if applied is not None and applied >= epoch:
                 held = version_of_epoch(table, name, epoch, applied)
-                sync_version(table_dir(self.root, name), held)  # its runner may have died before it did
+                sync_version(directory, held)  # its runner may have died before it did
                 return held
             if self._widened(table, delta, fence):
                 return None
             return self._commit(table, delta, epoch, fence)
 
-        schema = delta_schema(delta.shape)
-        version = self._table(name).commit(
-            attempt, lambda: create_table(table_dir(self.root, name), schema, [PART])
-        )
+        def create() -> DeltaTable:
+            if not first or name in self._versions:
+                gone(str(name), directory)
+            return create_table(directory, delta_schema(delta.shape), [PART], self.feed)
+
+        version = self._table(name).commit(attempt, create)
         self._versions[name] = (version, time.monotonic())
         return version
 
@@ -71,18 +76,20 @@ class DeltaSink:
 
         May be repeated after a crash between two tables: tables that have the epoch are left alone. The
         version of an untouched table is at most a minute old, to lie within the readers' window after a fold.
+        A feed's first epoch creates its tables, and is refused before any commit where rows stand already.
         """
+        first = manifest.previous == 0
         with ThreadPoolExecutor(_THREADS) as pool:
+            if first:
+                list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest.epoch), manifest.deltas))
             work = {
-                str(d.shape.table): pool.submit(self._apply_one, d, manifest.epoch, fence)
+                str(d.shape.table): pool.submit(self._apply_one, d, manifest.epoch, fence, first)
                 for d in manifest.deltas
             }
         versions = {name: future.result() for name, future in work.items()}
         for shape in manifest.shapes:
             if str(shape.table) not in versions:
-                version = self._recent_version(shape.table)
-                if version is not None:
-                    versions[str(shape.table)] = version
+                versions[str(shape.table)] = self._recent_version(shape.table)
         return versions
 
     def take_over(self, tables: Iterable[TableId], fence: int) -> None:
@@ -104,10 +111,24 @@ class DeltaSink:
             return True
 
         if self._table(name).refreshed() is not None:
-            self._table(name).commit(attempt, lambda: removed(name, table_dir(self.root, name)))
+            self._table(name).commit(attempt, lambda: gone(str(name), table_dir(self.root, name)))
 
-    def _apply_one(self, delta: TableDelta, epoch: int, fence: int) -> int:
-        version = self.apply(delta, epoch, fence)
+    def _must_be_free(self, name: TableId, epoch: int) -> None:
+        """Raise SinkError when the table that the feed's first epoch would create holds something already."""
+        table = self._table(name).refreshed()
+        if table is None:
+            return
+        check_owner(table, self.feed, str(name))
+        carried = table.transaction_version(epoch_app(self.feed, name))
+        if carried != epoch and (carried is not None or table.file_uris()):
+            raise SinkError(
+                f"{name}: feed {self.feed} begins, but there is a lake table at {table.table_uri} already, of "
+                "another program, or of this feed whose state store and _catchment directory were lost; put those "
+                "back, give the feed another sink.path, or remove that directory to copy everything again"
+            )
+
+    def _apply_one(self, delta: TableDelta, epoch: int, fence: int, first: bool) -> int:
+        version = self.apply(delta, epoch, fence, first=first)
         self._after_table()
         return version
 
@@ -141,22 +162,17 @@ class DeltaSink:
         sync_version(table_dir(self.root, name), version)
         return version
 
-    def _recent_version(self, name: TableId) -> int | None:
+    def _recent_version(self, name: TableId) -> int:
         """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
         version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
         if time.monotonic() - known_at < _VERSION_AGE_S:
             return version
         table = self._table(name).refreshed()
         if table is None:
-            return None
+            gone(str(name), table_dir(self.root, name))
         newest: int = table.version()
         self._versions[name] = (newest, time.monotonic())
         return newest
-
-
-def removed(name: TableId, directory: Path) -> NoReturn:
-    """Raises SinkError for a table that was there a moment ago."""
-    raise SinkError(f"{name}: the lake table at {directory} is gone; put it back, or start a new feed")
 
 
 def add_action(file: DataFile) -> AddAction:

@@ -27,11 +27,11 @@ from catchment.flow.sink.tables import (
     check_fence,
     commit_properties,
     file_lists,
+    gone,
     open_table,
     sync_version,
 )
 from catchment.model.epoch import DataFile, Part, TableShape
-from catchment.model.errors import SinkError
 
 FILE_PREFIX = "fold-"
 
@@ -145,7 +145,7 @@ def commit(root: str | Path, prepared: PreparedFold, feed: str, fence: int) -> F
             return -1
         return _commit(directory, table, prepared, feed, fence)
 
-    version = LakeTable(name, directory).commit(attempt, lambda: _vanished(directory))
+    version = LakeTable(name, directory).commit(attempt, lambda: gone(name, directory))
     if version < 0:
         return None
     size = sum(f.size for f in prepared.added)
@@ -203,7 +203,3 @@ def _commit(directory: Path, table: DeltaTable, prepared: PreparedFold, feed: st
     )
     sync_version(directory, version)
     return version
-
-
-def _vanished(directory: Path) -> DeltaTable:
-    raise SinkError(f"the Delta table {directory} vanished during a fold")

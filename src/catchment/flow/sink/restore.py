@@ -8,8 +8,14 @@ from deltalake import DeltaTable
 
 from catchment.flow.sink.epochs import EpochRow
 from catchment.flow.sink.layout import epoch_app, table_dir
-from catchment.flow.sink.tables import LakeTable, check_fence, commit_properties, open_table, sync_version
-from catchment.model.errors import SinkError
+from catchment.flow.sink.tables import (
+    LakeTable,
+    check_fence,
+    commit_properties,
+    gone,
+    open_table,
+    sync_version,
+)
 from catchment.model.table import TableId
 
 
@@ -24,9 +30,7 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
         directory = table_dir(root, shape.table)
         table = open_table(directory)
         if table is None:
-            raise SinkError(
-                f"{shape.table}: the lake table at {directory} is gone; put it back, or start a new feed"
-            )
+            gone(str(shape.table), directory)
         carried = table.transaction_version(epoch_app(feed, shape.table)) or 0
         if carried > row.manifest.epoch:
             highest = max(highest, carried)
@@ -41,7 +45,4 @@ def _restore(directory: Path, feed: str, name: TableId, version: int, fence: int
         sync_version(directory, table.version())
         return True
 
-    def gone() -> DeltaTable:
-        raise SinkError(f"{name}: the lake table at {directory} is gone")
-
-    LakeTable(str(name), directory).commit(attempt, gone)
+    LakeTable(str(name), directory).commit(attempt, lambda: gone(str(name), directory))

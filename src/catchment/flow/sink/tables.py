@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -23,6 +23,8 @@ CONFIGURATION = {
     "delta.logRetentionDuration": "interval 1 days",
 }
 
+_OWNER = "catchment.feed"  # table property: the feed whose rows stand in the table
+
 
 def open_table(directory: Path, version: int | None = None) -> DeltaTable | None:
     """A fresh handle at the newest version or at `version`; None when there is no table."""
@@ -36,11 +38,21 @@ def open_table(directory: Path, version: int | None = None) -> DeltaTable | None
         raise SinkError(f"cannot open the Delta table {directory} at version {version}: {error}") from error
 
 
-def create_table(directory: Path, schema: pa.Schema, partition_by: list[str]) -> DeltaTable:
-    """Create the Delta table if it does not exist; a fresh handle. Raises SinkError."""
+def create_table(
+    directory: Path, schema: pa.Schema, partition_by: list[str], feed: str | None = None
+) -> DeltaTable:
+    """Create the Delta table, `feed`'s if given, if it does not exist; a fresh handle. Raises SinkError."""
+    configuration = CONFIGURATION if feed is None else {**CONFIGURATION, _OWNER: feed}
     try:
         make_directory(directory)
-        DeltaTable.create(directory, schema, "ignore", partition_by=partition_by, configuration=CONFIGURATION)
+        DeltaTable.create(
+            directory,
+            schema,
+            "ignore",
+            partition_by=partition_by,
+            configuration=configuration,
+            raise_if_key_not_exists=False,
+        )
         sync_version(directory, 0)
         sync_directory(directory)
     except (DeltaError, OSError) as error:
@@ -62,7 +74,7 @@ class LakeTable:
 
     def refreshed(self) -> DeltaTable | None:
         """A handle at the newest version; None when the table does not exist."""
-        if self._handle is None:
+        if self._handle is None or not (self.directory / "_delta_log").is_dir():
             self._handle = open_table(self.directory)
             return self._handle
         try:
@@ -109,6 +121,23 @@ def check_fence(table: DeltaTable, feed: str, fence: int, name: str) -> None:
             f"{name}: written under fence {carried}, this runner of feed {feed} has fence {fence}; "
             "another runner took over, stop this one"
         )
+
+
+def check_owner(table: DeltaTable, feed: str, name: str) -> None:
+    """Raise SinkError when the table is another feed's: rows would stand in it twice."""
+    owner = table.metadata().configuration.get(_OWNER, feed)
+    if owner != feed:
+        raise SinkError(
+            f"{name}: the lake table at {table.table_uri} is feed {owner}'s, and this feed is {feed}; give the feed "
+            f"another sink.path, or its old name {owner} if it was renamed, or remove that directory"
+        )
+
+
+def gone(name: str, directory: Path) -> NoReturn:
+    """Raises SinkError for a table that was there before."""
+    raise SinkError(
+        f"{name}: the lake table at {directory} is gone; put it back, or start a new feed with another sink.path"
+    )
 
 
 def commit_properties(feed: str, fence: int, *transactions: Transaction, **notes: str) -> CommitProperties:
