@@ -11,8 +11,13 @@ WIRE = Path("src/catchment/wire")
 HOT = sorted(str(p) for p in WIRE.glob("[a-z]*.py") if "# cython: compiled" in p.read_text()[:200])
 # A sanitizer of the compiler, e.g. `address`; dev/sanitized builds and runs with it.
 SANITIZER = os.environ.get("CATCHMENT_SANITIZE", "")
-LINK = [f"-fsanitize={SANITIZER}"] if SANITIZER else []
-COMPILE = ["-O1", "-g", "-fno-omit-frame-pointer", *LINK] if SANITIZER else ["-O3"]
+# Count how often each line runs, and compile these modules for it as well, as they are; dev/covered does so.
+COVERED = [str(WIRE / f"{name}.py") for name in os.environ.get("CATCHMENT_COVERED", "").split()]
+COUNTERS = ["--coverage"] if COVERED else []
+LINK = [f"-fsanitize={SANITIZER}"] if SANITIZER else COUNTERS
+COMPILE = (
+    ["-O1", "-g", "-fno-omit-frame-pointer", *LINK] if SANITIZER else ["-O0", *LINK] if COVERED else ["-O3"]
+)
 
 
 def extension(path: str) -> Extension:
@@ -21,15 +26,14 @@ def extension(path: str) -> Extension:
     return Extension(name, [path], extra_compile_args=COMPILE, extra_link_args=LINK, libraries=["z"])
 
 
-setup(
-    ext_modules=cythonize(
-        [extension(path) for path in HOT],
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": False,
-            "wraparound": False,
-            "cdivision": True,
-        },
-        build_dir="build",
+def compiled(paths: list[str], **directives: bool) -> list[Extension]:
+    """The modules as C."""
+    found: list[Extension] = cythonize(
+        [extension(path) for path in paths],
+        compiler_directives={"language_level": 3, **directives},
+        build_dir="build/covered-c" if COVERED else "build",
     )
-)
+    return found
+
+
+setup(ext_modules=compiled(HOT, boundscheck=False, wraparound=False, cdivision=True) + compiled(COVERED))

@@ -312,6 +312,10 @@ def test_a_table_that_is_not_as_the_statement_found_it(sql: str) -> None:
         "ALTER TABLE t ADD n TEXT(300)",
         "ALTER TABLE t ADD n VARCHAR(9) CHARACTER SET DEFAULT",
         "ALTER TABLE t ADD n ENUM('a\\\\b')",
+        "ALTER TABLE t ADD n INT, /* and */ -- nothing more",
+        "ALTER TABLE t ADD n INT,, ADD m INT",
+        "ALTER TABLE t ADD n CHAR(²)",
+        f"ALTER TABLE t ADD n FLOAT({'9' * 5000})",
     ],
 )
 def test_what_cannot_be_told_is_refused(sql: str) -> None:

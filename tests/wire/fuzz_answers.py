@@ -3,6 +3,8 @@
 import random
 from collections.abc import Iterable
 
+import msgspec
+
 from catchment.model.errors import CorruptResult, SourceError
 from catchment.model.table import Column
 from catchment.wire.results import ResultDecoder
@@ -21,6 +23,26 @@ def answers(made: Iterable[Recording]) -> list[Answer]:
     found = [answer for recording in made for answer in recording.answers if len(answer.rows) <= _MOST]
     prepared = [Answer(PREPARE, a.columns, a.prepared, b"") for a in found]
     return [Answer(SELECT + a.name, a.columns, a.rows, b"") for a in found] + prepared
+
+
+class HostileAnswer(msgspec.Struct, frozen=True):
+    """Bytes in place of an answer."""
+
+    answer: Answer
+    raw: bytes
+
+    def __str__(self) -> str:
+        return f"{self.answer.name}: {self.raw.hex()}"
+
+    def ended(self, rng: random.Random) -> str:
+        """What became of it: `decoded`, `open` when more must come, else the error. Raises AssertionError."""
+        if self.answer.name == PREPARE:
+            return _prepared(self.raw)
+        return _selected(rng, self.answer.columns, self.raw)
+
+
+def draw(rng: random.Random, answer: Answer) -> HostileAnswer:
+    return HostileAnswer(answer, changed(rng, answer))
 
 
 def changed(rng: random.Random, answer: Answer) -> bytes:
@@ -62,13 +84,6 @@ def payloads(raw: bytes) -> list[bytes]:
     return found
 
 
-def decoded(rng: random.Random, answer: Answer, raw: bytes) -> str:
-    """What became of the input: `decoded`, `open` when more must come, else the error. Raises AssertionError."""
-    if answer.name == PREPARE:
-        return _prepared(raw)
-    return _selected(rng, answer.columns, raw)
-
-
 def _prepared(raw: bytes) -> str:
     try:
         found = parse_prepare_ok(raw)
@@ -80,6 +95,17 @@ def _prepared(raw: bytes) -> str:
     return "decoded"
 
 
+def check_broken(decoder: ResultDecoder) -> None:
+    """It takes nothing after an error, and does not say that the answer has ended."""
+    assert not decoder.ended
+    again = None
+    try:
+        decoder.feed(b"\0")
+    except CorruptResult as error:
+        again = error
+    assert again is not None
+
+
 def _selected(rng: random.Random, columns: tuple[Column, ...], raw: bytes) -> str:
     decoder = ResultDecoder(columns)
     cut = rng.randrange(len(raw) + 1) if rng.random() < 0.5 else 0
@@ -89,7 +115,7 @@ def _selected(rng: random.Random, columns: tuple[Column, ...], raw: bytes) -> st
         decoder.feed(raw[cut:])
     except _EXPECTED as error:
         ended = type(error).__name__
-        assert not decoder.ended
+        check_broken(decoder)
     assert decoder.pending_bytes <= 64 * len(raw) + 4096
     rows = decoder.take_batch()
     rows.validate(full=True)

@@ -18,22 +18,23 @@ import pyarrow as pa
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import read_definition
 from catchment.model.definition import Definition
-from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from tests.servers.builds import Build, mysql_80, mysql_97
+from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
 from tests.servers.debian import NotHere
-from tests.servers.launch import PrivateMySQL
+from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 from tests.wire.answers import Session, columns_of, prepared_answer, run, select
 from tests.wire.documents import as_json, document
 from tests.wire.dumps import NON_BLOCKING, WITH_ANNOTATIONS, end_of_log, read_dump
 from tests.wire.events import HEADER, events_of, seal
-from tests.wire.odd_values import ODD, fill
+from tests.wire.odd_values import fill
 from tests.wire.recorded import Answer, Recording
+from tests.wire.small_groups import write_columns, write_group_without_places, write_groups
 from tests.wire.small_tables import (
     ALTERED,
+    MARIADB_TYPES,
+    MYSQL_TYPES,
     NAME_OF,
-    OF_BOTH,
     alter,
     create_altered,
     write_mysql_types,
@@ -46,6 +47,8 @@ PLAIN = "n"  # schema of the tables that the log does not describe
 
 
 PAYLOAD = 40
+# The catalog does not tell labels beyond the basic plane.
+_MYSQL_PLAIN = (*(kind for kind in MYSQL_TYPES if "😀" not in kind), "json", "year")
 _MYSQL_TYPES = (
     "tinyint unsigned; smallint; mediumint unsigned; int; bigint unsigned; float; double; decimal(10,2); "
     "decimal(65,30); bit(9); bit(64); year; date; time(6); datetime(3); timestamp(6) null; char(8); varchar(300); "
@@ -104,7 +107,9 @@ def mysql_statements(schema: str, packed: bool) -> list[str]:
             "SET binlog_transaction_compression = ON",
             f"UPDATE {schema}.j SET v = 'packed' WHERE id < 10",
             f"INSERT INTO {schema}.j VALUES (960, '[1]', NULL, 'packed')",
+            "SET binlog_rows_query_log_events = ON",
             f"DELETE FROM {schema}.j WHERE id = 960",
+            "SET binlog_rows_query_log_events = OFF",
             "SET binlog_transaction_compression = OFF",
             "SET gtid_next = 'AUTOMATIC:tagged'",
             f"DELETE FROM {schema}.j WHERE id = 8",
@@ -116,6 +121,7 @@ def mysql_statements(schema: str, packed: bool) -> list[str]:
 def write_mysql(session: Session, packed: bool) -> None:
     run(session, *mysql_statements("f", packed))
     write_mysql_types(session, "f")
+    write_columns(session, "f")
     if packed:
         write_vectors(session, "f")
 
@@ -128,7 +134,9 @@ def mariadb(session: Session, schema: str) -> None:
         f"UPDATE {schema}.odd SET c44 = NULL, c50 = NULL LIMIT 3",
         f"DELETE FROM {schema}.odd LIMIT 2",
     )
-    write_types(session, schema, tuple(ODD))
+    write_types(session, schema, MARIADB_TYPES)
+    write_columns(session, schema)
+    write_groups(session, schema)
     write_statements(session, schema)
     run(session, "SET GLOBAL log_bin_compress = ON", "FLUSH BINARY LOGS")
     run(session, f"CREATE TABLE {schema}.k (a int PRIMARY KEY, v varchar(300) COMMENT '{'long ' * 20}')")
@@ -156,12 +164,10 @@ def record(name: str, server: PrivateServer, write: Callable[[Session], None]) -
         run(session, "CREATE DATABASE f")
         start = end_of_log(server)
         write(session)
-        return Recording(name, start, events_since(server, start, name), answers=answers(session, "f"))
-
-
-def events_since(server: PrivateServer, start: LogOffset, name: str) -> list[bytes]:
-    flags = NON_BLOCKING | (WITH_ANNOTATIONS if name == "MariaDB" else 0)
-    return events_of(read_dump(server, start, flags))
+        flags = NON_BLOCKING | (WITH_ANNOTATIONS if name.startswith("MariaDB") else 0)
+        return Recording(
+            name, start, events_of(read_dump(server, start, flags)), answers=answers(session, "f")
+        )
 
 
 def answers(session: Session, schema: str) -> tuple[Answer, ...]:
@@ -198,7 +204,7 @@ def record_plain(name: str, server: PrivateServer, types: Iterable[str], levels:
         ):
             if not table.startswith(ALTERED):
                 definitions[TableId(PLAIN, table)] = defined(server, session, TableId(PLAIN, table))
-        return Recording(f"{name}, plain", start, events_since(server, start, name), definitions)
+        return Recording(f"{name}, plain", start, events_of(read_dump(server, start)), definitions)
 
 
 def defined(server: PrivateServer, session: Session, table: TableId) -> Definition:
@@ -210,7 +216,12 @@ def recordings() -> list[Recording]:
     with PrivateServer(server_id=9, settings={"log_bin_compress_min_len": 64}) as server:
         found.append(record("MariaDB", server, lambda session: mariadb(session, "f")))
         server.sql("SET GLOBAL log_bin_compress = OFF")
-        found.append(record_plain("MariaDB", server, ODD, ("NO_LOG", "MINIMAL")))
+        found.append(record_plain("MariaDB", server, MARIADB_TYPES, ("NO_LOG", "MINIMAL", "FULL")))
+    try:
+        with PrivateMariaDB(mariadb_11(), server_id=9) as newer:
+            found.append(record("MariaDB 11", newer, lambda s: write_group_without_places(s, "f")))
+    except NotHere as why:
+        print(f"left out: {why}")
     for build_of in (mysql_80, mysql_97):
         try:
             build: Build = build_of()
@@ -221,7 +232,7 @@ def recordings() -> list[Recording]:
         with PrivateMySQL(build, server_id=9) as mysql:
             name = f"MySQL {build.version}"
             found.append(record(name, mysql, partial(write_mysql, packed=packed)))
-            found.append(record_plain(name, mysql, (*OF_BOTH, "json", "year"), ("MINIMAL",)))
+            found.append(record_plain(name, mysql, _MYSQL_PLAIN, ("MINIMAL", "FULL")))
     return found
 
 

@@ -14,6 +14,7 @@ from catchment.model.table import Kind, TableId
 from tests.wire.events import HEADER, kind_of, packet, seal
 from tests.wire.recorded import Recording
 from tests.wire.recordings import PAYLOAD, PLAIN, unpacked
+from tests.wire.small_groups import GROUPS, WITHOUT_PLACES
 from tests.wire.small_tables import ALTERED, DIFFS, NAME_OF
 
 ARTIFICIAL = 0x20
@@ -23,10 +24,12 @@ PARTIAL = 39
 BEGINS = (33, 34, 42, 162)  # events that begin a group
 PACKED = {166: 169, 167: 170, 168: 171}  # compressed row events: their second version is not written
 MOST = 4096  # bytes of a seed; larger ones are for runs of whole dumps
-EACH = 24  # seeds of one name
+EACH = 40  # seeds of one name
 Kinds = dict[TableId, dict[str, Kind]]
 Definitions = dict[TableId, Definition]
 DECLARED = "declared "
+TWO_FILES = "group cut off, and the next file"
+WHOLE = (*GROUPS, WITHOUT_PLACES)  # each event of such a group is changed
 KINDS = {"uuid": Kind.UUID, "inet4": Kind.INET4, "inet6": Kind.INET6}
 
 
@@ -136,6 +139,9 @@ def never_written(found: list[Piece]) -> list[Piece]:
             if kind_of(event) in PACKED:
                 body = event[HEADER:-4]
                 made.append(replaced(piece, i, PACKED[kind_of(event)], body[:8] + b"\2\0" + body[8:]))
+            elif kind_of(event) == QUERY and b"ROLLBACK TO `u`" in event:
+                body = event[HEADER:-4].replace(b"ROLLBACK TO `u`", b"RELEASE SAVEPOINT u")
+                made.append(replaced(piece, i, QUERY, body))
             elif kind_of(event) == 17:
                 made.append(replaced(piece, i, 9, event[HEADER:-4]))
                 made.append(replaced(piece, i, 11, event[HEADER : HEADER + 4]))
@@ -177,6 +183,16 @@ def plain_pieces(recording: Recording) -> list[Piece]:
     return found
 
 
+def over_two_files(piece: Piece) -> Piece:
+    """The group without its last event, and the whole group in the next file: a server that was killed."""
+    rotate, head, *group = piece.events
+    stem, _, number = piece.place.file.partition(".")
+    name = f"{stem}.{int(number) + 1:06}".encode()
+    following = seal(rotate[:HEADER] + struct.pack("<Q", 4) + name + bytes(4))
+    again = [moved_by(event, 4 - piece.place.offset) for event in group]
+    return Piece((rotate, head, *group[:-1], following, head, *again), piece.place, TWO_FILES)
+
+
 def table_id_of(piece: Piece) -> TableId:
     """The table of the first table map; one without a name when there is none."""
     for event in piece.events:
@@ -192,7 +208,7 @@ def label_of(piece: Piece) -> str:
     """The type whose rows the piece carries, when its table is of one type."""
     if piece.name in ("json large array", "json large object"):
         return piece.name
-    return NAME_OF.get(table_id_of(piece).name, "")
+    return NAME_OF.get(table_id_of(piece).name.partition("_")[0], "")
 
 
 def seeds(made: list[Recording]) -> list[Seed]:
@@ -205,6 +221,7 @@ def seeds(made: list[Recording]) -> list[Seed]:
     for piece, i in packed:
         plain = unpacked(piece.events[i])
         found.append(replaced(piece, i, PAYLOAD, plain[HEADER:-4]))
+    found += [over_two_files(piece) for piece in found if label_of(piece) in ("int", "group of two tables")]
     found += [piece for recording in made if recording.definitions for piece in plain_pieces(recording)]
     by_name: dict[str, list[Seed]] = {}
     for piece in sorted(found, key=lambda p: p.size):
@@ -220,11 +237,14 @@ def seeds(made: list[Recording]) -> list[Seed]:
 def seeds_of(piece: Piece) -> list[Seed]:
     if piece.definitions:
         return plain_seeds_of(piece)
+    if piece.name == TWO_FILES:
+        return [seed_of(piece, i, TWO_FILES) for i in range(2, len(piece.events))]
     found = []
     label = label_of(piece)
+    of_label = () if not label else (PARTIAL,) if label in DIFFS else ROWS
     for i, event in enumerate(piece.events):
         found.append(seed_of(piece, i, f"event {kind_of(event)}"))
-        if label and (kind_of(event) == PARTIAL if label in DIFFS else kind_of(event) in ROWS):
+        if i > 1 if label in WHOLE else kind_of(event) in of_label:
             found.append(seed_of(piece, i, label))
         if kind_of(event) == PAYLOAD:
             found += inner(piece, i)
@@ -234,7 +254,7 @@ def seeds_of(piece: Piece) -> list[Seed]:
 def plain_seeds_of(piece: Piece) -> list[Seed]:
     """Table map and rows that need a definition, and the ALTER TABLE that changes it."""
     (table,) = piece.definitions
-    name = ALTERED if table.name.startswith(ALTERED) else DECLARED + NAME_OF[table.name.partition("_")[0]]
+    name = ALTERED if table.name.startswith(ALTERED) else DECLARED + label_of(piece)
     kinds = (TABLE_MAP, *ROWS, *((QUERY,) if name == ALTERED else ()))
     return [seed_of(piece, i, name) for i, event in enumerate(piece.events) if kind_of(event) in kinds]
 
@@ -243,7 +263,7 @@ def seed_of(piece: Piece, i: int, name: str, part: tuple[int, int] | None = None
     packets = [packet(n + 1, b"\0" + event) for n, event in enumerate(piece.events)]
     tail = b"".join(packets[i + 1 :]) + packet(1 + len(packets), b"\xfe\0\0\2\0")
     first, last = part or (HEADER, len(piece.events[i]) - 4)
-    kind = None if piece.definitions else KINDS.get(label_of(piece))
+    kind = KINDS.get(label_of(piece))
     kinds = {table_id_of(piece): {"c": kind}} if kind else {}
     head = b"".join(packets[:i])
     return Seed(name, head, piece.events[i], tail, i + 1, first, last, piece.place, kinds, piece.definitions)

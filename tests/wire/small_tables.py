@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.wire.answers import Session, run
 from tests.wire.odd_values import ODD
+from tests.wire.small_groups import GROUP_NAMES
 
 LONG: Final = 300  # longer literals are left out: what a seed costs goes with its length
 
@@ -18,13 +19,17 @@ JSON: Final = {
     "json uint32": ["JSON_EXTRACT(JSON_ARRAY(CAST(70000 AS UNSIGNED)), '$[0]')"],
     "json int64": ["CAST('-5000000000' AS JSON)"],
     "json uint64": ["CAST('18446744073709551615' AS JSON)"],
-    "json double": ["CAST('1.5e300' AS JSON)", "CAST('0.1' AS JSON)"],
-    "json string": ["JSON_QUOTE('été \\n')", "JSON_QUOTE(REPEAT('x', 200))"],
-    "json decimal": ["CAST(-1.25 AS JSON)"],
+    "json double": ["CAST('1.5e300' AS JSON)", "CAST('0.1' AS JSON)", "CAST(0e0 AS JSON)"],
+    "json string": ["JSON_QUOTE('été \\n\\r')", "JSON_QUOTE(REPEAT('x', 200))"],
+    "json decimal": [
+        "CAST(-1.25 AS JSON)",
+        "CAST(CAST(0.25 AS DECIMAL(2,2)) AS JSON)",
+        "CAST(CAST(-7 AS DECIMAL(3,0)) AS JSON)",
+    ],
     "json date": ["CAST(DATE'2024-02-29' AS JSON)"],
     "json time": ["CAST(TIME'-10:11:12.5' AS JSON)"],
     "json datetime": ["CAST(TIMESTAMP'2024-02-29 01:02:03.4' AS JSON)"],
-    "json opaque": ["CAST(x'00ff10' AS JSON)", "CAST(b'101' AS JSON)"],
+    "json opaque": ["CAST(x'00ff10' AS JSON)", "CAST(b'101' AS JSON)", "CAST(REPEAT(x'00', 100) AS JSON)"],
     "json array": ["'[1, [], \"x\", null, 70000, 1.5, {}]'"],
     "json object": ['\'{"a": 1, "bc": {"d": [true]}, "": "e"}\''],
 }
@@ -34,12 +39,29 @@ DIFFS: Final = {
     "json diff insert": ('{"a": {"b": [1, 2]}, "long": "long text"}', "JSON_SET(c, '$.a.c', 1.5)"),
     "json diff insert in array": (
         '[[1, 2, 3], "long text, long text"]',
-        "JSON_ARRAY_INSERT(c, '$[0][1]', 'x')",
+        "JSON_SET(c, '$[0][5]', 'x')",
     ),
     "json diff remove": ('{"a": {"b": [1, 2]}, "long": "long text"}', "JSON_REMOVE(c, '$.a.b[0]')"),
+    "json diff remove key": (
+        '{"a b": 1, "\\\\"": 2, "long": "long text, long text"}',
+        'JSON_REMOVE(c, \'$."a b"\', \'$."\\\\""\')',
+    ),
 }
+# Types that only the seeds have.
+_MORE: Final = {
+    "datetime(2)": ["'2024-02-29 01:02:03.45'", "'1000-01-01 00:00:00'", "'0000-00-00'"],
+    "time(4)": ["'-01:02:03.4567'", "'10:00:00'", "'00:00:00.0001'"],
+    "timestamp(1) null": ["'2024-02-29 01:02:03.4'", "'1970-01-01 00:00:01'", "'2037-01-01'"],
+}
+_CHINESE: Final = {
+    "varchar(20) character set gb18030": ["'中😀é'", "_gb18030 x'8139ef30'", "_gb18030 x'8130813084318130'"],
+    "enum('中','x','😀') character set gb18030": ["'中'", "'😀'", "'x'"],
+}
+_LITERALS: Final = {**ODD, **_MORE, **_CHINESE}
+MARIADB_TYPES: Final = (*ODD, *_MORE)
 VECTOR: Final = "vector(3)"  # MySQL 9
-OF_BOTH: Final = (
+MYSQL_TYPES: Final = (
+    *_CHINESE,
     "tinyint",
     "int",
     "bigint unsigned",
@@ -51,11 +73,11 @@ OF_BOTH: Final = (
 )
 
 _NAMED: Final = (
-    [(f"t{i}", kind) for i, kind in enumerate((*ODD, VECTOR))]
+    [(f"t{i}", kind) for i, kind in enumerate((*_LITERALS, VECTOR))]
     + [(f"j{i}", kind) for i, kind in enumerate(JSON)]
     + [(f"d{i}", kind) for i, kind in enumerate(DIFFS)]
 )
-NAME_OF: Final = dict(_NAMED)
+NAME_OF: Final = dict(_NAMED) | GROUP_NAMES
 # What is done to a table of id, a (INT) and b (VARCHAR): columns that are followed by a definition.
 ALTERED: Final = "altered"
 _ALTERS: Final = (
@@ -67,8 +89,8 @@ _ALTERS: Final = (
     "ADD c json /* or not */, DROP a -- the rest",
 )
 _TABLE_OF: Final = {name: table for table, name in _NAMED}
-OF_MARIADB: Final = frozenset(ODD)
-OF_MYSQL: Final = frozenset((*JSON, *DIFFS, *OF_BOTH, "json large array", "json large object"))
+OF_MARIADB: Final = frozenset(MARIADB_TYPES)
+OF_MYSQL: Final = frozenset((*JSON, *DIFFS, *MYSQL_TYPES, "json large array", "json large object"))
 
 
 def _short(literal: str) -> bool:
@@ -77,24 +99,25 @@ def _short(literal: str) -> bool:
 
 
 def write_types(session: Session, schema: str, names: tuple[str, ...], of: str = "") -> None:
-    """Rows with all short values of those types, updated in part and deleted; `of` ends the tables' names."""
+    """Rows with all short values of those types, in part updated and deleted; `of` ends the tables' names."""
     for name in names:
         table = f"{schema}.{_TABLE_OF[name]}{of}"
-        values = [literal for literal in ODD[name] if _short(literal)]
+        values = [literal for literal in _LITERALS[name] if _short(literal)]
         if "compressed" in name:
             values.append("repeat('ab', 150)" if "30" not in name and "63" not in name else "repeat('a', 29)")
         rows = ", ".join(f"({n}, {value})" for n, value in enumerate(values))
+        rest = ", ".join(f"({n + 50}, {value})" for n, value in enumerate(values))
         run(session, f"CREATE TABLE {table} (id int PRIMARY KEY, c {name})")
         run(
             session, f"INSERT INTO {table} (id, c) VALUES {rows}", f"UPDATE {table} SET id = id + 100 LIMIT 2"
         )
-        run(session, f"DELETE FROM {table} LIMIT 2")
+        run(session, f"DELETE FROM {table} LIMIT 2", f"INSERT INTO {table} (id, c) VALUES {rest}")
 
 
 def write_mysql_types(session: Session, schema: str) -> None:
     """Types of MySQL's log, JSON by kinds, and differences of JSON."""
     run(session, "SET sql_mode = ''")
-    write_types(session, schema, OF_BOTH)
+    write_types(session, schema, MYSQL_TYPES)
     for name, values in JSON.items():
         table = f"{schema}.{_TABLE_OF[name]}"
         run(session, f"CREATE TABLE {table} (id int PRIMARY KEY, c json)")

@@ -14,14 +14,16 @@ import pytest
 
 from catchment.model.errors import CorruptLog
 from catchment.wire.log import LogDecoder
-from tests.wire import fuzz_answers
+from catchment.wire.logstart import FirstGroup
 from tests.wire.events import HEADER, packet, seal
 from tests.wire.fuzz import placed
-from tests.wire.fuzz_answers import PREPARE, SELECT
-from tests.wire.fuzz_run import all_seeds, decoded, descriptions_kept, run, unreached
+from tests.wire.fuzz_answers import PREPARE, SELECT, HostileAnswer
+from tests.wire.fuzz_log import decoded, descriptions_kept, unchanged
+from tests.wire.fuzz_run import all_seeds, run, unreached
 from tests.wire.recorded import Answer, Recording
 from tests.wire.recordings import PAYLOAD, recordings
-from tests.wire.seeds import DECLARED, Seed
+from tests.wire.seeds import DECLARED, TWO_FILES, Seed
+from tests.wire.small_groups import COLUMNS, GROUPS, WITHOUT_PLACES
 from tests.wire.small_tables import ALTERED, DIFFS, JSON, OF_MARIADB, OF_MYSQL, VECTOR
 
 ROOT = Path(__file__).parents[2]
@@ -53,11 +55,18 @@ def answered(made: list[Recording]) -> list[Answer]:
 def expected(made: list[Recording]) -> set[str]:
     """Names of seeds that there are; without a MySQL some are not."""
     servers = {recording.name.split(",")[0] for recording in made}
-    names = {f"event {n}" for n in EVENTS_OF_MARIADB} | OF_MARIADB | {ALTERED, PREPARE}
+    of_mysql = {server for server in servers if server.startswith("MySQL")}
+    names = (
+        {f"event {n}" for n in EVENTS_OF_MARIADB}
+        | OF_MARIADB
+        | {ALTERED, PREPARE, TWO_FILES, *GROUPS, *COLUMNS}
+    )
     names |= {f"{prefix}{kind}" for prefix in (DECLARED, SELECT) for kind in OF_MARIADB}
-    if len(servers) > 1:
+    if of_mysql:
         names |= {f"{SELECT}{kind}" for kind in (*JSON, *DIFFS)}
         names |= {f"event {n}" for n in (*EVENTS_OF_MYSQL, *EVENTS_MADE_UP)} | OF_MYSQL
+    if "MariaDB 11" in servers:
+        names.add(WITHOUT_PLACES)
     if "MySQL (9" in servers:
         names |= (
             {VECTOR} | {f"event {n}" for n in EVENTS_OF_MYSQL_9} | {f"inner event {n}" for n in EVENTS_INSIDE}
@@ -69,13 +78,30 @@ def test_seeds(made: list[Recording], found: list[Seed]) -> None:
     """There is a seed of every name, and without changes all are decoded."""
     assert {seed.name for seed in all_seeds(made)} >= expected(made)
     for seed in found:
-        assert decoded(random.Random(1), seed, seed.target, sound=True) == "decoded", seed.name
+        assert decoded(random.Random(1), unchanged(seed)) == "decoded", seed.name
+
+
+def test_heads_of_dumps(found: list[Seed]) -> None:
+    """They say where the first group begins, wherever they are cut; a place before the file is refused."""
+    for seed in {
+        seed.place: seed for seed in found if seed.name in ("event 33", "event 42", "event 162")
+    }.values():
+        raw = unchanged(seed).raw
+        for cut in (0, 1, len(seed.head), len(raw)):
+            first = FirstGroup(checksums=True)
+            first.feed(raw[:cut])
+            first.feed(raw[cut:])
+            assert first.at == seed.place
+        early = bytearray(seed.target)
+        early[13:17] = struct.pack("<I", len(early) - 1)
+        with pytest.raises(CorruptLog, match=f"the head of a dump of {seed.place.file}: a group of"):
+            FirstGroup(checksums=True).feed(unchanged(seed, seal(early)).raw)
 
 
 def test_answers(answered: list[Answer]) -> None:
     """Without changes all are decoded."""
     for answer in answered:
-        assert fuzz_answers.decoded(random.Random(1), answer, answer.rows) == "decoded", answer.name
+        assert HostileAnswer(answer, answer.rows).ended(random.Random(1)) == "decoded", answer.name
 
 
 def test_changed_bytes(made: list[Recording]) -> None:
@@ -92,7 +118,7 @@ def test_cut_at_every_byte(found: list[Seed]) -> None:
         for seed in {seed.name: seed for seed in found}.values():
             for kept in range(HEADER, len(seed.target) - 4):
                 short = placed(seed.target[:kept] + seed.target[-4:], len(seed.target))
-                ended = decoded(rng, seed, short, sound=True)
+                ended = decoded(rng, unchanged(seed, short))
                 assert ended in REFUSED, (seed.name, kept)
 
 

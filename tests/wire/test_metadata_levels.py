@@ -11,7 +11,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import read_definition
 from catchment.model.definition import DefinedColumn, Definition
-from catchment.model.errors import AlteredUnseen, Undescribed
+from catchment.model.errors import AlteredUnseen, Undescribed, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, Table, TableId
@@ -108,6 +108,15 @@ def test_a_hash_column_that_only_the_log_shows(plain: PrivateServer) -> None:
     (images,) = decoded(raw, start, wanted=[T], definitions={T: defined(plain)}).take_images()
     assert [c.name for c in images.table.columns] == ["id", "a", "DB_ROW_HASH_1"]
     assert images.batch.column("a").to_pylist() == ["x"]
+
+
+def test_labels_that_the_catalog_does_not_tell(plain: PrivateServer) -> None:
+    """It shows characters beyond the basic plane as question marks; such a definition would give wrong text."""
+    plain.sql("CREATE OR REPLACE TABLE m.t (id INT PRIMARY KEY, e ENUM('a','😀') CHARACTER SET utf8mb4)")
+    with pytest.raises(
+        Unsupported, match=r"m\.t, column e: a '\?' in the labels .* binlog_row_metadata=FULL"
+    ):
+        defined(plain)
 
 
 DEFINED = "id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(10), c DECIMAL(9,2), d BIT(5), e ENUM('x'), f TEXT, g CHAR(3)"

@@ -52,4 +52,6 @@ class FirstGroup:
             packet.skip(8)
             self._file = packet.take(packet.left - self._tail).decode(errors="replace")
         elif kind in _GTIDS:
+            if following < size:
+                raise CorruptResult(f"a group of {size} bytes ends at {following}")
             self.at = LogOffset(self._file, following - size)

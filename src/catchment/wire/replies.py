@@ -68,7 +68,7 @@ class Fields:
 
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""
-        if size > self.left:
+        if not 0 <= size <= self.left:
             raise CorruptResult("a packet ends too early")
         self.at += size
         return self._data[self.at - size : self.at]

@@ -128,14 +128,20 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
 def read_definition(
     connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
 ) -> Definition:
-    """A table's definition as it is now, for a log that does not describe itself; raises as `read_table`."""
+    """A table's definition as it is now, for a log that does not describe itself; raises as `read_table`, and
+    Unsupported for labels that the catalog does not tell."""
     key = read_table(connection, endpoint, table).key
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(_COLUMNS, (table.schema, table.name))
-        columns = [
-            DefinedColumn(name, column_type, charset or "", nullable == "YES")
-            for name, _, column_type, charset, nullable in cursor.fetchall()
-        ]
+        columns = []
+        for name, data_type, column_type, charset, nullable in cursor.fetchall():
+            if data_type in ("enum", "set") and "?" in column_type:
+                # Seen on MariaDB 10.11, MySQL 8.0 and 9.7: so it shows what lies beyond the basic plane (emoji).
+                raise Unsupported(
+                    f"shard {endpoint.shard}, {table}, column {name}: a '?' in the labels that the catalog shows may "
+                    "stand for another character; set binlog_row_metadata=FULL on the server"
+                )
+            columns.append(DefinedColumn(name, column_type, charset or "", nullable == "YES"))
         cursor.execute(_KEYS.format(source_name(table)))
         hashed = dict.fromkeys(row[_KEY_NAME] for row in cursor.fetchall() if row[_INDEX_TYPE] == "HASH")
         columns += [DefinedColumn(f"{HIDDEN}{n}", "bigint unsigned") for n, _ in enumerate(hashed, 1)]

@@ -3,6 +3,7 @@
 Pure. Only for columns that `alter.py` has let through: nullable ones without a default.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -42,6 +43,7 @@ _OF_BYTES: Final = {
 }  # fmt: skip
 _SIZED: Final = ("text", "blob")
 _CHARSET_WORDS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
+_LENGTH: Final = re.compile(r"[0-9]{1,10}")
 _DEFAULT_LENGTH: Final = {"char": "1", "binary": "1", "bit": "1", "decimal": "10,0"}
 _DOUBLE_FROM_BITS: Final = 25
 
@@ -106,7 +108,7 @@ def _arguments(words: Sequence[Word]) -> tuple[tuple[Word, ...], Sequence[Word]]
     if any(w.keyword != "," for w in inner[1::2]) or not given:
         raise Unreadable("the arguments of a type are not a list")
     for word in given:
-        if "\\" in word.text or (not word.text.isdigit() if not word.quote else word.quote == "`"):
+        if "\\" in word.text or (not _LENGTH.fullmatch(word.text) if not word.quote else word.quote == "`"):
             raise Unreadable(f"{word.text!r} is not a length or a label")
     return tuple(given), words[end + 1 :]
 

@@ -75,6 +75,8 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
     if sql_mode & _NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
         raise Unreadable("it holds a backslash, which stands for itself in this sql_mode")
     actions = list(parted(did.actions))
+    if not all(actions):
+        raise Unreadable("nothing stands behind or before a comma")
     columns = list(definition.columns)
     for action in actions:
         if action[0].keyword == "DROP":
