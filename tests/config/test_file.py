@@ -133,6 +133,15 @@ zzzz: 1
         ("hunter2}", "hunter2}\n    - {name: '-80', host: db2, user: u}", "more than one shard: -80"),
         ("    - {name", "    []\n#", "source.shards: give at least one shard"),
         ("sink:", "epoch: {interval: 1s, tick: 2s}\nsink:", "epoch: tick must not be longer than interval"),
+        ("{path: lake}", "{path: ~nosuchuser/lake}", "8: sink.path: begins with ~ and the name of a user"),
+        ("hunter2", "{file: ~nosuchuser/secret}", "6: source.shards[0].password: begins with ~"),
+        ("{path: lake}", '{path: "a\\0b"}', "8: sink.path: expected a path"),
+        ("{path: lake}", "{path: ''}", "8: sink.path: expected a path"),
+        ("{path: lake}", "{path: 5}", "8: sink.path: expected a path, as a text"),
+        ("[shop.*]", "shop.*", "7: tables: expected a list"),
+        ("sink:", "state: ''\nsink:", "8: state: expected a path"),
+        ("sink:", "copy: {chunk_time: 1h}\nsink:", "copy.chunk_time: should be less than or equal to 60"),
+        ("sink:", f"epoch: {{interval: {'9' * 400}s}}\nsink:", "8: epoch.interval: expected a duration"),
         ("sink:", "epoch: {tick: 1ms}\nsink:", "epoch.tick: should be greater than or equal to 0.01"),
     ],
 )
@@ -184,6 +193,24 @@ def test_faults_never_show_the_password(tmp_path: Path, password: str) -> None:
     text = "\n".join(faults_of(tmp_path, MINIMAL.replace("hunter2", password)))
     assert "hunter2" not in text
     assert "12345678" not in text
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "password:hunter2",
+        'password:"hunter2"',
+        "password=hunter2",
+        "password: {hunter2: 1}",
+        "password: {hunter2: 1, hunter2: 2}",
+        r'password: "hunter2\ud800"',
+        "tls: {state:mysql://keeper:hunter2@host/db}",
+    ],
+)
+def test_a_password_where_it_does_not_belong_is_not_shown(tmp_path: Path, written: str) -> None:
+    faults = faults_of(tmp_path, MINIMAL.replace("password: hunter2", written))
+    assert "hunter2" not in "\n".join(faults)
+    assert faults[0].startswith(("6: source.shards[0].password: ", "6: source.shards[0].tls.state: ")), faults
 
 
 @pytest.mark.parametrize("state", ["mysql://keeper:hunter2@host:port/db", "://hunter2"])

@@ -1,5 +1,6 @@
 """The doctor against real servers, misconfigured in each way that it knows."""
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from catchment.config import Feed
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import LeaseLost
-from catchment.run.doctor import Finding, Severity, examine
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.model.errors import ConfigError, LeaseLost, SourceError
+from catchment.run.doctor import Finding, Severity, examine, must_be_set_up
 from catchment.run.doctor.settings import check_settings
 from catchment.run.lease import hold
+from catchment.run.runner import run_feed
 from catchment.run.store import Store
 from tests.run import records
 
@@ -49,6 +52,11 @@ def feed_of(
             "state": str(tmp_path / "shop.state.db"),
         }
     )
+
+
+def begin(feed: Feed) -> None:
+    """Run the feed up to where Spark would be started; raises what stops it before."""
+    run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
 
 
 def faults(findings: list[Finding]) -> Expected:
@@ -177,7 +185,14 @@ def test_global_settings(
 def test_settings_of_the_start(settings: dict[str, str | int], expected: Expected, tmp_path: Path) -> None:
     with PrivateServer(server_id=303, settings=settings) as own:
         own.sql("CREATE DATABASE shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text)")
-        assert_only(examine(feed_of(tmp_path, own)), expected)
+        feed = feed_of(tmp_path, own)
+        assert_only(examine(feed), expected)
+        for severity, found, remedy in expected:
+            if severity is ERROR:  # then a feed does not begin, or go on
+                with pytest.raises(SourceError, match=f"shard s0: .*{found}.*{remedy}"):
+                    must_be_set_up(feed.endpoints()[0], feed.tables)
+        if ERROR not in [severity for severity, _, _ in expected]:
+            must_be_set_up(feed.endpoints()[0], feed.tables)
 
 
 TABLES: list[tuple[str, Severity, str, str]] = [
@@ -261,8 +276,11 @@ def test_table_on_one_shard_only(server: PrivateServer, neighbour: PrivateServer
 
 
 def test_rules_that_take_nothing(server: PrivateServer, tmp_path: Path) -> None:
-    findings = examine(feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp")))
-    assert_only(findings, [(ERROR, "rule shop.ordres takes no table", "correct `tables`")])
+    feed = feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp"))
+    assert_only(examine(feed), [(ERROR, "rule shop.ordres takes no table", "correct `tables`")])
+    with pytest.raises(ConfigError, match="^rule shop.ordres takes no table on any shard: "):
+        begin(feed)
+    assert EpochsTable(feed.sink.path, feed.name).newest() is None
 
 
 def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
@@ -270,8 +288,28 @@ def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
     (shard,) = feed.source.shards
     again = shard.model_copy(update={"name": "s1", "host": "localhost"})
     source = feed.source.model_copy(update={"shards": (shard, again)})
-    findings = examine(feed.model_copy(update={"source": source}))
+    twice = feed.model_copy(update={"source": source})
+    findings = examine(twice)
     assert_only(findings, [(ERROR, "shards s0 and s1 are one server", "correct host and port")])
+    with pytest.raises(ConfigError, match="^shards s0 and s1 are one server, .* copied twice; correct host"):
+        begin(twice)
+    assert EpochsTable(feed.sink.path, feed.name).newest() is None
+
+
+def test_a_password_of_any_letters(server: PrivateServer, tmp_path: Path) -> None:
+    server.sql(
+        "CREATE DATABASE state",
+        "CREATE OR REPLACE USER euro IDENTIFIED BY 'gehe1m\u20ac'",
+        "GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO euro",
+        "GRANT ALL ON state.* TO euro",
+    )
+    try:
+        assert_only(examine(feed_of(tmp_path, server, user="euro", password="gehe1m\u20ac")), [])
+        Store.open(
+            f"mariadb+pymysql://euro:gehe1m\u20ac@{server.host}:{server.port}/state", "shop"
+        ).close()
+    finally:
+        server.sql("DROP DATABASE state", "DROP USER euro")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from catchment.model.source import Endpoint, Tls
 TICK_SECONDS_MIN = 0.01
 INTERVAL_SECONDS_MIN = 0.05
 CHUNK_SECONDS_MIN = 0.01
+CHUNK_SECONDS_MAX = 60.0  # the feed's sessions end a SELECT after 300 seconds
 LOG_BUDGET_MIN = 1 << 20
 KEEP_SECONDS_MIN = 10.0
 DEFAULT_STATE = "<name>.state.db"
@@ -117,6 +118,7 @@ class CopyConfig(Section):
     chunk_time: Seconds = Field(
         default=0.5,
         ge=CHUNK_SECONDS_MIN,
+        le=CHUNK_SECONDS_MAX,
         description="Aim for one SELECT; an ALTER TABLE that waits behind it holds up writers for as long.",
     )
     chunk_rows_max: int = Field(default=1_000_000, ge=1, description="Rows of one chunk at most.")

@@ -1,6 +1,7 @@
 """Read a feed file and report all its faults at once. No message repeats a value that may be a password."""
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,6 +11,9 @@ from pydantic_core import ErrorDetails
 
 from catchment.config.feed import Feed
 from catchment.model.errors import ConfigError
+
+# Keys whose values, and what stands inside them by mistake, are not to be shown.
+_SECRET = ("password", "state")
 
 _Place = tuple[int | str, ...]
 _Fault = tuple[_Place, str]
@@ -100,7 +104,13 @@ def _line(root: yaml.Node, place: _Place) -> int:
 
 def _written(place: _Place) -> str:
     """`("source", "shards", 0, "port")` as `source.shards[0].port`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    text = ""
+    for step in place:
+        # `password:secret`, without a space behind the colon, is a key: of a key only its first word is shown.
+        word = step if isinstance(step, int) else re.split(r"[^\w.-]", step)[0]
+        text += f"[{word}]" if isinstance(step, int) else f".{word}"
+        if word in _SECRET:
+            break
     return text.removeprefix(".") or "the file"
 
 
@@ -113,6 +123,12 @@ def _fault(error: ErrorDetails) -> _Fault:
             return place, "is missing"
         case "string_type":
             return place, "expected a text; put numbers, dates and words like yes and off in quotes"
+        case "tuple_type":
+            return place, "expected a list"
+        case "path_type":
+            return place, "expected a path, as a text"
+        case "invalid_key":
+            return place, "expected a text as key; put it in quotes"
         case "model_type":
             return place, f"expected a mapping with the keys {', '.join(_keys(_section(place)))}"
     said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")

@@ -6,6 +6,7 @@ A number without a unit is refused: nobody can tell whether `interval: 5` means 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -66,8 +67,8 @@ def write_share(share: float) -> str:
 def _parse(value: object, units: dict[str, float] | dict[str, int], expected: str) -> float:
     if isinstance(value, str):
         match = _QUANTITY.fullmatch(value.strip())
-        if match and match[2] in units:
-            return float(match[1]) * units[match[2]]
+        if match and match[2] in units and isfinite(quantity := float(match[1]) * units[match[2]]):
+            return quantity
     raise ValueError(f"expected {expected}, with its unit")
 
 

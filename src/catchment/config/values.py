@@ -20,7 +20,12 @@ def base_directory(info: ValidationInfo) -> Path:
 
 
 def _absolute(text: str, info: ValidationInfo) -> Path:
-    return base_directory(info) / Path(text).expanduser()
+    if not text or "\0" in text:
+        raise ValueError("expected a path; it is empty or holds a zero byte")
+    try:
+        return base_directory(info) / Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("begins with ~ and the name of a user that this host does not have") from None
 
 
 def _path(value: object, info: ValidationInfo) -> object:
@@ -29,6 +34,16 @@ def _path(value: object, info: ValidationInfo) -> object:
 
 def _secret(value: object, info: ValidationInfo) -> object:
     """The secret itself, read from where the file says it is. No message repeats the value."""
+    found = _read_secret(value, info)
+    text = found.get_secret_value() if isinstance(found, SecretStr) else found
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, or a byte of the environment
+        raise ValueError("holds what is not UTF-8 text") from None
+    return found
+
+
+def _read_secret(value: object, info: ValidationInfo) -> str | SecretStr:
     if isinstance(value, str | SecretStr):
         return value
     match value:
@@ -37,11 +52,11 @@ def _secret(value: object, info: ValidationInfo) -> object:
                 raise ValueError(f"environment variable {variable} is not set")
             return os.environ[variable]
         case {"file": str(name), **rest} if not rest:
-            return _read_secret(_absolute(name, info))
+            return _read_file(_absolute(name, info))
     raise ValueError("expected {env: VARIABLE}, {file: path} or a text in quotes")
 
 
-def _read_secret(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as fault:

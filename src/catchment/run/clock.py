@@ -7,7 +7,6 @@ a row the log is read at the shard's verified position: either it is another log
 
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,9 +24,8 @@ from catchment.model.errors import CatchmentError, Diverged, Purged, Retry, Wire
 from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 
-KEPT_TICKS = 600
 BACKWARD_TICKS_MAX = 2
-# A shard that does not answer for so long fails the run; until then its cut waits.
+# A shard that does not answer for so long is an error for who waits for a tick; until then its cut waits.
 SILENT_SECONDS_MAX = 30.0
 
 
@@ -114,8 +112,8 @@ class Clock:
         self._seconds = seconds
         self._number = last
         self._condition = threading.Condition()
-        self._ticks: deque[Tick] = deque(maxlen=KEPT_TICKS)
-        self._failed: CatchmentError | None = None
+        self._newest: Tick | None = None
+        self._failed: Exception | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="clock", daemon=True)
 
@@ -139,20 +137,16 @@ class Clock:
 
     def after(self, number: int, timeout: float) -> Tick | None:
         """The newest tick if it is beyond tick `number`, else wait for one; None at the timeout. Raises what
-        ended the clock.
+        ended the clock, and ConnectionLost while a shard has been silent for too long: later the clock may go on.
         """
         with self._condition:
-            self._condition.wait_for(
-                lambda: self._failed or (self._ticks and self._ticks[-1].number > number), timeout
-            )
+            self._condition.wait_for(lambda: self._failed or self._beyond(number), timeout)
             if self._failed is not None:
                 raise self._failed
-            return self._ticks[-1] if self._ticks and self._ticks[-1].number > number else None
+            return self._beyond(number)
 
-    def since(self, number: int) -> tuple[Tick, ...]:
-        """Ticks beyond `number` that are still kept, oldest first."""
-        with self._condition:
-            return tuple(tick for tick in self._ticks if tick.number > number)
+    def _beyond(self, number: int) -> Tick | None:
+        return self._newest if self._newest is not None and self._newest.number > number else None
 
     def _run(self) -> None:
         silent_since: float | None = None
@@ -161,11 +155,14 @@ class Clock:
                 began = time.monotonic()
                 try:
                     self._tick(pool)
-                    silent_since = None
-                except CatchmentError as error:
+                    silent_since = self._failed = None
+                # Of any kind: whoever waits for a tick would else wait for ever.
+                except Exception as error:
                     silent_since = silent_since or began
-                    if error.retry is Retry.NEVER or began - silent_since > SILENT_SECONDS_MAX:
+                    passing = isinstance(error, CatchmentError) and error.retry is not Retry.NEVER
+                    if not passing or began - silent_since > SILENT_SECONDS_MAX:
                         self._fail(error)
+                    if not passing:
                         break
                 self._stopping.wait(max(0.0, self._seconds - (time.monotonic() - began)))
         for reader in self._readers.values():
@@ -180,10 +177,10 @@ class Clock:
         times = [taken for _, taken in readings.values()]
         with self._condition:
             self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
-            self._ticks.append(Tick(self._number, min(times), max(times) - min(times), offsets))
+            self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
             self._condition.notify_all()
 
-    def _fail(self, error: CatchmentError) -> None:
+    def _fail(self, error: Exception) -> None:
         with self._condition:
             self._failed = error
             self._condition.notify_all()

@@ -46,12 +46,14 @@ def originate(
 ) -> Manifest:
     """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
 
-    Raises ConfigError when no table is chosen, SourceError when a shard cannot serve or definitions differ.
+    Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
+    definitions differ.
     """
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="origin") as pool:
         origins = dict(
             zip(endpoints, pool.map(lambda e: _shard_origin(e, chosen), endpoints.values()), strict=True)
         )
+    must_be_apart({shard: origin.position for shard, origin in origins.items()})
     by_table: dict[TableId, dict[str, Table]] = {}
     for shard, origin in origins.items():
         for table in origin.tables.values():
@@ -77,6 +79,18 @@ def originate(
         deltas=tuple(TableDelta(shape, ()) for shape in shapes),
         definitions={shard: o.definitions for shard, o in origins.items() if o.definitions},
     )
+
+
+def must_be_apart(cut: Mapping[str, Position]) -> None:
+    """Raise ConfigError for two shards that are one server: every row of it would be in the lake twice."""
+    first: dict[Server, str] = {}
+    for shard, position in cut.items():
+        other = first.setdefault(position.server, shard)
+        if other != shard:
+            raise ConfigError(
+                f"shards {other} and {shard} are one server, {position.server}: its rows would be copied twice; "
+                "correct host and port of one of them or, if they are two servers, give each a server_id of its own"
+            )
 
 
 def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:

@@ -18,17 +18,17 @@ from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import restore
 from catchment.model.epoch import Commit, Manifest
-from catchment.model.errors import SinkError
+from catchment.model.errors import ConfigError, SinkError
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
-from catchment.run.doctor import must_be_set_up
+from catchment.run.doctor import must_be_set_up, unmatched_rules
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.fold_process import order_for
 from catchment.run.folding import Folding
 from catchment.run.lease import Lease, hold
 from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
-from catchment.run.origin import originate
+from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
@@ -124,6 +124,7 @@ def _take_up(
     last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
         standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
+        _check_rules(feed, standing)
         store.put_manifest(standing, lease.fence)
         _commit(standing, store, sink, epochs, lease)
         return standing, max(last, standing.epoch)
@@ -143,6 +144,12 @@ def _commit(manifest: Manifest, store: Store, sink: DeltaSink, epochs: EpochsTab
     store.put_commit(commit, lease.fence)
 
 
+def _check_rules(feed: Feed, manifest: Manifest) -> None:
+    idle = unmatched_rules(feed.tables, {shape.table for shape in manifest.shapes})
+    if idle:
+        raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))
+
+
 def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
     if set(endpoints) != set(manifest.cut):
         raise SinkError(
@@ -150,6 +157,7 @@ def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
             "shards cannot be added to or "
             "taken from a feed yet: start a new feed with another sink path"
         )
+    must_be_apart(manifest.cut)
     for shard, endpoint in endpoints.items():
         must_be_same_log(endpoint, manifest.cut[shard])
         must_have_file(endpoint, manifest.cut[shard])

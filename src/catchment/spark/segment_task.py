@@ -20,6 +20,7 @@ from catchment.flow.rewind.states import (
     GROUP,
     SEQ,
     in_commit_order,
+    last_images,
     net,
     without_values,
     without_voids,
@@ -148,9 +149,11 @@ def _write(
 ) -> Output | None:
     types = {c.column.name: arrow_type(c.column.type) for c in shape.columns if c.live}
 
+    def last(images: pa.Table) -> pa.Table:
+        return last_images(in_commit_order(without_voids(images, stretch.voids), ends.moves), shape.key)
+
     def tables() -> Iterator[pa.Table]:
-        for images in spool.tables():
-            kept = in_commit_order(without_voids(images, stretch.voids), ends.moves)
+        for kept in spool.tables(last):
             for alteration in altered:
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
             if kept.num_rows:

@@ -150,6 +150,39 @@ def key_after(
     return _one(connection, endpoint, table, key, where(key, lo, hi), descending=False, skip=rows - 1)
 
 
+def table_size(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
+) -> tuple[int, int]:
+    """The server's estimates of a table's rows, and of the bytes of a row."""
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (table.schema, table.name),
+        )
+        row = cursor.fetchone()
+    return (0, 0) if row is None else (int(row[0] or 0), int(row[1] or 0))
+
+
+def rows_between(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    table: TableId,
+    key: ChunkKey,
+    lo: Bound | None,
+    hi: Bound | None,
+) -> int:
+    """The optimizer's estimate of the rows in `(lo, hi]`: from two dives into the index, but never more than half
+    of the rows that it believes the table to have (InnoDB: btr_estimate_n_rows_in_range).
+    """
+    text, values = where(key, lo, hi)
+    sql = f"EXPLAIN SELECT {', '.join(quoted(c.name) for c in key.columns)} FROM {source_name(table)}{text}"
+    with mapped(endpoint), connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(sql.replace("%", "%%").replace(MARK, "%s") if values else sql, tuple(values) or None)
+        row = cursor.fetchone()
+    return 0 if row is None else int(row["rows"] or 0)
+
+
 def _one(
     connection: "Connection[pymysql.cursors.Cursor]",
     endpoint: Endpoint,

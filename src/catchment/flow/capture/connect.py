@@ -90,7 +90,8 @@ def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connect
             host=endpoint.host,
             port=endpoint.port,
             user=endpoint.user,
-            password=endpoint.password,
+            # A text would be sent in Latin-1 (PyMySQL 1.1).
+            password=endpoint.password.encode(),
             ssl=_context(endpoint.tls),
             # Without this PyMySQL loads the system's certificates at every login: 47 ms instead of 1.
             ssl_disabled=endpoint.tls is None,

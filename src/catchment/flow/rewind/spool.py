@@ -1,11 +1,13 @@
 """Images of one table in the order of the log, kept in memory up to a budget and on disk beyond it.
 
-On disk the images are dealt to buckets by a hash of their key, so that all images of a key lie in one bucket
-and a bucket fits in memory: a transaction of any size needs memory for one bucket only.
+On disk the images are dealt to buckets by a hash of their key, so that all images of a key lie in one bucket.
+Where a bucket is read, its images are reduced to those that count each time they have become too many, so that
+memory is bounded by the size of a bucket, also for a key that was changed ten thousand times.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 
@@ -15,12 +17,17 @@ from catchment.wire import keys
 
 BUCKETS = 64
 MEMORY_BYTES = 32 << 20
-# A bucket that has outgrown this is dealt once more, with another seed, when it is read.
+# So much of a bucket is read before it is reduced. One whose reduced images are more than half of it is dealt once
+# more, with another seed.
 BUCKET_BYTES = 64 << 20
+
+# Of images in the order of the log, those that count, in the same order; of what is left and later images,
+# the same as of all of them.
+Reduce = Callable[[pa.Table], pa.Table]
 
 
 class Spool:
-    """Collects batches of images; `tables()` gives them back, each key's images together and in order."""
+    """Collects batches of images; `tables()` gives back those that count, each key's together and in order."""
 
     def __init__(self, key: tuple[str, ...], memory_bytes: int = MEMORY_BYTES, seed: int = 0) -> None:
         self._key = key
@@ -43,15 +50,15 @@ class Spool:
         if self._held_bytes > self._memory_bytes:
             self._spill()
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The images, a table for each bucket (or one for all that stayed in memory)."""
+    def tables(self, reduce: Reduce) -> Iterator[pa.Table]:
+        """The reduced images, a table for each bucket (or one for all that stayed in memory)."""
         if self._directory is None:
             if self._held:
-                yield _joined(self._held)
+                yield reduce(_joined(self._held))
             return
         self._spill()
         for bucket in range(BUCKETS):
-            yield from self._bucket(bucket)
+            yield from self._bucket(bucket, reduce)
 
     def _spill(self) -> None:
         if not self._held:
@@ -80,21 +87,29 @@ class Spool:
             writer.write_table(images)
         self.spilled_bytes += images.nbytes
 
-    def _bucket(self, bucket: int) -> Iterator[pa.Table]:
-        parts = [self._path(bucket, part) for part in range(self._parts[bucket])]
-        if not parts:
-            return
-        if sum(path.stat().st_size for path in parts) <= BUCKET_BYTES:
-            images = _joined([_read(path) for path in parts])
-            for path in parts:
-                path.unlink()
-            yield images
-            return
+    def _bucket(self, bucket: int, reduce: Reduce) -> Iterator[pa.Table]:
+        held: list[pa.Table] = []
+        size = 0
+        for part in range(self._parts[bucket]):
+            held.append(_taken(self._path(bucket, part)))
+            size += held[-1].nbytes
+            if size <= BUCKET_BYTES:
+                continue
+            held = [reduce(_joined(held))]
+            size = held[0].nbytes
+            # The images of one key cannot be dealt apart.
+            if size > BUCKET_BYTES // 2 and held[0].num_rows > 1:
+                rest = map(_taken, (self._path(bucket, later) for later in range(part + 1, self._parts[bucket])))
+                yield from self._finer(chain(held, rest), reduce)
+                return
+        if held:
+            yield reduce(_joined(held))
+
+    def _finer(self, images: Iterable[pa.Table], reduce: Reduce) -> Iterator[pa.Table]:
         with Spool(self._key, self._memory_bytes, self._seed + 1) as finer:
-            for path in parts:
-                finer.add(_read(path))
-                path.unlink()
-            yield from finer.tables()
+            for some in images:
+                finer.add(some)
+            yield from finer.tables(reduce)
 
     def __enter__(self) -> "Spool":
         return self
@@ -106,9 +121,12 @@ class Spool:
             self._directory.cleanup()
 
 
-def _read(path: Path) -> pa.Table:
+def _taken(path: Path) -> pa.Table:
+    """The images of a file, which is removed."""
     with pa.OSFile(str(path), "rb") as source:
-        return pa.ipc.open_file(source).read_all()
+        images = pa.ipc.open_file(source).read_all()
+    path.unlink()
+    return images
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:

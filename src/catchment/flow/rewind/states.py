@@ -74,11 +74,16 @@ def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa
     return images
 
 
+def last_images(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """The last image of every key, in the same order."""
+    return images.take(pa.array(keys.last_of_each(keys.encode(images, key))))
+
+
 def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """The last state of every key: the row's columns and `_deleted`; a deleted row has its key and nulls or
     old values.
     """
-    last = images.take(pa.array(keys.last_of_each(keys.encode(images, key))))
+    last = last_images(images, key)
     deleted = pc.equal(last.column(SIDE), _BEFORE)
     return last.drop_columns(list(INTERNAL)).append_column(DELETED, deleted)
 

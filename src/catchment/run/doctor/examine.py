@@ -61,14 +61,17 @@ def examine(feed: Feed) -> list[Finding]:
 
 
 def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> None:
-    """Raise SourceError for a setting of the shard with which its log cannot be followed for the tables that
-    the rules choose; ConnectionLost.
+    """Raise SourceError for a setting of the shard, or a privilege that the user lacks, with which its log cannot be
+    followed for the tables that the rules choose; ConnectionLost.
     """
     with closing(connect(endpoint)) as session:
         pin(session, endpoint)
-        _, variables = _asked(session, endpoint)
+        account, variables = _asked(session, endpoint)
         findings = check_settings(endpoint.shard, variables)
         chosen = [table for table, _, _ in chosen_tables(session, endpoint, rules)]
+        access, filters = check_log_access(session, endpoint, account)
+        findings += [*access, *check_filters(endpoint.shard, *filters, chosen)]
+        findings += check_replica(session, endpoint, variables)
         findings += check_images(session, endpoint, variables, chosen)
     for finding in findings:
         if finding.severity is Severity.ERROR:

@@ -1,0 +1,150 @@
+"""Chunks against real tables whose keys mislead: none is much larger than was asked for."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from catchment.demo.accounts import FEED_USER
+from catchment.demo.server import PrivateServer
+from catchment.flow.capture.bounds import MARK, where
+from catchment.flow.capture.connect import connect, pin
+from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.epoch import Manifest, Tick
+from catchment.model.errors import ServerSaid
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.run.origin import originate
+from catchment.run.planner import Limits, Planner
+from catchment.run import walk as walk_module
+from catchment.run.walk import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
+
+ROWS_MAX = 1_000
+LOG_BUDGET = 1 << 20
+# 0 to 3124, without a sequence engine, which MySQL lacks.
+DIGITS = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4)"
+NUMBERS = (
+    "(SELECT a.d + 5*b.d + 25*c.d + 125*e.d + 625*f.d AS n "
+    f"FROM {DIGITS} a, {DIGITS} b, {DIGITS} c, {DIGITS} e, {DIGITS} f) numbers"
+)
+COUNT = 3_125
+
+
+def endpoint_of(server: PrivateServer) -> Endpoint:
+    return Endpoint("a", server.host, server.port, FEED_USER, server.password)
+
+
+def begun(server: PrivateServer, schema: str) -> Manifest:
+    return originate("f", {"a": endpoint_of(server)}, lambda table: table.schema == schema, 0)
+
+
+def sizes(server: PrivateServer, schema: str, pace: Callable[[], Pace]) -> dict[str, list[int]]:
+    """Rows of every chunk of every table, as a feed would begin to copy them."""
+    endpoint = endpoint_of(server)
+    manifest = begun(server, schema)
+    shapes = {shape.table: shape for shape in manifest.shapes}
+    found: dict[str, list[int]] = {}
+    with closing(connect(endpoint)) as session, session.cursor() as cursor:
+        pin(session, endpoint)
+        for progress in manifest.progress:
+            key = chunk_key(shapes[progress.table].definition)
+            walk = Walk(session, endpoint, progress, key, pace())
+            rows = found[progress.table.name] = []
+            while (step := walk.step()) is not None:
+                condition, values = where(key, step[0].lo, step[0].hi)
+                cursor.execute(
+                    f"SELECT COUNT(*) FROM {progress.table}{condition}".replace(MARK, "%s"), values or None
+                )
+                (count,) = cursor.fetchone() or (0,)
+                rows.append(int(count))
+    return found
+
+
+def test_no_chunk_is_much_larger_than_asked_for(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"USE {schema}",
+        "CREATE TABLE plain (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO plain SELECT n, 1 FROM {NUMBERS}",
+        "CREATE TABLE tenants (tenant INT, id INT, PRIMARY KEY (tenant, id))",
+        f"INSERT INTO tenants SELECT 1 + n % 2, n FROM {NUMBERS}",
+        "CREATE TABLE sentinel (id BIGINT PRIMARY KEY, v INT)",
+        f"INSERT INTO sentinel SELECT n, 1 FROM {NUMBERS}",
+        "INSERT INTO sentinel VALUES (9223372036854775807, 0)",
+        "CREATE TABLE stale (id BIGINT PRIMARY KEY, v INT) STATS_PERSISTENT=1, STATS_AUTO_RECALC=0",
+        "ANALYZE TABLE stale",
+        f"INSERT INTO stale SELECT n * n * n * 1000, 1 FROM {NUMBERS}",
+        "ANALYZE TABLE plain, tenants, sentinel",
+    )
+    found = sizes(shard, schema, lambda: Pace(rows=ROWS_MAX))
+    assert {table: sum(rows) for table, rows in found.items()} == {
+        "plain": COUNT, "tenants": COUNT, "sentinel": COUNT + 1, "stale": COUNT,
+    }  # fmt: skip
+    assert {table: max(rows) for table, rows in found.items() if max(rows) > 2 * ROWS_MAX} == {}
+    assert all(len(rows) <= 8 for rows in found.values()), found
+
+
+def test_long_rows_make_short_chunks(
+    shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk_module, "CHUNK_BYTES_MAX", 4_000_000)
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"USE {schema}",
+        "CREATE TABLE wide (id INT PRIMARY KEY, b LONGBLOB)",
+        "INSERT INTO wide VALUES " + ", ".join(f"({n}, REPEAT('x', 500000))" for n in range(20)),
+        "ANALYZE TABLE wide",
+    )
+    found = sizes(shard, schema, Pace)["wide"]
+    assert sum(found) == 20
+    assert 2 < max(found) * 500_000 <= 2 * 4_000_000
+
+
+def test_a_floor_in_an_older_file_is_as_far_as_the_files_are_long(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(shard)
+    shard.sql(f"USE {schema}", "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)", "INSERT INTO t VALUES (1, '')")
+    manifest = begun(shard, schema)
+    floor = manifest.sealed["a"]
+    shard.sql(f"INSERT INTO {schema}.t VALUES (2, REPEAT('x', 60000))")
+    written = shard.log_end()[1] - floor.offset
+    assert written > 60_000
+    shard.sql("FLUSH BINARY LOGS", f"UPDATE {schema}.t SET v = REPEAT('y', 60000)", "FLUSH BINARY LOGS")
+    now = LogOffset(*shard.log_end())
+    assert now.number == floor.number + 2
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": now})
+
+    def planned(budget: int) -> list[tuple[Chunk, ...]]:
+        planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, ROWS_MAX, 2, budget))
+        groups = planner.groups(manifest, tick)
+        assert planner.floor_lag["a"] > 240_000 - 60_000
+        return groups
+
+    assert planned(100_000) == []
+    assert planned(LOG_BUDGET) != []
+
+
+@pytest.mark.parametrize("code", [1205, 1317, 1969, 3024])
+def test_a_step_that_takes_too_long_is_tried_later_with_fewer_rows(
+    code: int, shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = fresh_schema(shard)
+    shard.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1)")
+    manifest = begun(shard, schema)
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut["a"].at})
+    asked: list[int] = []
+
+    def slow(walk: Walk) -> None:
+        asked.append(walk.pace.wanted())
+        raise ServerSaid(code, "took too long")
+
+    monkeypatch.setattr(Walk, "step", slow)
+    planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, FIRST_ROWS, 2, LOG_BUDGET))
+    for _ in range(5):
+        assert planner.groups(manifest, tick) == []
+        assert list(planner.unplanned) == [("a", TableId(schema, "t"))]
+    assert (asked[0], asked[1], asked[-1]) == (FIRST_ROWS, FIRST_ROWS // SHRINK, ROWS_MIN)
