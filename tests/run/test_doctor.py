@@ -278,7 +278,7 @@ def test_table_on_one_shard_only(server: PrivateServer, neighbour: PrivateServer
 def test_rules_that_take_nothing(server: PrivateServer, tmp_path: Path) -> None:
     feed = feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp"))
     assert_only(examine(feed), [(ERROR, "rule shop.ordres takes no table", "correct `tables`")])
-    with pytest.raises(ConfigError, match="^rule shop.ordres takes no table on any shard: "):
+    with pytest.raises(ConfigError, match=r"^rule shop\.ordres takes no table on any shard: "):
         begin(feed)
     assert EpochsTable(feed.sink.path, feed.name).newest() is None
 
@@ -291,7 +291,7 @@ def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
     twice = feed.model_copy(update={"source": source})
     findings = examine(twice)
     assert_only(findings, [(ERROR, "shards s0 and s1 are one server", "correct host and port")])
-    with pytest.raises(ConfigError, match="^shards s0 and s1 are one server, .* copied twice; correct host"):
+    with pytest.raises(ConfigError, match=r"^shards s0 and s1 are one server, .* copied twice; correct host"):
         begin(twice)
     assert EpochsTable(feed.sink.path, feed.name).newest() is None
 
@@ -305,9 +305,7 @@ def test_a_password_of_any_letters(server: PrivateServer, tmp_path: Path) -> Non
     )
     try:
         assert_only(examine(feed_of(tmp_path, server, user="euro", password="gehe1m\u20ac")), [])
-        Store.open(
-            f"mariadb+pymysql://euro:gehe1m\u20ac@{server.host}:{server.port}/state", "shop"
-        ).close()
+        Store.open(f"mariadb+pymysql://euro:gehe1m\u20ac@{server.host}:{server.port}/state", "shop").close()
     finally:
         server.sql("DROP DATABASE state", "DROP USER euro")
 

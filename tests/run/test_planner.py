@@ -15,9 +15,9 @@ from catchment.model.errors import ServerSaid
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.run import walk as walk_module
 from catchment.run.origin import originate
 from catchment.run.planner import Limits, Planner
-from catchment.run import walk as walk_module
 from catchment.run.walk import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
 
 ROWS_MAX = 1_000

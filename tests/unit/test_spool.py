@@ -66,7 +66,9 @@ def test_two_keys_each_larger_than_a_bucket() -> None:
         for first in range(0, 40, 2):
             full.add(images([7, 8], first, 20_000))
         found = pa.concat_tables(full.tables(lambda some: last_images(some, KEY)))
-    assert sorted((i, v[:3]) for i, v in zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == [
+    assert sorted(
+        (i, v[:3]) for i, v in zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)
+    ) == [
         (7, "38x"),
         (8, "39x"),
     ]

@@ -15,6 +15,15 @@ from catchment.model.errors import ConfigError
 # Keys whose values, and what stands inside them by mistake, are not to be shown.
 _SECRET = ("password", "state")
 
+# What pydantic's kinds of error mean in a file.
+_SAID = {
+    "missing": "is missing",
+    "string_type": "expected a text; put numbers, dates and words like yes and off in quotes",
+    "tuple_type": "expected a list",
+    "path_type": "expected a path, as a text",
+    "invalid_key": "expected a text as key; put it in quotes",
+}
+
 _Place = tuple[int | str, ...]
 _Fault = tuple[_Place, str]
 
@@ -116,23 +125,14 @@ def _written(place: _Place) -> str:
 
 def _fault(error: ErrorDetails) -> _Fault:
     place = error["loc"]
+    if (known := _SAID.get(error["type"])) is not None:
+        return place, known
     match error["type"]:
         case "extra_forbidden":
             return place, _unknown_key(place)
-        case "missing":
-            return place, "is missing"
-        case "string_type":
-            return place, "expected a text; put numbers, dates and words like yes and off in quotes"
-        case "tuple_type":
-            return place, "expected a list"
-        case "path_type":
-            return place, "expected a path, as a text"
-        case "invalid_key":
-            return place, "expected a text as key; put it in quotes"
         case "model_type":
             return place, f"expected a mapping with the keys {', '.join(_keys(_section(place)))}"
-    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return place, said
+    return place, error["msg"].removeprefix("Value error, ").removeprefix("Input ")
 
 
 def _unknown_key(place: _Place) -> str:

@@ -171,7 +171,9 @@ def _engine(url: URL) -> Engine:
     file = _sqlite_file(url)
     if file is None:
         # As bytes, since PyMySQL sends a text in Latin-1.
-        password = {"password": url.password.encode()} if url.password and url.get_driver_name() == "pymysql" else {}
+        password = (
+            {"password": url.password.encode()} if url.password and url.get_driver_name() == "pymysql" else {}
+        )
         return create_engine(url, pool_pre_ping=True, connect_args=password)
 
     def connect() -> sqlite3.Connection:

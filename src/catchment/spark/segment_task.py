@@ -153,7 +153,8 @@ def _write(
         return last_images(in_commit_order(without_voids(images, stretch.voids), ends.moves), shape.key)
 
     def tables() -> Iterator[pa.Table]:
-        for kept in spool.tables(last):
+        for images in spool.tables(last):
+            kept = images
             for alteration in altered:
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
             if kept.num_rows:

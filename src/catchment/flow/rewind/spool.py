@@ -99,7 +99,9 @@ class Spool:
             size = held[0].nbytes
             # The images of one key cannot be dealt apart.
             if size > BUCKET_BYTES // 2 and held[0].num_rows > 1:
-                rest = map(_taken, (self._path(bucket, later) for later in range(part + 1, self._parts[bucket])))
+                rest = map(
+                    _taken, (self._path(bucket, later) for later in range(part + 1, self._parts[bucket]))
+                )
                 yield from self._finer(chain(held, rest), reduce)
                 return
         if held:
