@@ -1,6 +1,5 @@
 """The doctor against real servers, misconfigured in each way that it knows."""
 
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +11,10 @@ import pytest
 from catchment.config import Feed
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.errors import ConfigError, LeaseLost, SourceError
+from catchment.model.errors import LeaseLost, SourceError
 from catchment.run.doctor import Finding, Severity, examine, must_be_set_up
 from catchment.run.doctor.settings import check_settings
 from catchment.run.lease import hold
-from catchment.run.runner import run_feed
 from catchment.run.store import Store
 from tests.run import records
 
@@ -52,11 +49,6 @@ def feed_of(
             "state": str(tmp_path / "shop.state.db"),
         }
     )
-
-
-def begin(feed: Feed) -> None:
-    """Run the feed up to where Spark would be started; raises what stops it before."""
-    run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
 
 
 def faults(findings: list[Finding]) -> Expected:
@@ -276,11 +268,8 @@ def test_table_on_one_shard_only(server: PrivateServer, neighbour: PrivateServer
 
 
 def test_rules_that_take_nothing(server: PrivateServer, tmp_path: Path) -> None:
-    feed = feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp"))
-    assert_only(examine(feed), [(ERROR, "rule shop.ordres takes no table", "correct `tables`")])
-    with pytest.raises(ConfigError, match=r"^rule shop\.ordres takes no table on any shard: "):
-        begin(feed)
-    assert EpochsTable(feed.sink.path, feed.name).newest() is None
+    findings = examine(feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp")))
+    assert_only(findings, [(ERROR, "rule shop.ordres takes no table", "correct `tables`")])
 
 
 def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
@@ -288,26 +277,8 @@ def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
     (shard,) = feed.source.shards
     again = shard.model_copy(update={"name": "s1", "host": "localhost"})
     source = feed.source.model_copy(update={"shards": (shard, again)})
-    twice = feed.model_copy(update={"source": source})
-    findings = examine(twice)
+    findings = examine(feed.model_copy(update={"source": source}))
     assert_only(findings, [(ERROR, "shards s0 and s1 are one server", "correct host and port")])
-    with pytest.raises(ConfigError, match=r"^shards s0 and s1 are one server, .* copied twice; correct host"):
-        begin(twice)
-    assert EpochsTable(feed.sink.path, feed.name).newest() is None
-
-
-def test_a_password_of_any_letters(server: PrivateServer, tmp_path: Path) -> None:
-    server.sql(
-        "CREATE DATABASE state",
-        "CREATE OR REPLACE USER euro IDENTIFIED BY 'gehe1m\u20ac'",
-        "GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO euro",
-        "GRANT ALL ON state.* TO euro",
-    )
-    try:
-        assert_only(examine(feed_of(tmp_path, server, user="euro", password="gehe1m\u20ac")), [])
-        Store.open(f"mariadb+pymysql://euro:gehe1m\u20ac@{server.host}:{server.port}/state", "shop").close()
-    finally:
-        server.sql("DROP DATABASE state", "DROP USER euro")
 
 
 @pytest.mark.parametrize(

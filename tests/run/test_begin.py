@@ -1,0 +1,68 @@
+"""What ends a run before it begins: nothing is stored then, and the same feed begins once it is put right."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from catchment.config import Feed
+from catchment.demo.server import PrivateServer
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.model.errors import ConfigError
+from catchment.run.doctor import Severity, examine
+from catchment.run.runner import run_feed
+from catchment.run.store import Store
+from tests.run.test_doctor import feed_of
+
+
+def must_not_begin(feed: Feed, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
+    assert EpochsTable(feed.sink.path, feed.name).newest() is None
+    assert Store.open(feed.state.get_secret_value(), feed.name).newest() == (None, None, None)
+
+
+def with_table(server: PrivateServer, fresh_schema: Callable[..., str]) -> str:
+    schema = fresh_schema(server)
+    server.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1)")
+    return schema
+
+
+def test_a_rule_that_takes_no_table(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    schema = with_table(shard, fresh_schema)
+    feed = feed_of(tmp_path, shard, tables=(f"{schema}.*", f"{schema}.ordres", f"!{schema}.tmp"))
+    must_not_begin(feed, rf"^rule {schema}\.ordres takes no table on any shard: .*; correct `tables`$")
+
+
+def test_two_shards_that_are_one_server(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    schema = with_table(shard, fresh_schema)
+    feed = feed_of(tmp_path, shard, tables=(f"{schema}.*",))
+    (first,) = feed.source.shards
+    again = first.model_copy(update={"name": "s1", "host": "localhost"})
+    source = feed.source.model_copy(update={"shards": (first, again)})
+    must_not_begin(
+        feed.model_copy(update={"source": source}),
+        "^shards s0 and s1 are one server, .* twice; correct host and port of one",
+    )
+
+
+@pytest.mark.mariadb("its state store is made on the same server")
+def test_a_password_of_any_letters(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    schema = with_table(shard, fresh_schema)
+    shard.sql(
+        "CREATE OR REPLACE USER euro IDENTIFIED BY 'gehe1m\u20ac'",
+        "GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO euro",
+        f"GRANT ALL ON {schema}.* TO euro",
+    )
+    feed = feed_of(tmp_path, shard, tables=(f"{schema}.*",), user="euro", password="gehe1m\u20ac")
+    assert [f for f in examine(feed) if f.severity is Severity.ERROR] == []
+    url = f"mariadb+pymysql://euro:gehe1m\u20ac@{shard.host}:{shard.port}/{schema}"
+    Store.open(url, "shop").close()
+    shard.sql("DROP USER euro")
