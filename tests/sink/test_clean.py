@@ -5,13 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from catchment.api.read import read
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.clean import CleanReport, clean_feed
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.fold import fold
-from catchment.flow.sink.layout import table_dir
+from catchment.flow.sink.layout import epochs_dir, table_dir
 from catchment.model.epoch import Commit, Part
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
@@ -70,6 +71,17 @@ def test_files_of_a_fold_that_never_committed(lake: Path) -> None:
         age(table_dir(lake, ORDERS.table) / f"_part=base/{name}.parquet", seconds)
     clean_feed(lake, FEED, 3600, 60)
     assert {n for n in on_disk(lake) if n.startswith("fold")} == {"fold-x-0-0.parquet"}
+
+
+def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
+    for name, seconds in (("fresh", 3600), ("lost", 7 * 3600)):
+        (epochs_dir(lake) / f"{name}.parquet").write_bytes(b"half")
+        age(epochs_dir(lake) / f"{name}.parquet", seconds)
+    named = {Path(uri).name for uri in DeltaTable(epochs_dir(lake)).file_uris()}
+    for name in named:
+        age(epochs_dir(lake) / name, 7 * 3600)
+    assert clean_feed(lake, FEED, 3600, 7200).attempts == 1
+    assert {p.name for p in epochs_dir(lake).glob("*.parquet")} == named | {"fresh.parquet"}
 
 
 def test_a_lake_without_epochs_is_left_alone(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The epochs table: each epoch once, found whatever was compacted, refused to a runner that was replaced."""
 
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -8,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from catchment.flow.sink.epochs import EpochsTable, feeds
+from catchment.flow.sink.epochs import SCHEMA, EpochsTable, feeds
 from catchment.flow.sink.layout import epochs_dir
 from catchment.model.chunk import Progress
 from catchment.model.epoch import Commit, Manifest, Part
-from catchment.model.errors import LeaseLost
+from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
@@ -82,7 +83,10 @@ def test_compaction_keeps_every_epoch_of_every_feed(tmp_path: Path) -> None:
     assert len(DeltaTable(epochs_dir(tmp_path)).file_uris()) == 1
     append(here, 41)
     assert here.compact(1) == 0
-    assert [r.manifest.epoch for r in here.read_all()] == list(range(1, 42))
+    for epoch in range(42, 81):
+        append(here, epoch)
+    assert here.compact(1) == 40, "the large file is left alone"
+    assert [r.manifest.epoch for r in here.read_all()] == list(range(1, 81))
     assert [r.manifest.epoch for r in EpochsTable(tmp_path, "other").read_all()] == list(range(101, 141))
     newest, old = other.newest(), here.at(17)
     assert newest is not None
@@ -92,20 +96,65 @@ def test_compaction_keeps_every_epoch_of_every_feed(tmp_path: Path) -> None:
 
 
 def test_compaction_beside_an_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An append between listing and commit makes the compaction start over."""
+    """An append between listing and commit wins; what was brought together is committed behind it."""
     here = EpochsTable(tmp_path, FEED)
     for epoch in range(1, 41):
         append(here, epoch)
     folder = EpochsTable(tmp_path, FEED)
     written = folder._write
 
-    def write_after_an_append(rows: pa.Table) -> object:
+    def write_after_an_append(rows: Iterable[pa.Table | pa.RecordBatch]) -> object:
         append(here, 41)
         return written(rows)
 
     monkeypatch.setattr(folder, "_write", write_after_an_append)
-    assert folder.compact(1) == 41
+    assert folder.compact(1) == 40
     assert [r.manifest.epoch for r in here.read_all()] == list(range(1, 42))
+    named = {Path(uri).name for uri in DeltaTable(epochs_dir(tmp_path)).file_uris()}
+    assert len(named) == 2
+    assert len(list(epochs_dir(tmp_path).glob("*.parquet"))) == 40 + 2, "no attempt leaves a file"
+
+
+@pytest.mark.long
+def test_large_epochs_are_brought_together_level_by_level(tmp_path: Path) -> None:
+    """Of many tables a manifest is large: together more than one array of text holds (2 GiB)."""
+    epochs = EpochsTable(tmp_path, FEED)
+    append(epochs, 1)
+    table = epochs._table.refreshed()
+    assert table is not None
+    text = pa.array(["x" * (1 << 20)])
+    for file in range(32):
+        rows = 68
+        first = 2 + file * rows
+        constant = {"feed": FEED, "committed_us": 1, "versions": "{}", "digest": "", "fence": 1}
+        columns = {name: pa.repeat(pa.scalar(value), rows) for name, value in constant.items()}
+        columns |= {
+            "epoch": pa.array(range(first, first + rows)),
+            "manifest": pa.DictionaryArray.from_arrays(
+                pa.repeat(pa.scalar(0), rows), text
+            ).dictionary_decode(),
+        }
+        batch = pa.table({f.name: columns[f.name].cast(f.type) for f in SCHEMA}, schema=SCHEMA)
+        epochs._commit(table, [epochs._write([batch])], 1)
+        table.update_incremental()
+    assert epochs.compact(1) == 32, "the one small file waits for more of its kind"
+    assert len(DeltaTable(epochs_dir(tmp_path)).file_uris()) == 2
+    append(epochs, 5000)
+    newest = epochs.newest()
+    assert newest is not None
+    assert newest.manifest.epoch == 5000
+    assert epochs.compact(1) == 0
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_file_that_is_gone_or_damaged_is_named(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    epochs = EpochsTable(tmp_path, FEED)
+    append(epochs, 1)
+    (path,) = epochs_dir(tmp_path).glob("*.parquet")
+    damage(path)
+    for look in (epochs.newest, epochs.read_all, lambda: epochs.at(1)):
+        with pytest.raises(SinkError, match=rf"{path.name} cannot be read.*put back"):
+            look()
 
 
 @pytest.mark.long

@@ -1,6 +1,8 @@
 """A fold changes files and no row, whoever wins the race; only touched files are written anew."""
 
+import os
 import resource
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,10 +18,10 @@ from catchment.flow.sink.fold import FoldOptions, commit, fold, prepare, prepare
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, DataFile, LakeColumn, Part
-from catchment.model.errors import LeaseLost
+from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.table import Column
 from catchment.run.fold_process import FoldOrder, carry_out
-from tests.sink.model import FEED, INT, ORDERS, Row, delta, manifest, write
+from tests.sink.model import FEED, INT, ORDERS, Row, delta, manifest, shape, write
 
 SMALL = FoldOptions(target=Target(rows=4, bytes=1 << 20))
 
@@ -163,6 +165,7 @@ def _column(uri: str, name: str) -> list[int | None]:
         ({"changes_rows": 1, "changes_files": 1, "oldest_s": 601.0}, True),
         ({"base_files": 200}, True),
         ({"base_files": 200, "base_bytes": 200 << 24}, False),
+        ({"base_files": 200, "base_rows": 200 * 4_000_000}, False),  # narrow rows: the files are full
         ({"base_rows": 0, "changes_rows": 1}, True),
     ],
 )
@@ -184,6 +187,33 @@ def test_what_is_due_is_folded(tmp_path: Path, sink: DeltaSink) -> None:
     stats = table_stats(DeltaTable(table_dir(tmp_path, ORDERS.table)))
     assert (stats.base_rows, stats.changes_rows, stats.unfolded_share) == (12, 0, 0.0)
     assert carry_out(due).changes == {}
+
+
+@pytest.mark.parametrize("part", list(Part))
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
+def test_a_table_that_cannot_be_folded_holds_up_no_other(
+    tmp_path: Path, sink: DeltaSink, part: Part, damage: Callable[[Path], None]
+) -> None:
+    """Its file is gone or damaged: the error names it, after all the rest is done."""
+    others = (shape("a", {"id": INT}, ("id",)), shape("z", {"id": INT}, ("id",)))
+    sink.apply(delta(ORDERS, change(tmp_path, 2, 11)), 2, 1)
+    for table in others:
+        rows = [("s/0", 2, False, (1,))]
+        sink.apply(delta(table, write(tmp_path, table, Part.CHANGES, "2-a-c", rows)), 2, 1)
+    record = manifest(2, (others[0], ORDERS, others[1]))
+    versions = sink.apply_epoch(record, 1)
+    EpochsTable(tmp_path, FEED).append(record, Commit(2, record.digest(), 1, versions), 1)
+    for path in table_dir(tmp_path, ORDERS.table).glob(f"_part={part.value}/*"):
+        damage(path)
+    lost = write(tmp_path, others[1], Part.CHANGES, "1-lost", [("s/0", 1, False, (1,))])
+    lost_path = table_dir(tmp_path, others[1].table) / lost.path
+    os.utime(lost_path, (0, 0))
+    order = FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), keep_seconds=3600, all_tables=True)
+    with pytest.raises(SinkError, match=rf"orders/_part={part.value}/.*cannot be read"):
+        carry_out(order)
+    for table in others:
+        assert table_stats(DeltaTable(table_dir(tmp_path, table.table))).changes_files == 0
+    assert not lost_path.exists(), "the cleaner has its turn"
 
 
 @pytest.mark.parametrize("others", [(5, 25, 45), (50, 60, 70)])

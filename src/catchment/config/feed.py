@@ -20,6 +20,7 @@ CHUNK_SECONDS_MIN = 0.01
 CHUNK_SECONDS_MAX = 60.0  # the feed's sessions end a SELECT after 300 seconds
 LOG_BUDGET_MIN = 1 << 20
 KEEP_SECONDS_MIN = 10.0
+KEEP_SECONDS_MAX = 86_400.0  # Delta's log is kept a day longer
 DEFAULT_STATE = "<name>.state.db"
 
 
@@ -150,7 +151,8 @@ class SinkConfig(Section):
     keep: Seconds = Field(
         default=3600.0,
         ge=KEEP_SECONDS_MIN,
-        description="How long files that a fold replaced stay for readers of older epochs.",
+        le=KEEP_SECONDS_MAX,
+        description="How long files that a fold replaced stay for readers of older epochs; a day at most.",
     )
 
 

@@ -54,19 +54,30 @@ class Folded(msgspec.Struct, frozen=True):
 
 
 def carry_out(order: FoldOrder) -> Folded:
-    """Fold in this process; raises CatchmentError."""
+    """Fold in this process. A table that cannot be folded keeps neither the others nor the cleaner from their
+    turn; then the first error is raised.
+    """
     epochs = EpochsTable(order.root, order.feed)
     row = epochs.newest()
     if row is None:
         return Folded({}, 0)
     changes = {}
+    failures: list[Exception] = []
     fault = from_environment()
     for shape in row.manifest.shapes:
-        folded = _fold_table(order, shape, fault)
+        try:
+            folded = _fold_table(order, shape, fault)
+        except Exception as error:
+            failures.append(error)
+            continue
         if folded:
             changes[str(shape.table)] = folded
-    epochs.compact(order.fence)
-    cleaned = clean_feed(order.root, order.feed, order.keep_seconds, ATTEMPT_SECONDS)
+    try:
+        epochs.compact(order.fence)
+    finally:
+        cleaned = clean_feed(order.root, order.feed, order.keep_seconds, ATTEMPT_SECONDS)
+    if failures:
+        raise failures[0]
     return Folded(changes, cleaned.attempts + cleaned.replaced)
 
 

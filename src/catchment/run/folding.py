@@ -1,5 +1,7 @@
 """Deciding when to fold, from what the committed epochs bring; the work is done by a process of its own."""
 
+import logging
+import signal
 import subprocess
 import threading
 import time
@@ -17,7 +19,9 @@ from catchment.run.report import Report
 
 # A fold process takes half a second to start: tiny tables, always above their share, are folded no oftener.
 START_SECONDS_MIN = 5.0
+START_SECONDS_MAX = 600.0
 STOP_SECONDS_MAX = 60.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -34,20 +38,23 @@ class Folding:
         self._known: dict[TableId, _Known] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
+        self._pause = START_SECONDS_MIN
 
     def observe(self, report: Report) -> None:
         """Count what the epoch added; start a fold when a table is due."""
         now = time.monotonic()
-        if self._process is not None and self._process.poll() is not None:
+        code = self._process.poll() if self._process is not None else None
+        if code is not None:
             self._process = None
             self._known.clear()
+            self._ended(code)
         deltas = {delta.shape.table: delta for delta in report.manifest.deltas}
         for shape in report.manifest.shapes:
             if shape.table not in self._known:
                 self._known[shape.table] = self._look(shape, now)
             elif shape.table in deltas:
                 self._add(shape.table, deltas[shape.table].files)
-        if self._process is None and now - self._started >= START_SECONDS_MIN and self._due(now):
+        if self._process is None and now - self._started >= self._pause and self._due(now):
             self._started = now
             self._process = start(self._order)
 
@@ -65,6 +72,21 @@ class Folding:
                 break
         self._process.kill()
         self._process.wait()
+
+    def _ended(self, code: int) -> None:
+        """Tell of a fold that failed, and leave twice the time before each further one."""
+        if code == 0:
+            self._pause = START_SECONDS_MIN
+            return
+        self._pause = min(2 * self._pause, START_SECONDS_MAX)
+        _log.warning(
+            "feed %s: the fold process ended with exit code %d%s; changes wait in the lake, the next fold starts "
+            "in %.0f s at the earliest; `catchment fold` shows the error",
+            self._order.feed,
+            code,
+            " (killed: is memory short?)" if code == -signal.SIGKILL else "",
+            self._pause,
+        )
 
     def _look(self, shape: TableShape, now: float) -> _Known:
         table = open_table(table_dir(self._order.root, shape.table))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from catchment.flow.sink.files import FIRST_KEY, LAST_KEY
+from catchment.flow.sink.files import FIRST_KEY, LAST_KEY, lake_file
 from catchment.flow.sink.net import NetChanges, Pinned, Rows, above
 from catchment.wire.keys import KeySet, encode
 
@@ -54,7 +54,9 @@ class Touch(msgspec.Struct, frozen=True):
 
 def describe(pinned: Pinned, file: dict[str, Any]) -> BaseFile:
     """Bounds of a file: exact ones where a fold wrote them, else from the statistics of its columns."""
-    footer = pq.read_metadata(pinned.directory / file["path"])
+    path = pinned.directory / file["path"]
+    with lake_file(path):
+        footer = pq.read_metadata(path)
     notes = footer.metadata or {}
     ordered = FIRST_KEY.encode() in notes
     if ordered:
@@ -89,7 +91,10 @@ def touch(pinned: Pinned, file: BaseFile, net: NetChanges, alone: bool) -> Touch
     if alone:
         return Reach(file, start, end)
     columns = list(pinned.identity)
-    keys = encode(pq.read_table(pinned.directory / file.path, columns=columns, partitioning=None), columns)
+    path = pinned.directory / file.path
+    with lake_file(path):
+        held = pq.read_table(path, columns=columns, partitioning=None)
+    keys = encode(held, columns)
     asked = net.slice_keys(start, end)
     found = KeySet(asked).find(keys)
     rows = np.flatnonzero(found >= 0)

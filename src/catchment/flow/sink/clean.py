@@ -9,13 +9,14 @@ import time
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.fold import FILE_PREFIX
 from catchment.flow.sink.layout import epochs_dir, table_dir
-from catchment.flow.sink.tables import file_lists, open_table
+from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 
@@ -38,7 +39,7 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     row = EpochsTable(root, feed).newest()
     if row is None:
         return CleanReport(0, 0)
-    reports = [_clean_replaced(epochs_dir(root), keep_s, [])]
+    reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
     for shape in row.manifest.shapes:
         directory = table_dir(root, shape.table)
         version = row.commit.versions.get(str(shape.table))
@@ -63,10 +64,23 @@ def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> C
         for path in (directory / f"_part={part.value}").glob("*.parquet")
         if _abandoned(path, epoch, now, age_s)
     ]
+    return _delete_unnamed(directory, candidates, version)
+
+
+def _clean_unnamed_epochs(directory: Path) -> CleanReport:
+    """Delete files of the epochs table that never came to their commit and are older than six hours."""
+    now = time.time()
+    return _delete_unnamed(directory, [p for p in directory.glob("*.parquet") if _older(p, now, FOLD_AGE_S)])
+
+
+def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None = None) -> CleanReport:
+    """Delete those of `candidates` that neither the newest version nor `version` names, nor ever a log entry."""
     if not candidates:
         return CleanReport(0, 0)
-    named = _paths(_opened(directory, None)) | _paths(_opened(directory, version))
-    named |= set(_tombstones(_opened(directory, None), 0, []))
+    table = _opened(directory, None)
+    named = _paths(table) | set(_tombstones(table, 0, []))
+    if version is not None:
+        named |= _paths(_opened(directory, version))
     lost = [path for path in candidates if str(path.relative_to(directory)) not in named]
     for path in lost:
         path.unlink(missing_ok=True)
@@ -92,6 +106,10 @@ def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:
         age_s = FOLD_AGE_S
     elif not first.isdigit() or int(first) > epoch:
         return False
+    return _older(path, now, age_s)
+
+
+def _older(path: Path, now: float, age_s: float) -> bool:
     try:
         return now - path.stat().st_mtime > age_s
     except FileNotFoundError:
@@ -106,7 +124,7 @@ def _opened(directory: Path, version: int | None) -> DeltaTable:
 
 
 def _paths(table: DeltaTable) -> set[str]:
-    return {file["path"] for files in file_lists(table).values() for file in files}
+    return set(pa.table(table.get_add_actions())["path"].to_pylist())
 
 
 def _tombstones(table: DeltaTable, hours: int, versions: list[int]) -> list[str]:

@@ -5,6 +5,7 @@ import time
 import msgspec
 from deltalake import DeltaTable
 
+from catchment.flow.sink.rewrite import Target
 from catchment.flow.sink.tables import file_lists
 from catchment.model.epoch import Part
 
@@ -65,7 +66,11 @@ def table_stats(table: DeltaTable) -> TableStats:
 
 def should_fold(stats: TableStats, limits: FoldLimits) -> bool:
     """Whether one of the limits is reached."""
-    scattered = stats.base_files >= limits.files and stats.base_bytes < stats.base_files * _SMALL_FILE_BYTES
+    scattered = (
+        stats.base_files >= limits.files
+        and stats.base_bytes < stats.base_files * _SMALL_FILE_BYTES
+        and Target().small(-(-stats.base_rows // stats.base_files), 0)
+    )
     if stats.changes_rows == 0:
         return scattered
     return (

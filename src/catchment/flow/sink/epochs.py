@@ -5,8 +5,10 @@ once, as a file of its own; `compact` brings small files together, so that the l
 row is ever dropped.
 """
 
+import math
 import time
 import uuid
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
-from catchment.flow.sink.files import delta_stats, write_parquet
+from catchment.flow.sink.files import delta_stats, lake_file, write_parquet
 from catchment.flow.sink.layout import epochs_dir, fence_app
 from catchment.flow.sink.tables import (
     LakeTable,
@@ -41,14 +43,15 @@ SCHEMA = pa.schema(
     ]
 )
 _NAME = "epochs table"
-_FILE_ROWS_MAX = 100_000
-_SMALL_FILES_MIN = 32
+# So many files of up to 31 rows become one, so many of up to 1,023 become one, and so on; 32,768 rows are enough.
+_LEVEL_FILES_MIN = 32
+_LEVELS = 3
+_BATCH_ROWS = 256
 
 
 class EpochRow(msgspec.Struct, frozen=True):
     """A committed epoch. `manifest` has no deltas: its files are in the tables' logs. Its cut, tick time,
-    progress
-    and shapes are whole. `commit.digest` is that of the manifest with its deltas."""
+    progress and shapes are whole. `commit.digest` is that of the manifest with its deltas."""
 
     manifest: Manifest
     commit: Commit
@@ -73,7 +76,7 @@ class EpochsTable:
             if applied is not None and applied >= manifest.epoch:
                 return True
             if not file:
-                file.append(self._write(_rows([EpochRow(manifest, commit, fence)])))
+                file.append(self._write([_rows([EpochRow(manifest, commit, fence)])]))
             return self._commit(table, file, fence, Transaction(self._app, manifest.epoch))
 
         self._table.commit(attempt, self._create)
@@ -89,17 +92,25 @@ class EpochsTable:
 
     def compact(self, fence: int) -> int:
         """Bring small files together in one commit; how many there were. Runs beside `append`."""
+        taken: list[dict[str, Any]] = []
+        merged: list[AddAction] = []
 
         def attempt(table: DeltaTable) -> int:
             check_fence(table, self.feed, fence, _NAME)
-            small = [f for f in _files(table) if f["num_records"] < _FILE_ROWS_MAX]
-            if len(small) < _SMALL_FILES_MIN:
+            files = _files(table)
+            present = {f["path"] for f in files}
+            if any(file.path in present for file in merged):
+                return len(taken)  # an attempt that failed after its commit
+            if not merged:
+                taken.extend(_one_level(files))
+            if not taken or any(f["path"] not in present for f in taken):
                 return 0
-            merged = self._write(self._read(small).sort_by([("feed", "ascending"), ("epoch", "ascending")]))
+            if not merged:
+                merged.append(self._write(self._batches(taken)))
             now_ms = time.time_ns() // 1_000_000
-            removes = [RemoveAction(f["path"], True, now_ms, f["size_bytes"], {}) for f in small]
-            self._commit(table, [merged, *removes], fence)
-            return len(small)
+            removes = [RemoveAction(f["path"], True, now_ms, f["size_bytes"], {}) for f in taken]
+            self._commit(table, [*merged, *removes], fence)
+            return len(taken)
 
         return self._table.commit(attempt, self._create)
 
@@ -109,7 +120,7 @@ class EpochsTable:
         if table is None:
             return None
         for file in sorted(_files(table), key=lambda f: -int(f["max.epoch"])):
-            held = pq.read_table(self._directory / file["path"], columns=["feed", "epoch"])
+            held = _read(self._directory / file["path"], columns=["feed", "epoch"])
             mine = held.filter(pc.equal(held["feed"], self.feed))["epoch"]
             if len(mine):
                 return self._decode(self._read([file], [("epoch", "=", pc.max(mine).as_py())]))[0]
@@ -141,9 +152,9 @@ class EpochsTable:
     def _create(self) -> DeltaTable:
         return create_table(self._directory, SCHEMA, [])
 
-    def _write(self, rows: pa.Table) -> AddAction:
+    def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> AddAction:
         path = f"{uuid.uuid4().hex}.parquet"
-        size, footer = write_parquet(self._directory / path, [rows], SCHEMA)
+        size, footer = write_parquet(self._directory / path, rows, SCHEMA)
         now_ms = time.time_ns() // 1_000_000
         return AddAction(path, size, {}, now_ms, True, delta_stats(footer, ("feed", "epoch")))
 
@@ -158,8 +169,15 @@ class EpochsTable:
     def _read(
         self, files: list[dict[str, Any]], filters: list[tuple[str, str, int]] | None = None
     ) -> pa.Table:
-        tables = [pq.read_table(self._directory / f["path"], schema=SCHEMA, filters=filters) for f in files]
+        tables = [_read(self._directory / f["path"], schema=SCHEMA, filters=filters) for f in files]
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+
+    def _batches(self, files: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        """All rows, a few at a time: together they may be larger than memory."""
+        for file in files:
+            path = self._directory / file["path"]
+            with lake_file(path), pq.ParquetFile(path) as source:
+                yield from source.iter_batches(_BATCH_ROWS)
 
     def _decode(self, rows: pa.Table) -> list[EpochRow]:
         found = [_row(r) for r in rows.to_pylist() if r["feed"] == self.feed]
@@ -176,9 +194,23 @@ def feeds(root: str | Path) -> list[str]:
         if file["min.feed"] == file["max.feed"]:
             names.add(file["min.feed"])
         else:
-            path = epochs_dir(root) / file["path"]
-            names.update(pq.read_table(path, columns=["feed"])["feed"].to_pylist())
+            names.update(_read(epochs_dir(root) / file["path"], columns=["feed"])["feed"].to_pylist())
     return sorted(names)
+
+
+def _one_level(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Files of about the same number of rows, if there are enough: so each row is written anew once a level."""
+    levels: list[list[dict[str, Any]]] = [[] for _ in range(_LEVELS)]
+    for file in sorted(files, key=lambda f: int(f["min.epoch"])):
+        level = int(math.log(file["num_records"], _LEVEL_FILES_MIN))
+        if level < _LEVELS:
+            levels[level].append(file)
+    return next((level for level in levels if len(level) >= _LEVEL_FILES_MIN), [])
+
+
+def _read(path: Path, **options: Any) -> pa.Table:
+    with lake_file(path):
+        return pq.read_table(path, **options)
 
 
 def _files(table: DeltaTable) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -196,14 +197,26 @@ def _string_above(most: str) -> str | None:
     return None
 
 
+@contextmanager
+def lake_file(path: Path) -> Iterator[None]:
+    """Raise SinkError when a file of the lake, read in the block, is gone or damaged."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise SinkError(
+            f"{path} cannot be read: {error}; is it gone or damaged? put back a copy of the lake, or give the feed "
+            "another sink.path to copy again"
+        ) from error
+
+
 def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
-    """Files by the columns that their footers name; raises SinkError for one that is no longer there."""
+    """Files by the columns that their footers name; raises SinkError for one that is no longer there, or damaged."""
     found: dict[frozenset[str], list[str]] = {}
     try:
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
             for path, schema in zip(paths, pool.map(pq.read_schema, paths), strict=True):
                 found.setdefault(frozenset(schema.names), []).append(path)
-    except OSError as error:
+    except (OSError, pa.ArrowException) as error:
         raise SinkError(
             f"a file of the lake cannot be read: {error}; one that a fold replaced stays for the feed's sink.keep: "
             "read the table anew"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from catchment.flow.sink.files import lake_file
 from catchment.flow.sink.layout import DELETED, EPOCH
 from catchment.wire.keys import Keys, encode
 from catchment.wire.order import last_in_order
@@ -78,8 +79,12 @@ def choose(files: Sequence[dict[str, Any]], rows_max: int, bytes_max: int) -> li
 def load_net(pinned: Pinned, files: Sequence[dict[str, Any]]) -> NetChanges:
     """Read changes files and keep the newest change of each (shard, key)."""
     schema = pinned.schema
-    tables = [conform(pq.read_table(pinned.directory / f["path"], partitioning=None), schema) for f in files]
-    rows = pa.concat_tables([schema.empty_table(), *tables])
+    tables = [schema.empty_table()]
+    for file in files:
+        path = pinned.directory / file["path"]
+        with lake_file(path):
+            tables.append(conform(pq.read_table(path, partitioning=None), schema))
+    rows = pa.concat_tables(tables)
     epochs = rows[EPOCH].to_numpy()
     if np.any(epochs[1:] < epochs[:-1]):
         rows = rows.take(pa.array(np.argsort(epochs, kind="stable")))

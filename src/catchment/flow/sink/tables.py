@@ -19,8 +19,8 @@ _Result = TypeVar("_Result")
 _ATTEMPTS = 50
 CONFIGURATION = {
     "delta.checkpointInterval": "100",
-    # Time travel ends with the readers' window (cleaner), so a day of log is ample.
-    "delta.logRetentionDuration": "interval 1 days",
+    # Longer than the longest readers' window (config.feed.KEEP_SECONDS_MAX).
+    "delta.logRetentionDuration": "interval 2 days",
 }
 
 _OWNER = "catchment.feed"  # table property: the feed whose rows stand in the table

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catchment.flow.sink.basefile import BaseFile, Reach, Touch
+from catchment.flow.sink.files import lake_file
 from catchment.flow.sink.net import NetChanges, Pinned, Rows, conform
 from catchment.model.errors import SinkError
 from catchment.wire.keys import encode
@@ -21,7 +22,8 @@ NONE = np.empty(0, np.int64)
 def batches(pinned: Pinned, file: BaseFile) -> Iterator[tuple[int, pa.Table]]:
     """Batches of a file, each with the number of its first row."""
     start = 0
-    with pq.ParquetFile(pinned.directory / file.path) as source:
+    path = pinned.directory / file.path
+    with lake_file(path), pq.ParquetFile(path) as source:
         size = sum(source.metadata.row_group(n).total_byte_size for n in range(source.num_row_groups))
         rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * file.rows // max(size, 1)))
         for batch in source.iter_batches(rows):
