@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import SourceError
+from catchment.model.errors import SourceError, Unsupported
 from tests.conftest import Shards
 from tests.exact.steps import Steps, run_here
+from tests.servers.chosen import on_mysql
 
 Begin = Callable[..., Steps]
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, c INT)"
@@ -73,6 +74,79 @@ def test_an_xa_transaction_of_an_earlier_epoch_does_not_show_the_definition(
     steps.run()
     steps.sql("a", "XA COMMIT 'x'", "ALTER TABLE t DROP c, ADD c VARCHAR(9)", "INSERT INTO t VALUES (4, 'x')")
     steps.must_be_equal("t", "id", "c")
+
+
+def test_statements_that_change_nothing(shard: PrivateServer, begin: Begin) -> None:
+    steps = begin([shard], [TABLE, ROWS])
+    steps.sql(
+        "a",
+        "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)",
+        "CREATE PROCEDURE p() BEGIN UPDATE t SET c = LENGTH('it\\'s'); END",
+        "CREATE VIEW v AS SELECT CONCAT('\\'', c) FROM t",
+        "CREATE TABLE u (id INT PRIMARY KEY COMMENT 'don\\'t use t')",
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        "ALTER TABLE t COMMENT 'x\\', ADD n INT COMMENT 'y\\'",
+        "INSERT INTO t VALUES (3, 3, 3)",
+    )
+    steps.must_be_equal("t", "id", "c", "n")
+    if not on_mysql():
+        steps.sql(
+            "a", "ALTER TABLE t ADD COLUMN IF NOT EXISTS c INT DEFAULT 5", "INSERT INTO t VALUES (4, 4, 4)"
+        )
+        steps.must_be_equal("t", "id", "c", "n")
+
+
+UNIQUE = "CREATE TABLE t (id INT NOT NULL, c INT, UNIQUE u (id), KEY other (c))"
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_key_that_was_away_for_a_while(shard: PrivateServer, begin: Begin, epochs: int) -> None:
+    steps = begin([shard], [UNIQUE, ROWS])
+    away = ["INSERT INTO t VALUES (7, 70)", "ALTER TABLE t DROP INDEX u", "INSERT INTO t VALUES (7, 71)"]
+    back = ["DELETE FROM t WHERE c = 71", "ALTER TABLE t DROP KEY other, ADD UNIQUE u (id)"]
+    steps.sql("a", *away, *back) if epochs == 1 else steps.sql("a", *away)
+    with pytest.raises(Unsupported, match="an index was dropped") as refused:
+        steps.run()
+    assert ("a unique one was added later" in str(refused.value)) == (epochs == 1)
+
+
+def test_indexes_that_come_and_go_beside_the_key(shard: PrivateServer, begin: Begin) -> None:
+    steps = begin([shard], [UNIQUE, ROWS])
+    steps.sql(
+        "a", "CREATE UNIQUE INDEX more ON t (c)", "DROP INDEX other ON t", "CREATE INDEX other ON t (c)"
+    )
+    steps.must_be_equal("t", "id", "c")
+    steps.sql("a", "ALTER TABLE t DROP INDEX u, ADD UNIQUE u2 (id)", "INSERT INTO t VALUES (3, 3)")
+    steps.must_be_equal("t", "id", "c")
+
+
+def test_a_table_of_one_shard_loses_and_gets_columns(shards: Shards, begin: Begin) -> None:
+    steps = begin(shards, [TABLE, ROWS], ["CREATE TABLE u (id INT PRIMARY KEY)"])
+    steps.sql("a", "ALTER TABLE t DROP c")
+    steps.must_be_equal("t", "id")
+    with pytest.raises(KeyError):
+        steps.lake("t", "c")
+    steps.sql("a", "ALTER TABLE t ADD c BIGINT", "UPDATE t SET c = 5 WHERE id = 1")
+    steps.must_be_equal("t", "id", "c")
+
+
+def test_a_shard_without_the_table_drops_others(shards: Shards, begin: Begin) -> None:
+    steps = begin(shards, [TABLE, ROWS], ["CREATE TABLE u (id INT PRIMARY KEY)"])
+    steps.sql(
+        "b", "CREATE TABLE tmp_t (id INT PRIMARY KEY, c INT)", "ALTER TABLE tmp_t DROP c", "DROP TABLE tmp_t"
+    )
+    steps.sql("b", "DROP TABLE IF EXISTS t", "DROP TABLE u")
+    with pytest.raises(Unsupported, match=r"shard b, \w+\.u at .*: it was dropped"):
+        steps.run()
+
+
+def test_a_table_that_another_shard_has_is_created(shards: Shards, begin: Begin) -> None:
+    steps = begin(shards, [TABLE, ROWS], ["CREATE TABLE u (id INT PRIMARY KEY)"])
+    steps.sql("b", "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, c INT)")
+    with pytest.raises(
+        Unsupported, match=r"shard b, \w+\.t at .*: it was created while the feed was running"
+    ):
+        steps.run()
 
 
 def test_one_new_column_written_differently_on_two_shards(shards: Shards, begin: Begin) -> None:

@@ -285,6 +285,60 @@ def test_ddl_is_no_dml(sql: str) -> None:
     assert not is_dml(sql)
 
 
+CREATED = "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY)"
+
+
+def test_what_the_shard_has_decides() -> None:
+    """A table that the shard does not have can get its name; the rest of what names it does nothing."""
+    assert of(CREATED) == HARMLESS
+    assert isinstance(effect(CREATED, "shop", CHOSEN, here={QUOTED: ()}), Stop)
+    absent = ["DROP TABLE IF EXISTS t", "TRUNCATE t", "ALTER TABLE IF EXISTS t ADD n INT", "DROP SCHEMA shop"]
+    for sql in absent:
+        assert effect(sql, "shop", CHOSEN, here={}) == HARMLESS, sql
+    for sql in ("RENAME TABLE o TO t", "ALTER TABLE o RENAME t", "CREATE TABLE t LIKE o"):
+        assert isinstance(effect(sql, "shop", CHOSEN, here={}), Stop), sql
+    both = effect("DROP TABLE IF EXISTS t, `my``table`", "shop", CHOSEN, here={QUOTED: ()})
+    assert isinstance(both, Stop)
+    assert both.table == QUOTED
+
+
+def test_add_column_if_not_exists_adds_none_that_is_there() -> None:
+    def with_c(sql: str) -> Effect:
+        return effect(sql, "shop", CHOSEN, here={T: ("id", "c")})
+
+    assert with_c("ALTER TABLE t ADD COLUMN IF NOT EXISTS C INT DEFAULT 5") == HARMLESS
+    assert with_c("ALTER TABLE t ADD COLUMN IF NOT EXISTS c INT NOT NULL, ADD n INT") == Columns(
+        T, ("n",), ()
+    )
+    for sql in (
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS n INT DEFAULT 5",
+        "ALTER TABLE t ADD COLUMN c INT DEFAULT 5",
+        "ALTER TABLE t DROP c, ADD COLUMN IF NOT EXISTS c INT DEFAULT 5",
+    ):
+        assert isinstance(with_c(sql), Stop), sql
+
+
+def test_backslashes_count_as_the_sql_mode_says() -> None:
+    hidden = "ALTER TABLE t COMMENT 'x\\', ADD n INT DEFAULT 5 COMMENT 'y'"
+    seen = "ALTER TABLE t COMMENT 'x\\', ADD n INT COMMENT 'y\\'"
+    escaped = "CREATE PROCEDURE p() BEGIN UPDATE t SET c = LENGTH('it\\'s'); END"
+    plain = 1 << 20
+    assert effect(escaped, "shop", CHOSEN, sql_mode=0) == HARMLESS
+    assert effect(seen, "shop", CHOSEN, sql_mode=plain) == Columns(T, ("n",), ())
+    stopped = effect(hidden, "shop", CHOSEN, sql_mode=plain)
+    assert isinstance(stopped, Stop)
+    assert "no rows are logged" in stopped.reason
+    for sql, mode in [
+        (escaped, plain),
+        (escaped, None),
+        (hidden, 0),
+        (f"SET STATEMENT sql_mode=0 FOR {seen}", plain),
+    ]:
+        found = effect(sql, "shop", CHOSEN, sql_mode=mode)
+        assert isinstance(found, Stop), (sql, mode)
+        assert "cannot be read" in found.reason
+
+
 @given(st.text(alphabet="t`'\"/*!M#-; \\\n.9ALTERDOPshopTABLEadintc,()", max_size=60))
 @settings(max_examples=300, deadline=None)
 def test_never_raises(noise: str) -> None:

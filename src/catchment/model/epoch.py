@@ -135,6 +135,14 @@ class Manifest(msgspec.Struct, frozen=True):
     log_bytes: int = 0
     chunk_bytes: int = 0
 
+    @property
+    def holders(self) -> dict[TableId, tuple[str, ...]]:
+        """The shards that have each table."""
+        found: dict[TableId, tuple[str, ...]] = {shape.table: () for shape in self.shapes}
+        for progress in self.progress:
+            found[progress.table] += (progress.shard,)
+        return found
+
     def digest(self) -> str:
         """SHA-256 of the record, hexadecimal."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()

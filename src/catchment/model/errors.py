@@ -84,6 +84,11 @@ class CorruptResult(WireError):
     """A result set packet is malformed."""
 
 
+# Errors of a server that is busy: lock wait timeout, deadlock, a SELECT that took too long (MariaDB, MySQL) or was
+# ended by KILL QUERY.
+_BUSY = frozenset({1205, 1213, 1969, 3024, 1317})
+
+
 class ServerSaid(SourceError):
     """The server answered with an error packet: `code` is its error number."""
 
@@ -91,6 +96,7 @@ class ServerSaid(SourceError):
         super().__init__(f"server error {code}: {message}")
         self.code = code
         self.message = message
+        self.retry = Retry.SAME if code in _BUSY else Retry.NEVER
 
     def __reduce__(self) -> tuple[type["ServerSaid"], tuple[int, str]]:
         return ServerSaid, (self.code, self.message)

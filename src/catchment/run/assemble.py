@@ -54,7 +54,8 @@ def gather(
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
             raise receipt.error
     log = _Log.of(segments, late_tables)
-    shapes = tuple(_shape(shape, shards, log, plan.epoch) for shape in previous.shapes)
+    holders = previous.holders
+    shapes = tuple(_shape(shape, holders[shape.table], log, plan.epoch) for shape in previous.shapes)
     altered = set(log.effects)
     accepted = _accept(groups, copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]

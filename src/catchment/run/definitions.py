@@ -8,7 +8,8 @@ import msgspec
 from catchment.flow.capture.catalog import read_definition
 from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
 from catchment.flow.capture.stretch import read_stretch
-from catchment.flow.epoch.ddl import Harmless, effect
+from catchment.flow.epoch.ddl import Harmless
+from catchment.flow.epoch.effects import Effects
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest
 from catchment.model.errors import SourceError
@@ -59,7 +60,7 @@ def definitions_at(
     )
     for fact in stretch.facts:
         if isinstance(fact, Ddl | Statement):
-            did = effect(fact.sql, fact.schema, known, mysql=fact.mysql)
+            did = Effects(known).of(fact)
             if not isinstance(did, Harmless):
                 raise SourceError(
                     f"shard {endpoint.shard}, {did.table}: it was altered at {fact.at}, after {position.at}, and the "

@@ -187,7 +187,17 @@ class Loop:
             stop = plan.tick.offsets[shard]
             definitions = previous.definitions.get(shard, ())
             tasks.append(
-                SegmentTask(endpoint, position, sealed, stop, previous.shapes, progress, target, definitions)
+                SegmentTask(
+                    endpoint,
+                    position,
+                    sealed,
+                    stop,
+                    previous.shapes,
+                    progress,
+                    target,
+                    definitions,
+                    previous.holders,
+                )
             )
         for group in groups:
             shard = group[0].shard

@@ -13,7 +13,8 @@ from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.select import select_chunk
 from catchment.flow.capture.stretch import OnImages, Stretch, read_stretch
-from catchment.flow.epoch.ddl import Harmless, effect
+from catchment.flow.epoch.ddl import Harmless
+from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import Mask, covered
@@ -212,14 +213,14 @@ def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[Tab
         if isinstance(fact, IncompleteImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
         elif isinstance(fact, Ddl | Statement):
-            did = effect(fact.sql, fact.schema, set(tables), mysql=fact.mysql)
+            did = Effects(tables).of(fact)
             if not isinstance(did, Harmless):
                 found[did.table] = f"its definition changed at {fact.at}"
     return found
 
 
 def _spoilt_by(fact: Ddl, tables: Collection[TableId]) -> dict[TableId, Definition | None]:
-    did = effect(fact.sql, fact.schema, tables, mysql=fact.mysql)
+    did = Effects(tables).of(fact)
     return {} if isinstance(did, Harmless) else {did.table: None}
 
 

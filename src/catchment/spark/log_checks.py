@@ -1,26 +1,26 @@
 """What must hold of a stretch of log before its rows count, whoever reads it."""
 
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import dropwhile
 
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.offsets import open_xa
-from catchment.flow.capture.stretch import Stretch
+from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.chain import must_continue
-from catchment.flow.epoch.ddl import Columns, Stop, effect, is_dml
+from catchment.flow.epoch.ddl import Columns, Stop, is_dml
+from catchment.flow.epoch.effects import Effects, Here
+from catchment.flow.epoch.indexes import touch
 from catchment.flow.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.errors import IncompleteImage as IncompleteImageError
-from catchment.model.position import LogOffset, Position, Xid, gtids_after
+from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.spark.floor import sealed_behind
 from catchment.spark.work import Alteration
-from catchment.wire.facts import CutOff, Ddl, Incident, IncompleteImage, Statement
-
-_DROPS = re.compile(r"\bDROP\b", re.I)
+from catchment.wire.facts import CutOff, Ddl, Fact, Incident, IncompleteImage, Statement
 
 
 def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
@@ -63,16 +63,26 @@ def _check_cut_off(shard: str, stretch: Stretch) -> None:
                 )
 
 
-def alterations(shard: str, chosen: Collection[TableId], stretch: Stretch) -> list[Alteration]:
-    """What DDL in the stretch did to the chosen tables' columns; raises Unsupported where it cannot be
-    followed.
+def alterations(
+    shard: str,
+    chosen: Collection[TableId],
+    stretch: Stretch,
+    here: Here | None = None,
+    *,
+    evolves: bool = True,
+) -> list[Alteration]:
+    """What DDL in the stretch did to the chosen tables' columns; `here` as `Effects` takes it.
+
+    Raises Unsupported where it cannot be followed, or may not (`evolves`).
     """
+    effects = Effects(chosen, here)
     found = []
     for fact in stretch.facts:
         if not isinstance(fact, Ddl | Statement):
             continue
-        did = effect(fact.sql, fact.schema, chosen, mysql=fact.mysql)
-        if is_dml(fact.sql) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
+        did = effects.of(fact)
+        sql_mode = fact.sql_mode if isinstance(fact, Ddl) else None
+        if is_dml(fact.sql, sql_mode=sql_mode) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
             raise Unsupported(
                 f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "
                 f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write "
@@ -81,43 +91,81 @@ def alterations(shard: str, chosen: Collection[TableId], stretch: Stretch) -> li
             )
         if isinstance(did, Stop):
             raise Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
+        if isinstance(did, Columns) and not evolves:
+            raise Unsupported(
+                f"shard {shard}, {did.table} at {fact.at}: {_said(did)}, and schema_change is fail; with "
+                "schema_change: evolve in the feed file the next run follows it"
+            )
         if isinstance(did, Columns):
             found.append(Alteration(did, fact.group))
     return found
 
 
-def must_keep_keys(endpoint: Endpoint, shapes: Iterable[TableShape], stretch: Stretch) -> None:
+def _said(did: Columns) -> str:
+    """`columns a, b were added, c dropped`, for a message."""
+    parts = [(did.added, "added"), (did.dropped, "dropped")]
+    return "columns were altered: " + ", ".join(
+        f"{', '.join(names)} {verb}" for names, verb in parts if names
+    )
+
+
+def must_keep_keys(
+    endpoint: Endpoint, server: Server, shapes: Iterable[TableShape], stretch: Stretch
+) -> None:
     """Raise Unsupported when an index was dropped that told the rows of a table apart.
 
     The statement names an index, a shape has the key's columns: the catalog is asked, and what it says now is at
-    least as new as the statement. Any statement that may drop something of the table is reason to ask: comments
-    stand where they like, and a question too many does no harm.
+    least as new as the statement. Where it names the same key, an index of it was there all the time if none was
+    added behind the statement, up to the end of the log.
     """
-    drops = [fact for fact in stretch.facts if isinstance(fact, Ddl) and _DROPS.search(fact.sql)]
-    asked = {
-        shape.table: (shape, fact.at)
-        for fact in drops
-        for shape in shapes
-        if shape.table.name.casefold() in fact.sql.replace("``", "`").casefold()
-    }
-    if not asked:
+    touched = {shape: _touched(shape.table, stretch.facts) for shape in shapes}
+    dropped = {shape: facts for shape, facts in touched.items() if facts}
+    if not dropped:
         return
     connection = connect(endpoint)
     try:
         pin(connection, endpoint)
-        for shape, at in asked.values():
+        for shape, facts in dropped.items():
             try:
                 key = read_table(connection, endpoint, shape.table).key
             except Unsupported:
                 key = ()
             if key != shape.key:
-                raise Unsupported(
-                    f"shard {endpoint.shard}, {shape.table} at {at}: an index was dropped, and the table's key is "
-                    f"({', '.join(key)}) instead of ({', '.join(shape.key)}) since, by which the lake tells rows "
-                    "apart; copy it again with a new feed"
-                )
+                now = f"the table's key is ({', '.join(key)}) instead of ({', '.join(shape.key)}) since"
+                raise _unkept(endpoint, shape.table, facts[0].at, now)
     finally:
         connection.close()
+    if any(touch(fact, shape.table).drops_index for shape, facts in dropped.items() for fact in facts):
+        _must_not_come_back(endpoint, server, dropped, stretch)
+
+
+def _touched(table: TableId, facts: Iterable[Fact]) -> list[Ddl]:
+    """The statements on a table from the first one on that drops something of it."""
+    ddl = (fact for fact in facts if isinstance(fact, Ddl))
+    return list(dropwhile(lambda fact: not touch(fact, table).drops, ddl))
+
+
+def _must_not_come_back(
+    endpoint: Endpoint, server: Server, dropped: Mapping[TableShape, list[Ddl]], stretch: Stretch
+) -> None:
+    """Raise Unsupported when a unique index was added behind a statement that dropped an index."""
+    behind = read_stretch(
+        endpoint, server, stretch.at, None, keys={}, before="key", on_images=lambda table, batch: None
+    )
+    later = [fact for fact in behind.facts if isinstance(fact, Ddl)]
+    for shape, facts in dropped.items():
+        drops = [place for place, fact in enumerate(facts) if touch(fact, shape.table).drops_index]
+        since = [*facts[drops[0] + 1 :], *later] if drops else []
+        if any(touch(fact, shape.table).adds_unique for fact in since):
+            drop = facts[drops[0]]
+            raise _unkept(endpoint, shape.table, drop.at, "a unique one was added later")
+
+
+def _unkept(endpoint: Endpoint, table: TableId, at: LogOffset, what: str) -> Unsupported:
+    return Unsupported(
+        f"shard {endpoint.shard}, {table} at {at}: an index was dropped, and {what}: rows that the lake cannot tell "
+        "apart may have been there; copy it again with a new feed"
+    )
 
 
 def _hides_tables(sql: str) -> bool:

@@ -11,6 +11,7 @@ from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.stretch import OnImages, Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
 from catchment.flow.epoch.definitions import Followed
+from catchment.flow.epoch.effects import tables_here
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.ranges import follows_log
@@ -79,11 +80,14 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                 spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
             spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-        followed = Followed(shapes, task.definitions)
+        shard = task.endpoint.shard
+        holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
+        here = tables_here(task.shapes, shard, holders)
+        followed = Followed(shapes, task.definitions, here)
         stretch, resets = _read(task, shapes, on_images, followed)
-        altered = alterations(task.endpoint.shard, shapes, stretch)
-        must_keep_keys(task.endpoint, task.shapes, stretch)
-        ends = commits(task.endpoint.shard, task.start.prepared, stretch.xa)
+        altered = alterations(shard, shapes, stretch, here, evolves=task.evolves)
+        must_keep_keys(task.endpoint, task.start.server, (shapes[table] for table in here), stretch)
+        ends = commits(shard, task.start.prepared, stretch.xa)
         log_bytes = stretch.read_bytes + read_prepared(
             task.endpoint,
             task.start.server,
@@ -99,9 +103,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             mine = [a for a in altered if a.effect.table == table]
             effects = [a.effect for a in mine]
             seen = [tables[table]] if table in tables else []
-            shape = shape_after(
-                shapes[table], task.endpoint.shard, task.target.shards, seen, effects, task.target.epoch
-            )
+            shape = shape_after(shapes[table], shard, holders[table], seen, effects, task.target.epoch)
             output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)

@@ -145,7 +145,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         )
         must_be_whole(work.shard, work.start, work.stop, stretch)
         altered = alterations(work.shard, [table], stretch)
-        must_keep_keys(endpoint, [work.shape], stretch)
+        must_keep_keys(endpoint, work.start.server, [work.shape], stretch)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
         server = work.start.server
         read_prepared(

@@ -1,6 +1,6 @@
 """What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from catchment.flow.epoch.ddl import Columns
 from catchment.model.chunk import Chunk, Progress
@@ -26,7 +26,8 @@ class Target:
 class SegmentTask:
     """Read (start, stop] of one shard's log and write the net changes of the chosen tables.
 
-    `definitions`: of the tables at `start`, where the log does not describe itself.
+    `definitions`: of the tables at `start`, where the log does not describe itself. `holders`: the shards that have
+    each table; all of the target's where it is not named. `evolves`: whether ALTERs may be followed.
     """
 
     endpoint: Endpoint
@@ -37,6 +38,8 @@ class SegmentTask:
     progress: dict[TableId, Progress]
     target: Target
     definitions: tuple[Definition, ...] = ()
+    holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
+    evolves: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -69,14 +69,17 @@ class Alteration:
     by_adding: bool = False
 
 
-def read_alter(name: Sequence[Word], actions: Sequence[Word]) -> Alteration:
-    """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already."""
+def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = ()) -> Alteration:
+    """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
+
+    `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none.
+    """
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]):
         return Alteration()
-    told = [action for action in parted(actions) if not _leaves_rows(action)]
-    if not told and actions:
+    others = [action for action in parted(actions) if not _leaves_rows(action)]
+    if not others and actions:
         return Alteration()
-    actions = [word for action in told for word in (Word(","), *action)][1:]
+    actions = [word for action in others for word in (Word(","), *action)][1:]
     text = " ".join(w.sql for w in (Word("ALTER"), Word("TABLE"), *name, *actions))
     try:
         (tree,) = sqlglot.parse(text, dialect="mysql")
@@ -84,7 +87,10 @@ def read_alter(name: Sequence[Word], actions: Sequence[Word]) -> Alteration:
         return Alteration(reason=NOT_UNDERSTOOD)
     if not isinstance(tree, exp.Alter) or not _only(tree, "this", "kind", "actions", "options"):
         return Alteration(reason=NOT_UNDERSTOOD)
-    steps = [_step(a) for a in tree.args.get("actions") or ()]
+    told = tree.args.get("actions") or ()
+    dropped = {t.name.lower() for a in told if isinstance(a, exp.Drop) for t in a.args.get("tables") or ()}
+    there = {column.lower() for column in columns} - dropped
+    steps = [Alteration() if _adds_none(a, there) else _step(a) for a in told]
     steps += [Alteration(reason=_option(o)) for o in tree.args.get("options") or ()]
     return _together(steps, tree)
 
@@ -120,6 +126,12 @@ def _together(steps: list[Alteration], tree: exp.Alter) -> Alteration:
             reason=f"column {min(twice)} was dropped and added with IF [NOT] EXISTS in one ALTER"
         )
     return Alteration(added, dropped)
+
+
+def _adds_none(action: exp.Expression, there: Collection[str]) -> bool:
+    return (
+        isinstance(action, exp.ColumnDef) and bool(action.args.get("exists")) and action.name.lower() in there
+    )
 
 
 def _step(action: exp.Expression) -> Alteration:

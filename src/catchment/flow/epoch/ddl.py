@@ -5,7 +5,7 @@ alone, or to add empty columns or drop some (DESIGN 4 and 5). Pure: looks at no 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from catchment.flow.epoch.alter import NOT_UNDERSTOOD, read_alter
@@ -83,6 +83,9 @@ _OBJECTS = _HARMLESS_OBJECTS | _DATABASES | _TABLES | {"INDEX"}
 # A dot after one of these begins a name without a schema, as in `DROP TABLE .t`.
 _BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIKE", "REFERENCES", ",", "("})
 
+# First words of statements that may give a table its name; others leave one alone that the shard does not have.
+_NAMING = frozenset({"CREATE", "RENAME", "ALTER"})
+
 _AGAIN = "restart the dump of {table}, which compares the lake with the source and writes the differences"
 _REMOVE = "take {table} out of the feed, or bring the table back and restart its dump"
 _CREATE = "create the table on every shard, then add {table} to the feed"
@@ -93,25 +96,36 @@ _PLAIN = (
 )
 
 
-def is_dml(sql: str) -> bool:
+def is_dml(sql: str, *, sql_mode: int | None = None) -> bool:
     """True for a statement that changes rows and was logged as text (binlog_format is not ROW)."""
     try:
-        return any(words and words[0].keyword in _DML for words in readings(sql))
+        return any(words and words[0].keyword in _DML for words in readings(sql, sql_mode=sql_mode))
     except Unreadable:
         head = _HEAD.match(sql)
         return bool(head and head[1].upper() in _DML)
 
 
-def effect(sql: str, default_schema: str, chosen: Collection[TableId], *, mysql: bool = False) -> Effect:
+def effect(
+    sql: str,
+    default_schema: str,
+    chosen: Collection[TableId],
+    *,
+    here: Mapping[TableId, Collection[str]] | None = None,
+    mysql: bool = False,
+    sql_mode: int | None = None,
+) -> Effect:
     """What the DDL text `sql` of a QUERY event does to the rows of the `chosen` tables.
 
-    `default_schema` is the schema of bare names (the event's own). Never raises: what is not understood and
-    names a chosen table is a Stop. Names are matched without regard to case, as the server may do; one that
-    differs in case evolves nothing. Columns says what the text says: with IF EXISTS and IF NOT EXISTS a
-    column may have been there or missing already.
+    `default_schema` is the schema of bare names (the event's own), `sql_mode` its mode if it tells it. `here`: those
+    of the tables that the shard has, with their columns; None: it has all, and the columns are not known. Never
+    raises: what is not understood and names a chosen table is a Stop. Names are matched without regard to case, as
+    the server may do; one that differs in case evolves nothing. Columns says what the text says: with IF EXISTS and
+    IF NOT EXISTS a column may have been there or missing already.
     """
+    columns = dict.fromkeys(chosen, ()) if here is None else here
     try:
-        effects = [_Reading(words, default_schema, chosen).effect() for words in readings(sql, mysql=mysql)]
+        words_read = readings(sql, mysql=mysql, sql_mode=sql_mode)
+        effects = [_Reading(words, default_schema, chosen, columns).effect() for words in words_read]
     except Unreadable as why:
         return _unreadable(sql, chosen, str(why))
     if any(e != effects[0] for e in effects):
@@ -124,6 +138,20 @@ def effect(sql: str, default_schema: str, chosen: Collection[TableId], *, mysql:
     ):
         return replace(first, actions=())
     return first
+
+
+def altered_table(
+    words: tuple[Word, ...], default_schema: str, chosen: Collection[TableId]
+) -> TableId | None:
+    """The chosen table whose definition an ALTER TABLE, CREATE INDEX or DROP INDEX changes, in one reading of it."""
+    reading = _Reading(words, default_schema, chosen, {})
+    head, kind, place = reading._head()
+    named = []
+    if kind == "INDEX":
+        named = reading._named(place)
+    elif (head, kind) == ("ALTER", "TABLE"):
+        named = reading._named(*reading._target(place))
+    return named[0] if named else None
 
 
 def _unreadable(sql: str, chosen: Collection[TableId], why: str) -> Effect:
@@ -139,8 +167,15 @@ def _unreadable(sql: str, chosen: Collection[TableId], why: str) -> Effect:
 class _Reading:
     """One reading of a statement, and the tables it may touch."""
 
-    def __init__(self, words: tuple[Word, ...], default_schema: str, chosen: Collection[TableId]) -> None:
+    def __init__(
+        self,
+        words: tuple[Word, ...],
+        default_schema: str,
+        chosen: Collection[TableId],
+        here: Mapping[TableId, Collection[str]],
+    ) -> None:
         self.words = words
+        self.here = here
         self.keywords = [w.keyword for w in words]
         self.default_schema = default_schema
         self.chosen = sorted(chosen)
@@ -153,6 +188,8 @@ class _Reading:
         if kind in _DATABASES:
             return self._of_database(head, place)
         named = self._named(0)
+        if head not in _NAMING:
+            named = [table for table in named if table in self.here]
         if not named or "TEMPORARY" in self.keywords[1:place]:
             return HARMLESS
         return self._of_table(head, kind, place, named[0])
@@ -204,7 +241,7 @@ class _Reading:
     def _of_database(self, head: str, place: int) -> Effect:
         start, end = self._target(place)
         names = {w.text.lower() for w in self.words[start:end]}
-        gone = [t for t in self.chosen if t.schema.lower() in names]
+        gone = [t for t in self.chosen if t in self.here and t.schema.lower() in names]
         if gone and (head == "DROP" or "REPLACE" in self.keywords[:place]):
             return _stop(gone[0], "its schema was dropped", _REMOVE)
         return HARMLESS
@@ -219,13 +256,16 @@ class _Reading:
         made = self._named(*self._target(place))
         if not made:
             return HARMLESS
+        # MySQL logs it also where it does nothing.
+        if made[0] in self.here and self.keywords[place : place + 3] == ["IF", "NOT", "EXISTS"]:
+            return HARMLESS
         if "REPLACE" in self.keywords[:place]:
             return _stop(made[0], "it was replaced by a new table (CREATE OR REPLACE)")
         return _stop(made[0], "it was created while the feed was running", _CREATE)
 
     def _of_alter(self, place: int) -> Effect:
         start, end = self._target(place)
-        own = self._named(start, end)
+        own = [table for table in self._named(start, end) if table in self.here]
         if not own:
             return self._of_other_alter(end)
         if "IGNORE" in self.keywords[1:place]:
@@ -247,7 +287,7 @@ class _Reading:
         return HARMLESS
 
     def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
-        change = read_alter(target, actions)
+        change = read_alter(target, actions, self.here[table])
         if change.reason:
             return _stop(table, change.reason, _PLAIN if change.by_adding else _AGAIN)
         if not (change.added or change.dropped):
@@ -261,7 +301,8 @@ class _Reading:
 _REASONS = {
     "DROP": "it was dropped",
     "TRUNCATE": "it was truncated, which logs no rows",
-    "RENAME": "it was renamed, or another table was given its name",
+    "RENAME": "it was renamed, or another table was given its name (or a temporary table was that has its name: the "
+    "log does not tell; give temporary tables other names)",
 }
 
 

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from catchment.flow.epoch.alter import parted
-from catchment.flow.epoch.ddl import Columns, Stop, effect
+from catchment.flow.epoch.ddl import Columns, Stop
 from catchment.flow.epoch.declaration import read_column
-from catchment.flow.epoch.statement import Unreadable, Word
+from catchment.flow.epoch.effects import Effects, Here
+from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word
 from catchment.model.definition import DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.table import TableId
 from catchment.wire.facts import Ddl, Fact
 
-_NO_BACKSLASH_ESCAPES = 1 << 20
 _NOT_COLUMNS = frozenset(
     {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT", "FOREIGN", "CHECK"}
 )
@@ -24,11 +24,13 @@ class Followed:
     """The definitions of chosen tables at the place in the log where its reader stands.
 
     `chosen` are all tables whose rows are read, also those without a definition: where a DDL stops one, its
-    rows are not decoded any more (`log_checks.alterations` says why).
+    rows are not decoded any more (`log_checks.alterations` says why). `here` as `Effects` takes it.
     """
 
-    def __init__(self, chosen: Iterable[TableId], definitions: Iterable[Definition] = ()) -> None:
-        self._chosen = frozenset(chosen)
+    def __init__(
+        self, chosen: Iterable[TableId], definitions: Iterable[Definition] = (), here: Here | None = None
+    ) -> None:
+        self._effects = Effects(chosen, here)
         self._now = {definition.table: definition for definition in definitions}
 
     @property
@@ -38,7 +40,7 @@ class Followed:
 
     def on_ddl(self, fact: Ddl) -> dict[TableId, Definition | None]:
         """Take a DDL; what it changes (None: its rows cannot be read any more). Raises AlteredUnseen, Unsupported."""
-        did = effect(fact.sql, fact.schema, self._chosen, mysql=fact.mysql)
+        did = self._effects.of(fact)
         if isinstance(did, Stop):
             return {did.table: None}
         if not isinstance(did, Columns) or did.table not in self._now:
@@ -72,7 +74,7 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
     """
     if not did.actions:
         raise Unreadable("the statement reads in more ways than one")
-    if sql_mode & _NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
+    if sql_mode & NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
         raise Unreadable("it holds a backslash, which stands for itself in this sql_mode")
     actions = list(parted(did.actions))
     if not all(actions):

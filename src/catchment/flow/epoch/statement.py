@@ -1,25 +1,27 @@
 """The words of an SQL text as MariaDB 10.11 or MySQL 8 reads them: comments gone, executable comments opened.
 
-Lexical only. The text of a QUERY event does not tell the sql_mode it was parsed in, so a text that reads
-differently under NO_BACKSLASH_ESCAPES is refused, and a name in double quotes may be an identifier.
+Lexical only. A backslash in a string counts as the event's sql_mode says; where that is not known, a text that would
+read differently under NO_BACKSLASH_ESCAPES is refused. A name in double quotes may be an identifier in any mode.
 """
 
 import re
 from typing import NamedTuple
 
-_LEXEME = re.compile(
-    r"""
-    (?P<string>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
+_LEXEME = r"""
+    (?P<string>{strings})
   | (?P<name>`(?:[^`]|``)*`)
   | (?P<comment>--(?=[\s\x00-\x1f]|$)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/)
-  | (?P<open>/\*(?P<flavour>M?)!(?P<version>\d{5,6})?)
+  | (?P<open>/\*(?P<flavour>M?)!(?P<version>\d{{5,6}})?)
   | (?P<close>\*/)
   | (?P<word>[\w$]+)
   | (?P<space>\s+)
   | (?P<mark>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
+_STRINGS = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\""""
+_STRINGS_PLAIN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+_ESCAPED = re.compile(_LEXEME.format(strings=_STRINGS), re.VERBOSE | re.DOTALL)
+_PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN), re.VERBOSE | re.DOTALL)
+NO_BACKSLASH_ESCAPES = 1 << 20
 _SOURCE_VERSION = 101100
 _MYSQL_VERSION = 80000
 
@@ -49,21 +51,33 @@ class Word(NamedTuple):
         return "''" if self.quote else self.text
 
 
-def readings(sql: str, *, mysql: bool = False) -> tuple[tuple[Word, ...], ...]:
+def readings(sql: str, *, mysql: bool = False, sql_mode: int | None = None) -> tuple[tuple[Word, ...], ...]:
     """The one or two ways in which the server may have read `sql`, without the prefix SET STATEMENT ... FOR.
 
     Executable comments are opened. One that asks for a version that this server may not have is also left
-    out, as a second reading. Raises Unreadable.
+    out, as a second reading. `sql_mode`: as the event has it, None when it is not known. Raises Unreadable.
     """
-    run, left_out = (_words(sql, all_run=all_run, mysql=mysql) for all_run in (True, False))
+    if "sql_mode" in sql.lower():
+        sql_mode = None  # SET STATEMENT sql_mode: read in the session's, logged with its own
+    lexeme = _PLAIN if sql_mode is not None and sql_mode & NO_BACKSLASH_ESCAPES else _ESCAPED
+    if sql_mode is None:
+        _must_read_alike(sql)
+    run, left_out = (_words(lexeme, sql, all_run=all_run, mysql=mysql) for all_run in (True, False))
     both = (run,) if run == left_out else (run, left_out)
     return tuple(_without_settings(words) for words in both)
 
 
-def _words(sql: str, *, all_run: bool, mysql: bool) -> tuple[Word, ...]:
+def _must_read_alike(sql: str) -> None:
+    """Raise Unreadable for a text whose strings end elsewhere where a backslash stands for itself."""
+    for match in _ESCAPED.finditer(sql):
+        if match.lastgroup == "string" and re.search(r"\\['\"]", match[0]):
+            raise Unreadable("a backslash stands before a quote")
+
+
+def _words(lexeme: re.Pattern[str], sql: str, *, all_run: bool, mysql: bool) -> tuple[Word, ...]:
     words: list[Word] = []
     open_comments: list[bool] = []  # of each, whether the server runs what is in it
-    for match in _LEXEME.finditer(sql):
+    for match in lexeme.finditer(sql):
         kind, text = match.lastgroup, match[0]
         if match["open"] is not None:
             flavour, version = match["flavour"], int(match["version"] or 0)
@@ -88,8 +102,6 @@ def _words(sql: str, *, all_run: bool, mysql: bool) -> tuple[Word, ...]:
 
 def _word(kind: str | None, text: str) -> Word:
     if kind == "string":
-        if re.search(r"\\['\"]", text):
-            raise Unreadable("a backslash stands before a quote")
         return Word(text[1:-1].replace(text[0] * 2, text[0]), text[0])
     if kind == "name":
         return Word(text[1:-1].replace("``", "`"), "`")
