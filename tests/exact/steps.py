@@ -68,6 +68,12 @@ class Steps:
         """Run statements in the schema."""
         self.servers[shard].sql(f"USE {self.schema}", *statements)
 
+    def columns(self, shard: str, table: str) -> tuple[str, ...]:
+        """The columns that a table has now."""
+        return tuple(
+            str(row[0]) for row in self.servers[shard].sql(f"SHOW COLUMNS FROM {self.schema}.{table}")
+        )
+
     def lake(self, table: str, *columns: str) -> Rows:
         """A table's rows: shard and columns, which the lake must have."""
         rows = read(self.feed, f"{self.schema}.{table}").arrow().to_pylist()

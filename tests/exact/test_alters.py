@@ -149,6 +149,24 @@ def test_a_table_that_another_shard_has_is_created(shards: Shards, begin: Begin)
         steps.run()
 
 
+@pytest.mark.parametrize("change", ["ADD n INT", "DROP c"])
+def test_schema_change_fail_ends_the_run_before_the_epoch(
+    shard: PrivateServer, begin: Begin, change: str
+) -> None:
+    steps = begin([shard], [TABLE, ROWS], schema_change="fail")
+    steps.sql("a", "CREATE INDEX i ON t (c)", "INSERT INTO t VALUES (3, 3)")
+    steps.must_be_equal("t", "id", "c")
+    steps.sql("a", "INSERT INTO t VALUES (4, 4)", f"ALTER TABLE t {change}")
+    for _ in range(2):
+        with pytest.raises(
+            Unsupported, match=r"shard a, \w+\.t at .*: columns were altered: \w (added|dropped), and"
+        ):
+            steps.run()
+    assert steps.lake("t", "id", "c") == [("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]
+    steps.set(schema_change="evolve")
+    steps.must_be_equal("t", *steps.columns("a", "t"))
+
+
 def test_one_new_column_written_differently_on_two_shards(shards: Shards, begin: Begin) -> None:
     steps = begin(shards, [TABLE, ROWS], [TABLE, ROWS])
     steps.sql("a", "ALTER TABLE t ADD n INT", "INSERT INTO t VALUES (3, 3, 3)")

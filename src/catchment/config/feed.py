@@ -161,7 +161,6 @@ class SchemaChange(Enum):
 
     EVOLVE = "evolve"
     FAIL = "fail"
-    IGNORE = "ignore"
 
 
 class MetricsConfig(Section):
@@ -197,8 +196,8 @@ class Feed(Section):
     sink: SinkConfig = Field(description="The lake.")
     schema_change: SchemaChange = Field(
         default=SchemaChange.EVOLVE,
-        description="`evolve` follows ADD of a nullable column and DROP, `fail` stops the feed, "
-        "`ignore` goes on without new columns.",
+        description="`evolve` follows ADD of a nullable column and DROP. `fail` ends the run before the epoch that "
+        "holds one; with `evolve` the next run follows it.",
     )
     state: Database = Field(
         description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "

@@ -60,6 +60,7 @@ class Loop:
         *,
         endpoints: Mapping[str, Endpoint],
         interval: float,
+        evolves: bool,
         standing: Manifest,
         store: Store,
         lease: Lease,
@@ -75,6 +76,7 @@ class Loop:
     ) -> None:
         self._endpoints = endpoints
         self._interval = interval
+        self._evolves = evolves
         self._standing = standing
         self._store = store
         self._lease = lease
@@ -197,6 +199,7 @@ class Loop:
                     target,
                     definitions,
                     previous.holders,
+                    self._evolves,
                 )
             )
         for group in groups:

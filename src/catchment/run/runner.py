@@ -10,7 +10,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from catchment.config import Feed, selects
+from catchment.config import Feed, SchemaChange, selects
 from catchment.flow.capture.connect import connect
 from catchment.flow.capture.identity import must_be_same_log, must_have_file
 from catchment.flow.capture.offsets import kept_seconds
@@ -76,6 +76,7 @@ def run_feed(
             loop = Loop(
                 endpoints=endpoints,
                 interval=feed.epoch.interval,
+                evolves=feed.schema_change is SchemaChange.EVOLVE,
                 standing=standing,
                 store=store,
                 lease=lease,
