@@ -12,6 +12,7 @@ cdef struct Cells:
     uint8_t* valid     # bit 1 unless the cell is null
     int64_t used       # variable width: bytes written
     int64_t room       # variable width: bytes allocated
+    int64_t hint       # variable width: bytes to begin with
     int64_t nulls
     int32_t width      # bytes of a slot, 0 for variable width
 

@@ -14,8 +14,10 @@ from cython.cimports.libc.string import memset
 from catchment.model.errors import Unsupported
 
 FIRST_ROWS = cython.declare(cython.int, 64)
-MOST_FIRST_ROWS = cython.declare(cython.int, 65536)
-FIRST_BYTES = cython.declare(cython.int, 1024)
+FIRST_BYTES = cython.declare(int64_t, 1024)
+# A batch is expected to be as large as the one before and an eighth more; memory not written to costs nothing.
+MOST_FIRST_ROWS = cython.declare(int64_t, 1 << 20)
+MOST_FIRST_BYTES = cython.declare(int64_t, 1 << 26)
 VARIABLE = (pa.string().id, pa.binary().id)
 OFFSET_MAX = cython.declare(int64_t, 0x7FFFFFFF)
 
@@ -55,7 +57,7 @@ def grow_bytes(c, n):
     need: int64_t = c.used + n
     if need > OFFSET_MAX:
         raise Unsupported("values of one column exceed 2 GiB in one batch: take batches more often")
-    room: int64_t = max(need, 2 * c.room, FIRST_BYTES)
+    room: int64_t = max(need, 2 * c.room, c.hint, FIRST_BYTES)
     c.values = cython.cast(cython.pointer(uint8_t), resized(c.values, room))
     c.room = room
     return 0
@@ -160,7 +162,7 @@ class ColumnBuilders:
             arrays.append(self.column(i))
         self.rows = 0
         self.room = 0
-        self.hint = min(max(rows, FIRST_ROWS), MOST_FIRST_ROWS)
+        self.hint = max(min(rows + rows // 8, MOST_FIRST_ROWS), FIRST_ROWS)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def column(self, i):
@@ -175,6 +177,7 @@ class ColumnBuilders:
             c.offsets = cython.NULL
         buffers.append(as_buffer(c.values, rows * c.width if c.width else c.used))
         c.values = cython.NULL
+        c.hint = min(c.used + c.used // 8, MOST_FIRST_BYTES)
         nulls = c.nulls
         c.nulls = 0
         c.used = 0
