@@ -262,7 +262,7 @@ class XaTransactions:
             return 0
         finally:
             (self._open if prepared else self._free).append(xid)
-            self._preparer[xid] = session.thread_id()
+            self._preparer[xid] = session.thread_id()  # type: ignore[no-untyped-call]
             session.close()
         return changed
 
