@@ -15,6 +15,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
 from catchment.run import standstill
 from catchment.run.faults import Fault
+from catchment.run.planner import Planner
 from tests.crash.conftest import MakeLife
 from tests.crash.life import SECONDS_MAX, written
 from tests.exact.feedrun import FeedRun
@@ -143,3 +144,30 @@ def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     assert execute(["status", str(life.file)]) == 0
     shown = capsys.readouterr().out.splitlines()[-1]
     assert shown.startswith(f"{altered} on 80- is not copied: its chunks were refused in 3 epochs in a row")
+
+
+def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
+    pair: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All rows change behind the floor of the first three epochs; a chunk of them all does not fit, a few do."""
+    life = live(pair)
+    life.load(60)
+    life.describe(copy={"chunk_rows_max": 60})
+    changed = next(iter(life.keys))
+    monkeypatch.setattr(Planner, "image_bytes", 4096)
+    planned = []
+
+    def change(place: Fault) -> None:
+        if place is Fault.AFTER_PLAN and len(planned) < 3:
+            planned.append(place)
+            pair["-80"].sql(f"UPDATE {changed} SET v = v + 1, s = REPEAT('y', 60)")
+
+    with FeedRun(life.feed, change) as run:
+        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        run.wait_for_log(pair)
+    assert "more than 4096 bytes of images" in caplog.text
+    life.must_be_exact()

@@ -16,7 +16,9 @@ from tests.exact.feedrun import make_feed
 
 @pytest.fixture
 def feed(shard: PrivateServer, tmp_path: Path) -> Feed:
-    shard.sql("CREATE OR REPLACE DATABASE begun", "CREATE TABLE begun.t (id INT PRIMARY KEY)")
+    shard.sql(
+        "DROP DATABASE IF EXISTS begun", "CREATE DATABASE begun", "CREATE TABLE begun.t (id INT PRIMARY KEY)"
+    )
     return make_feed(tmp_path, {"-80": shard}, "begun", chunk_rows=100)
 
 

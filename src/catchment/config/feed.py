@@ -129,7 +129,8 @@ class CopyConfig(Section):
     log_budget: Bytes = Field(
         default=64 << 20,
         ge=LOG_BUDGET_MIN,
-        description="Log that a group of chunks may read from its floor on; beyond it, fewer chunks.",
+        description="Log that a group of chunks may read from its floor to the cut; beyond it, the log comes first. "
+        "Of what the log says of its own keys a group holds four times as much; beyond it, smaller chunks.",
     )
 
 

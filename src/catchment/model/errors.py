@@ -66,6 +66,12 @@ class CutMissed(SourceError):
     retry = Retry.SAME
 
 
+class TooManyImages(SourceError):
+    """The changes behind a group of chunks are more than may be held in memory; smaller chunks may have fewer."""
+
+    retry = Retry.SAME
+
+
 class IncompleteImage(SourceError):
     """A row event lacks columns (binlog_row_image is not FULL in the session that wrote it)."""
 

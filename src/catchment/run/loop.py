@@ -5,6 +5,7 @@
 Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, Manifest, Plan
-from catchment.model.errors import CatchmentError, CutMissed, Retry, Undescribed
+from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.assemble import gather, manifest
@@ -48,6 +49,8 @@ from catchment.spark.work import (
 TICK_WAIT_SECONDS = 0.5
 RETRIES_MAX = 30
 RETRY_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
 
 Groups = list[tuple[Chunk, ...]]
 
@@ -161,6 +164,10 @@ class Loop:
         self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
         files = write_inline(self._sink.root, plan.epoch, gathered)
+        for group, receipt in zip(groups, receipts[len(self._endpoints) :], strict=True):
+            if isinstance(receipt, Failed) and isinstance(receipt.error, TooManyImages):
+                _log.warning("%s", receipt.error)
+                self._planner.shrink(group)
         for receipt in receipts:
             if isinstance(receipt, ChunkReceipt):
                 self._planner.learn(receipt)
@@ -207,11 +214,10 @@ class Loop:
             shapes = tuple(s for s in previous.shapes if any(c.table == s.table for c in group))
             server, floor = previous.cut[shard].server, plan.floors[shard]
             offset, prepared = plan.tick.offsets[shard], previous.cut[shard].prepared
-            known = previous.definitions.get(shard, ())
+            known, held = previous.definitions.get(shard, ()), self._planner.image_bytes
+            endpoint = self._endpoints[shard]
             tasks.append(
-                ChunkTask(
-                    self._endpoints[shard], server, floor, offset, group, shapes, target, prepared, known
-                )
+                ChunkTask(endpoint, server, floor, offset, group, shapes, target, prepared, known, held)
             )
         return tasks
 

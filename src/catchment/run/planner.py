@@ -19,6 +19,8 @@ from catchment.spark.work import ChunkReceipt
 CHUNKS_PER_GROUP = 3
 # Server errors: lock wait timeout exceeded, KILL QUERY; max_statement_time, max_execution_time (MySQL) exceeded.
 _WAITED_TOO_LONG = (1205, 1317, 1969, 3024)
+# What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
+IMAGE_BUDGETS = 4
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Planner:
         self._limits = limits
         self._paces: dict[tuple[str, TableId], Pace] = {}
         self._failed: set[tuple[str, TableId]] = set()
+        self._shrunk: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
         self.unplanned: dict[tuple[str, TableId], str] = {}
 
@@ -54,6 +57,7 @@ class Planner:
                 waiting.setdefault(progress.shard, []).append(progress)
         groups = []
         self.unplanned = {}
+        self._shrunk = set()
         for shard, tables in waiting.items():
             # A table whose chunks failed, as a locked one's do, stands behind the others.
             tables.sort(key=lambda progress: (progress.shard, progress.table) in self._failed)
@@ -65,6 +69,21 @@ class Planner:
             groups += self._deal(self._shard(shard, tables, shapes))
         return groups
 
+    @property
+    def image_bytes(self) -> int:
+        """How much a group may hold of what the log behind it says of its keys."""
+        return IMAGE_BUDGETS * self._limits.log_budget
+
+    def shrink(self, group: Sequence[Chunk]) -> None:
+        """Make the chunks of a group that was too large smaller; they grow again with those of later epochs.
+
+        Call it before `learn`, to which another group of the same epoch, one of few changes, has nothing to say of
+        these tables.
+        """
+        for shard, table in {(chunk.shard, chunk.table) for chunk in group}:
+            self._shrunk.add((shard, table))
+            self._pace(shard, table).halve()
+
     def learn(self, receipt: ChunkReceipt) -> None:
         """Take the pace of the chunks that were read, and which tables' failed."""
         self._failed -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
@@ -72,6 +91,8 @@ class Planner:
         for table in {chunk.table for chunk, _ in receipt.failed}:
             self._pace(receipt.shard, table).shrink()
         for copied in receipt.copied:
+            if (receipt.shard, copied.chunk.table) in self._shrunk:
+                continue
             pace = self._pace(receipt.shard, copied.chunk.table)
             pace.learn(copied, self._limits.chunk_seconds, self._limits.chunk_rows_max)
 

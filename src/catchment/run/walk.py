@@ -52,6 +52,12 @@ class Pace:
         """Ask for fewer rows after a step or chunk that failed."""
         self.rows = min(max(self.rows // SHRINK, ROWS_MIN), self.rows)
 
+    def halve(self) -> None:
+        """Ask for fewer rows after a group that was too large, below ROWS_MIN too, and of nearer keys: before the
+        first chunk their spacing is a guess."""
+        self.rows = max(self.rows // 2, 1)
+        self.spacing = max(self.spacing / 2, 1e-6)
+
 
 class Walk:
     """Steps through the keys of one table that are not copied yet."""

@@ -4,7 +4,7 @@ epoch.
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,14 @@ from catchment.flow.rewind.states import GROUP, in_commit_order, rewound, states
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
-from catchment.model.errors import AlteredUnseen, ConnectionLost, CutMissed, Diverged, SourceError
+from catchment.model.errors import (
+    AlteredUnseen,
+    ConnectionLost,
+    CutMissed,
+    Diverged,
+    SourceError,
+    TooManyImages,
+)
 from catchment.model.position import GroupKind, LogOffset
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
@@ -32,7 +39,8 @@ from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.wire.facts import Ddl, IncompleteImage, Statement
 
 Read = tuple[CopiedChunk, pa.Table]
-Inside = Callable[[pa.Table, Sequence[tuple[Bound | None, Bound | None]]], Mask]
+Ranges = Sequence[tuple[Bound | None, Bound | None]]
+Inside = Callable[[pa.Table, Ranges], Mask]
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,32 @@ class Group:
     copied: dict[TableId, tuple[CopiedChunk, ...]]
     failed: tuple[tuple[Chunk, str], ...]
     log_bytes: int
+
+
+@dataclass
+class _Images:
+    """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table."""
+
+    task: ChunkTask
+    wanted: Mapping[TableId, tuple[ChunkKey, Ranges]]
+    kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
+    bytes: int = 0
+
+    def add(self, table: Table, batch: pa.RecordBatch) -> None:
+        """Keep what counts of a batch; raises TooManyImages."""
+        images = pa.Table.from_batches([batch])
+        mask = covered(images, *self.wanted[table.id])
+        if mask is not None:
+            images = images.filter(pa.array(mask))
+        if images.num_rows == 0:
+            return
+        self.kept.setdefault(table.id, []).append(images)
+        self.bytes += images.nbytes
+        if self.task.image_bytes is not None and self.bytes > self.task.image_bytes:
+            raise TooManyImages(
+                f"shard {self.task.endpoint.shard}, {table.id}: rows of these chunks were changed while they were "
+                f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
+            )
 
 
 def copy_chunks(task: ChunkTask) -> ChunkReceipt:
@@ -62,17 +96,15 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
 
     `inside` says which keys lie in a chunk where we cannot: without it, rows of keys that the log changed
-    are in the result wherever they lie. Raises SourceError when that takes more than `log_bytes` of log.
+    are in the result wherever they lie. Raises SourceError when that takes more than `log_bytes` of log,
+    TooManyImages when it takes more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
     floor = proven_floor(task)
     reads, failed = _select_all(task, shapes)
-    images: dict[TableId, list[pa.Table]] = {}
-
-    def on_images(table: Table, batch: pa.RecordBatch) -> None:
-        images.setdefault(table.id, []).append(pa.Table.from_batches([batch]))
-
-    stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, on_images, log_bytes)
+    ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
+    images = _Images(task, {table: (_chunk_key(shapes[table]), ranges[table]) for table in reads})
+    stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, images.add, log_bytes)
     spoiled = _spoiled(stretch, reads)
     ends = _commits(task, floor, stretch)
     prepared_bytes = read_prepared(
@@ -81,14 +113,14 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         ends.earlier,
         shapes=[shapes[table] for table in reads],
         before="full",
-        on_images=on_images,
+        on_images=images.add,
         definitions=task.definitions,
     )
     for table in spoiled.keys() & reads.keys():
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     return Group(
         {
-            table: _rewound(stretch, ends, shapes[table], chunks, images.get(table, []), inside)
+            table: _rewound(stretch, ends, shapes[table], chunks, images.kept.get(table, []), inside)
             for table, chunks in reads.items()
         },
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
@@ -239,11 +271,11 @@ def _rewound(
     touched = in_commit_order(touched, ends.moves)
     complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
     states = states_at(complete, shape.key, stretch.boundary)
-    ranges = [(read.chunk.lo, read.chunk.hi) for read, _ in reads]
-    mask = covered(states, _chunk_key(shape), ranges)
-    if mask is None and inside is not None:
-        mask = inside(states, ranges)
-    return rewound(rows, states if mask is None else states.filter(pa.array(mask)), shape.key)
+    if inside is not None and not _chunk_key(shape).ordered:
+        states = states.filter(
+            pa.array(inside(states, [(read.chunk.lo, read.chunk.hi) for read, _ in reads]))
+        )
+    return rewound(rows, states, shape.key)
 
 
 def _chunk_key(shape: TableShape) -> ChunkKey:

@@ -1,6 +1,7 @@
 """One Spark job per epoch: the tasks go out, the receipts come back."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -31,6 +32,9 @@ _DEFAULTS = {
     # Tasks hold passwords: encrypted, they go to the JVM through a socket instead of a file in the clear.
     "spark.io.encryption.enabled": "true",
 }
+
+# Lines of Java's and Python's traces begin with a blank, the errors that they belong to do not.
+_NAMES_ERROR = re.compile(r"(Caused by: )?[\w.$]+(Error|Exception)\b")
 
 _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
@@ -94,7 +98,11 @@ def each(spark: SparkSession, work: Callable[[_Task], _Receipt], tasks: Sequence
     try:
         return list(spark.sparkContext.parallelize(list(tasks), len(tasks)).map(work).collect())
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise EngineError(
-            f"Spark gave up a job of {len(tasks)} tasks: {lines[0] if lines else error}"
-        ) from error
+        raise EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}") from error
+
+
+def _in_short(text: str) -> str:
+    """The first line of what Spark says, and the last that names an error: that of the task, behind all traces."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines[1:] if _NAMES_ERROR.match(line) and not line.endswith("last):")]
+    return "; ".join([*lines[:1], *causes[-1:]])

@@ -47,7 +47,8 @@ class ChunkTask:
     """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
 
     `prepared`: XA transactions that are open at `floor` or prepared between it and the last cut, if not more.
-    `definitions`: of the tables at a place in the log from the floor on.
+    `definitions`: of the tables at a place in the log from the floor on. `image_bytes`: hold no more of what the log
+    says of the chunks' keys (None: all there is).
     """
 
     endpoint: Endpoint
@@ -59,6 +60,7 @@ class ChunkTask:
     target: Target
     prepared: tuple[Prepared, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    image_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
