@@ -159,7 +159,7 @@ def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
     life.describe(copy={"chunk_rows_max": 60})
     changed = next(iter(life.keys))
     monkeypatch.setattr(Planner, "image_bytes", 4096)
-    planned = []
+    planned: list[Fault] = []
 
     def change(place: Fault) -> None:
         if place is Fault.AFTER_PLAN and len(planned) < 3:
