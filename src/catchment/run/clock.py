@@ -103,7 +103,7 @@ class _Reader:
 
 
 class Clock:
-    """Takes ticks in a thread of its own. `newest()` waits for one taken after the call before."""
+    """Takes ticks in a thread of its own. `after` gives the newest one beyond a tick, and waits for it."""
 
     def __init__(
         self, endpoints: Mapping[str, Endpoint], servers: Mapping[str, Server], seconds: float, last: int
