@@ -7,15 +7,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from catchment.flow.sink import files as lake_files
 from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, should_gather, table_stats
+from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, should_gather, small_run, table_stats
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, commit, fold, prepare, prepare_gathering
-from catchment.flow.sink.layout import table_dir
+from catchment.flow.sink.files import write_file
+from catchment.flow.sink.fold import FoldOptions, commit, fold, prepare, prepare_division, prepare_gathering
+from catchment.flow.sink.layout import arrow_schema, table_dir
 from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, DataFile, LakeColumn, Part
 from catchment.model.errors import LeaseLost, SinkError
@@ -232,6 +235,51 @@ def test_rows_of_a_folded_file_stand_in_order(tmp_path: Path, others: tuple[int,
     assert notes[b"catchment.first"] < notes[b"catchment.last"]
 
 
+def test_changes_larger_than_memory_are_folded_a_part_at_a_time(
+    tmp_path: Path, sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts is their size in memory: on disk these take a thousandth."""
+    monkeypatch.setattr(lake_files, "ROW_GROUP_BYTES", 1 << 20)
+    rows: list[tuple[str, int, bool, Row]] = [("s/0", 2, i == 3, (i, str(i) * (1 << 20))) for i in range(9)]
+    schema = arrow_schema(ORDERS)
+    one_by_one = [pa.Table.from_pylist([_named(row)], schema) for row in rows]
+    name = table_dir(tmp_path, ORDERS.table)
+    large = write_file(name, Part.CHANGES, "2-a-c", one_by_one, schema, ["id"])
+    sink.apply(delta(ORDERS, large), 2, 1)
+    sink.apply(delta(ORDERS, change(tmp_path, 3, 1)), 3, 1)
+    options = FoldOptions(changes_bytes_max=3 << 20)
+    divided = prepare_division(tmp_path, ORDERS, options)
+    assert divided is not None
+    assert commit(tmp_path, divided, FEED, 1) is not None
+    assert table_stats(DeltaTable(name)).changes_files >= 1 + 3
+    folded = []
+    while (report := fold(tmp_path, ORDERS, FEED, 1, options)) is not None:
+        folded.append(report.changes)
+    assert sum(folded) == 9 + 1
+    assert max(folded) <= 3
+    held = [r for u in DeltaTable(name).file_uris() for r in pq.read_table(u, partitioning=None).to_pylist()]
+    expected = {i: str(i) * (1 << 20) for i in range(9)} | {
+        i: "base" for i in (10, 11, 12, 13, 20, 21, 22, 23)
+    }
+    expected[1] = "v3"
+    del expected[3]
+    assert {r["id"]: r["sig"] for r in held} == expected
+    assert len(held) == len(expected)
+
+
+def _named(row: tuple[str, int, bool, Row]) -> dict[str, object]:
+    shard, epoch, deleted, (key, sig) = row
+    return {"_shard": shard, "_epoch": epoch, "_deleted": deleted, "id": key, "sig": sig}
+
+
+def test_gathering_leaves_out_what_would_have_to_be_folded_at_a_time() -> None:
+    sizes = [1, 1, 1, 9 << 20, 1, 1, 1, 1, 9 << 20, 1]
+    found = small_run(
+        [{"min._epoch": n, "max._epoch": n, "size_bytes": size} for n, size in enumerate(sizes)]
+    )
+    assert [f["min._epoch"] for f in found] == [4, 5, 6, 7]
+
+
 def test_small_files_of_changes_are_gathered_and_the_base_is_left_alone(
     tmp_path: Path, sink: DeltaSink
 ) -> None:
@@ -240,7 +288,7 @@ def test_small_files_of_changes_are_gathered_and_the_base_is_left_alone(
     table = DeltaTable(table_dir(tmp_path, ORDERS.table))
     before = table_stats(table)
     assert should_gather(before)
-    prepared = prepare_gathering(tmp_path, ORDERS)
+    prepared = prepare_gathering(tmp_path, ORDERS, FoldOptions())
     assert prepared is not None
     sink.apply(delta(ORDERS, change(tmp_path, 30, 2, deleted=True)), 30, 1)
     report = commit(tmp_path, prepared, FEED, 1)

@@ -101,7 +101,7 @@ class Lake:
             self.prepared.append(prepared)
 
     def prepare_gathering(self) -> None:
-        prepared = prepare_gathering(self.root, self.shape)
+        prepared = prepare_gathering(self.root, self.shape, FoldOptions())
         if prepared is not None:
             self.prepared.append(prepared)
 

@@ -15,7 +15,14 @@ from catchment.config import Feed
 from catchment.flow.sink.clean import clean_feed
 from catchment.flow.sink.due import FoldLimits, should_fold, should_gather, table_stats
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
+from catchment.flow.sink.fold import (
+    FoldOptions,
+    PreparedFold,
+    commit,
+    prepare,
+    prepare_division,
+    prepare_gathering,
+)
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import TableShape
@@ -88,13 +95,18 @@ def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
         return 0
     stats = table_stats(table)
     if not (order.all_tables or should_fold(stats, order.limits)):
-        return _commit(order, prepare_gathering(order.root, shape), fault) if should_gather(stats) else 0
+        return _gather(order, shape, fault) if should_gather(stats) else 0
+    _commit(order, prepare_division(order.root, shape, order.options), fault)
     folded = taken = _commit(order, prepare(order.root, shape, order.options), fault)
     # One fold takes up what fits into memory; changes that come meanwhile wait for the next process.
     while taken and folded < stats.changes_rows:
         taken = _commit(order, prepare(order.root, shape, order.options), fault)
         folded += taken
     return folded
+
+
+def _gather(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
+    return _commit(order, prepare_gathering(order.root, shape, order.options), fault)
 
 
 def _commit(order: FoldOrder, prepared: PreparedFold | None, fault: Injector) -> int:

@@ -1,10 +1,13 @@
 """When a table is to be folded (DESIGN 10): by what full reads cost more than those of a folded table."""
 
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from deltalake import DeltaTable
 
+from catchment.flow.sink.layout import EPOCH
 from catchment.flow.sink.rewrite import Target
 from catchment.flow.sink.tables import file_lists
 from catchment.model.epoch import Part
@@ -24,7 +27,7 @@ class FoldLimits(msgspec.Struct, frozen=True):
 
 class TableStats(msgspec.Struct, frozen=True):
     """Rows and files of both parts of a lake table; `oldest_s`: age of the oldest changes file, or 0;
-    `small_files`: files of changes that are worth bringing together."""
+    `small_files`: files of changes that may be brought together."""
 
     base_rows: int
     base_bytes: int
@@ -59,9 +62,22 @@ def table_stats(table: DeltaTable) -> TableStats:
         base_files=len(base),
         changes_rows=sum(f["num_records"] for f in changes),
         changes_files=len(changes),
-        small_files=sum(f["size_bytes"] < SMALL_CHANGES_BYTES for f in changes),
+        small_files=len(small_run(changes)),
         oldest_s=max((now_ms - f["modification_time"] for f in changes), default=0) / 1000,
     )
+
+
+def small_run(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The most small files of changes that follow one another in order of epoch.
+
+    With a larger one in between, their net would span its epochs, and a fold had to take both at a time.
+    """
+    best: list[dict[str, Any]] = []
+    run: list[dict[str, Any]] = []
+    for file in sorted(changes, key=lambda f: (f[f"min.{EPOCH}"], f[f"max.{EPOCH}"])):
+        run = [*run, file] if file["size_bytes"] < SMALL_CHANGES_BYTES else []
+        best = max(best, run, key=len)
+    return best
 
 
 def should_fold(stats: TableStats, limits: FoldLimits) -> bool:

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment.flow.sink.basefile import apart, describe, touch
-from catchment.flow.sink.due import SMALL_CHANGES_BYTES
+from catchment.flow.sink.due import small_run
 from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import PART, SHARD, identity_columns, table_dir
-from catchment.flow.sink.net import NetChanges, Pinned, choose, load_net
+from catchment.flow.sink.net import NetChanges, Pinned, choose, load_net, plain_size
 from catchment.flow.sink.rewrite import Target, Unit, cut, items, new_rows, units
 from catchment.flow.sink.tables import (
     LakeTable,
@@ -31,13 +32,15 @@ from catchment.flow.sink.tables import (
     open_table,
     sync_version,
 )
+from catchment.flow.sink.weave import slices
 from catchment.model.epoch import DataFile, Part, TableShape
 
 FILE_PREFIX = "fold-"
 
 
 class FoldOptions(msgspec.Struct, frozen=True):
-    """Limits of one fold: changes held in memory at a time, threads, and the size of base files."""
+    """Limits of one fold: changes held in memory at a time (bytes not compressed), threads, and the size of
+    base files."""
 
     changes_rows_max: int = 4_000_000
     changes_bytes_max: int = 256 * 1024 * 1024
@@ -74,7 +77,11 @@ def fold(
 
     Raises LeaseLost when a later runner wrote the table, SinkError when the lake refuses.
     """
-    prepared = prepare(root, shape, options or FoldOptions())
+    options = options or FoldOptions()
+    divided = prepare_division(root, shape, options)
+    if divided is not None:
+        commit(root, divided, feed, fence)
+    prepared = prepare(root, shape, options)
     return None if prepared is None else commit(root, prepared, feed, fence)
 
 
@@ -85,7 +92,12 @@ def prepare(root: str | Path, shape: TableShape, options: FoldOptions) -> Prepar
     if table is None:
         return None
     lists = file_lists(table)
-    changes = choose(lists[Part.CHANGES], options.changes_rows_max, options.changes_bytes_max)
+    changes = choose(
+        lists[Part.CHANGES],
+        options.changes_rows_max,
+        options.changes_bytes_max,
+        partial(plain_size, directory),
+    )
     pinned = _pinned(table, directory, shape)
     net = load_net(pinned, changes)
     work = _plan(pinned, lists[Part.BASE], net, options)
@@ -98,8 +110,32 @@ def prepare(root: str | Path, shape: TableShape, options: FoldOptions) -> Prepar
     return PreparedFold(shape, table.version(), tuple(removed), tuple(added), count)
 
 
-def prepare_gathering(root: str | Path, shape: TableShape) -> PreparedFold | None:
-    """Write the net of all small files of changes as one file of changes; nothing is visible yet.
+def prepare_division(root: str | Path, shape: TableShape, options: FoldOptions) -> PreparedFold | None:
+    """Write files of changes that are too large for one fold as several each; nothing is visible yet.
+
+    Such a file is of one epoch, so its keys are distinct and the parts may be folded one after another.
+    """
+    directory = table_dir(root, shape.table)
+    table = open_table(directory)
+    if table is None:
+        return None
+    limit = options.changes_bytes_max
+    large = [f for f in file_lists(table)[Part.CHANGES] if plain_size(directory, f) > limit]
+    pinned = _pinned(table, directory, shape)
+    name = f"{FILE_PREFIX}{uuid.uuid4().hex}"
+    keys = [column for column in pinned.identity if column != SHARD]
+    added = [
+        write_file(directory, Part.CHANGES, f"{name}-{n}-{m}", rows, pinned.schema, keys)
+        for n, file in enumerate(large)
+        for m, rows in enumerate(slices(pinned, file["path"], limit))
+    ]
+    if len(added) <= len(large):
+        return None
+    return PreparedFold(shape, table.version(), tuple(large), tuple(added), 0, _since_ms(large))
+
+
+def prepare_gathering(root: str | Path, shape: TableShape, options: FoldOptions) -> PreparedFold | None:
+    """Write the net of small files of changes as one file of changes; nothing is visible yet.
 
     Each change keeps its epoch, so whatever other files hold, the newest change of a key stays the newest.
     """
@@ -107,7 +143,9 @@ def prepare_gathering(root: str | Path, shape: TableShape) -> PreparedFold | Non
     table = open_table(directory)
     if table is None:
         return None
-    small = [f for f in file_lists(table)[Part.CHANGES] if f["size_bytes"] < SMALL_CHANGES_BYTES]
+    run = small_run(file_lists(table)[Part.CHANGES])
+    rows_max, bytes_max = options.changes_rows_max, options.changes_bytes_max
+    small = choose(run, rows_max, bytes_max, partial(plain_size, directory))
     if len(small) < 2:
         return None
     pinned = _pinned(table, directory, shape)
@@ -115,9 +153,12 @@ def prepare_gathering(root: str | Path, shape: TableShape) -> PreparedFold | Non
     keys = [name for name in pinned.identity if name != SHARD]
     name = f"{FILE_PREFIX}{uuid.uuid4().hex}"
     file = write_file(directory, Part.CHANGES, name, [net.rows], pinned.schema, keys, True)
-    since_ms = min(f["modification_time"] for f in small)
     count = sum(f["num_records"] for f in small)
-    return PreparedFold(shape, table.version(), tuple(small), (file,), count, since_ms)
+    return PreparedFold(shape, table.version(), tuple(small), (file,), count, _since_ms(small))
+
+
+def _since_ms(changes: Sequence[dict[str, Any]]) -> int:
+    return min(int(f["modification_time"]) for f in changes)
 
 
 def _pinned(table: DeltaTable, directory: Path, shape: TableShape) -> Pinned:

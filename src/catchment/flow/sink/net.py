@@ -1,6 +1,6 @@
 """The changes that a fold takes up, reduced to the last one of each (shard, key) and put in order of key."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,22 +57,34 @@ def slice_keys(keys: Keys, start: int, end: int) -> Keys:
     return Keys(keys.data, keys.offsets[start : end + 1], 0, end - start)
 
 
-def choose(files: Sequence[dict[str, Any]], rows_max: int, bytes_max: int) -> list[dict[str, Any]]:
+def plain_size(directory: Path, file: dict[str, Any]) -> int:
+    """Bytes of a data file's values, not compressed: about what they take in memory."""
+    path = directory / file["path"]
+    with lake_file(path):
+        footer = pq.read_metadata(path)
+    return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+
+
+def choose(
+    files: Sequence[dict[str, Any]], rows_max: int, bytes_max: int, size_of: Callable[[dict[str, Any]], int]
+) -> list[dict[str, Any]]:
     """The oldest changes files that fit, at least one; what is left is nowhere older than what is taken.
 
-    So folding them is right: a change that stays is at least as new as any that was folded.
+    `size_of`: bytes of a file in memory. So folding them is right: a change that stays is at least as new as any
+    that was folded.
     """
     ordered = sorted(files, key=lambda f: (f[f"min.{EPOCH}"], f[f"max.{EPOCH}"]))
     chosen: list[dict[str, Any]] = []
     newest = rows = size = 0
     for file in ordered:
-        full = rows + file["num_records"] > rows_max or size + file["size_bytes"] > bytes_max
+        own = size_of(file)
+        full = rows + file["num_records"] > rows_max or size + own > bytes_max
         if chosen and full and file[f"min.{EPOCH}"] >= newest:
             break
         chosen.append(file)
         newest = max(newest, file[f"max.{EPOCH}"])
         rows += file["num_records"]
-        size += file["size_bytes"]
+        size += own
     return chosen
 
 

@@ -1,6 +1,7 @@
 """The rows of a base file with its changes worked in, batch by batch, in the order of the file."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,30 @@ def batches(pinned: Pinned, file: BaseFile) -> Iterator[tuple[int, pa.Table]]:
         for batch in source.iter_batches(rows):
             yield start, conform(pa.Table.from_batches([batch]), pinned.schema)
             start += batch.num_rows
+
+
+def slices(pinned: Pinned, name: str, bytes_max: int) -> Iterator[Iterator[pa.Table]]:
+    """A file's row groups, in runs of up to `bytes_max` bytes not compressed, or of one row group."""
+    path = pinned.directory / name
+    with lake_file(path):
+        footer = pq.read_metadata(path)
+    runs: list[list[int]] = []
+    size = bytes_max
+    for number in range(footer.num_row_groups):
+        own = footer.row_group(number).total_byte_size
+        if size + own > bytes_max:
+            runs.append([])
+            size = 0
+        runs[-1].append(number)
+        size += own
+    for run in runs:
+        yield _row_groups(pinned, path, run)
+
+
+def _row_groups(pinned: Pinned, path: Path, run: list[int]) -> Iterator[pa.Table]:
+    with lake_file(path), pq.ParquetFile(path) as source:
+        for number in run:
+            yield conform(source.read_row_group(number), pinned.schema)
 
 
 def woven(pinned: Pinned, reach: Reach, net: NetChanges) -> Iterator[pa.Table]:
