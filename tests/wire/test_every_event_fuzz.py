@@ -34,7 +34,7 @@ EVENTS_OF_MYSQL = (2, 4, 13, 15, 16, 19, 29, 30, 31, 32, 33, 35, 38, 39)
 EVENTS_OF_MYSQL_9 = (40, 42)
 EVENTS_MADE_UP = (3, 9, 11, 26, 27, 28, 34, 36, 37, 41, 164, 169, 170, 171)
 REFUSED = ("decoded", "CorruptLog", "Unsupported", "Undescribed", "AlteredUnseen")
-EVENTS_INSIDE = (2, 16, 19, 30, 31, 32)
+EVENTS_INSIDE = (2, 16, 19, 29, 30, 31, 32, 38)
 
 
 @pytest.fixture(scope="module")

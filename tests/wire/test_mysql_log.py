@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from catchment.model.errors import CorruptLog
+from catchment.model.errors import CorruptLog, Unsupported
 from catchment.model.position import GroupKind, LogOffset, Xid
 from catchment.wire import facts
 from catchment.wire.log import LogDecoder
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session, run
 from tests.wire.dumps import decoded, end_of_log, read_dump
-from tests.wire.events import events_of, everything, kind_of
+from tests.wire.events import HEADER, events_of, everything, joined, kind_of, seal
 
 GROUP_KINDS = list(GroupKind)
 COLUMNS = (
     "id int PRIMARY KEY, v varchar(40), j json, y year, n int unsigned, b blob, "
     "e enum('a','ß') CHARACTER SET latin1"
 )
-XID, GTID, ROWS_QUERY, PARTIAL_UPDATE, PAYLOAD, TAGGED = 16, 33, 29, 39, 40, 42
+FORMAT, XID, GTID, ROWS_QUERY, PARTIAL_UPDATE, PAYLOAD, TAGGED = 15, 16, 33, 29, 39, 40, 42
 
 
 class Written:
@@ -302,3 +302,26 @@ def test_pieces_of_any_size(mysql: PrivateMySQL, write: Write) -> None:
         decoder.feed(log.raw[:cut])
         decoder.feed(log.raw[cut:])
         assert everything(decoder) == expected, cut
+
+
+@pytest.mark.parametrize(
+    ("columns", "certain"),
+    [("id int PRIMARY KEY, n int, y year", True), ("id int PRIMARY KEY, y year, n int unsigned", False)],
+)
+def test_versions_that_may_or_may_not_tell_the_sign_of_a_year(
+    mysql: PrivateMySQL, session: Session, fresh_schema: Callable[..., str], columns: str, certain: bool
+) -> None:
+    table = f"{fresh_schema(mysql)}.t"
+    run(session, f"CREATE TABLE {table} ({columns})")
+    start = end_of_log(mysql)
+    run(session, f"INSERT INTO {table} (id, n, y) VALUES (1, 2, 2024)")
+    events = events_of(read_dump(mysql, start))
+    i = next(i for i, event in enumerate(events) if kind_of(event) == FORMAT)
+    version = b"8.0.18".ljust(50, b"\0")
+    events[i] = seal(events[i][: HEADER + 2] + version + events[i][HEADER + 52 :])
+    if certain:
+        (images,) = decoded(joined(events), start).take_images()
+        assert images.batch.select(["id", "n", "y"]).to_pylist() == [{"id": 1, "n": 2, "y": 2024}]
+        return
+    with pytest.raises(Unsupported, match=rf"log {start.file}:\d+: {table}: .* columns behind a YEAR"):
+        decoded(joined(events), start)

@@ -25,7 +25,6 @@ cdef class ColumnBuilders:
     cdef int count
     cdef readonly object schema
     cdef int grow(self) except -1
-    cdef int clear(self) except -1
     cdef int64_t size(self) noexcept
     cdef void undo(self) noexcept
     cdef object column(self, int i)

@@ -112,17 +112,6 @@ class ColumnBuilders:
         self.room = room
         return 0
 
-    def clear(self):
-        """Drop all rows and keep the memory."""
-        i: cython.int
-        for i in range(self.count):
-            self.cells[i].used = 0
-            if self.cells[i].nulls:
-                memset(self.cells[i].valid, 0xFF, (self.room + 7) // 8)
-                self.cells[i].nulls = 0
-        self.rows = 0
-        return 0
-
     def undo(self):
         """Forget whatever was put into the row under construction."""
         i: cython.int
@@ -145,11 +134,6 @@ class ColumnBuilders:
         for i in range(self.count):
             total += self.cells[i].used + self.rows * (self.cells[i].width or 4)
         return total
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes that the rows held take in a batch, about."""
-        return self.size()
 
     def take(self):
         """All finished rows as a `pa.RecordBatch` of the schema; the builders start anew."""

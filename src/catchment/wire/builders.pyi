@@ -6,8 +6,5 @@ class ColumnBuilders:
     rows: int
     schema: pa.Schema
     def __init__(self, schema: pa.Schema) -> None: ...
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes that the rows held take in a batch, about."""
     def take(self) -> pa.RecordBatch:
         """All finished rows as one batch without a copy; the builders start anew."""
