@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import SourceError, Unsupported
+from catchment.model.errors import CutMissed, SourceError, Unsupported
 from tests.conftest import Shards
 from tests.exact.steps import Steps, run_here
 from tests.servers.chosen import on_mysql
@@ -18,15 +18,16 @@ ROWS = "INSERT INTO t VALUES (1, 1), (2, 2)"
 
 @pytest.fixture
 def begin(fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Begin:
-    """A feed that has copied what the statements made: on the first server those of `a`, on the second of `b`."""
+    """A feed that has copied what the statements of each server made; without any it has not begun."""
     run_here(monkeypatch)
 
     def made(servers: Sequence[PrivateServer], *statements: Sequence[str], **options: str) -> Steps:
         schema = fresh_schema(*servers)
         steps = Steps(tmp_path, dict(zip("ab", servers, strict=False)), schema, **options)
         for shard, own in zip("ab", statements, strict=False):
-            steps.sql(shard, *own, "FLUSH BINARY LOGS")
-        steps.run()
+            steps.sql(shard, *own)
+        if statements:
+            steps.run()
         return steps
 
     return made
@@ -173,3 +174,30 @@ def test_one_new_column_written_differently_on_two_shards(shards: Shards, begin:
     steps.sql("b", "ALTER TABLE t ADD N INT", "INSERT INTO t VALUES (3, 3, 3)")
     with pytest.raises(SourceError, match=r"shard b: .*t does .*column N is written n on other shards"):
         steps.run()
+
+
+def test_the_last_statement_of_a_server_at_rest_is_create_table_select(
+    shard: PrivateServer, begin: Begin
+) -> None:
+    steps = begin([shard])
+    steps.sql("a", TABLE, ROWS, "CREATE TABLE u (PRIMARY KEY (id)) AS SELECT * FROM t")
+    if not on_mysql():
+        with pytest.raises(CutMissed, match=r"u at .*: it was created .* commit any transaction"):
+            steps.run()
+    steps.sql("a", "INSERT INTO t VALUES (3, 3)")
+    steps.must_be_equal("t", "id", "c")
+    steps.must_be_equal("u", "id", "c")
+
+
+@pytest.mark.mariadb("log_bin_compress is a setting of MariaDB")
+def test_the_last_statement_of_a_server_at_rest_is_a_packed_one(begin: Begin) -> None:
+    with PrivateServer(
+        server_id=7, settings={"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
+    ) as server:
+        steps = begin([server])
+        steps.sql(
+            "a", TABLE, ROWS, "CREATE TABLE u (id INT PRIMARY KEY, c INT COMMENT 'a table that is new')"
+        )
+        steps.must_be_equal("t", "id", "c")
+        steps.sql("a", "INSERT INTO u VALUES (1, 1)")
+        steps.must_be_equal("u", "id", "c")

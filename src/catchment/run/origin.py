@@ -1,7 +1,7 @@
 """The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -13,8 +13,10 @@ from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
 from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
 from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
-from catchment.flow.capture.stretch import Stretch
+from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.chain import went_backwards
+from catchment.flow.epoch.ddl import Stop
+from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.chunk import Bound, Progress, chunk_key
@@ -26,7 +28,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.definitions import definitions_at, describes_itself
 from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
-from catchment.wire.facts import Checkpoint
+from catchment.wire.facts import Checkpoint, Ddl, Statement
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
@@ -123,8 +125,34 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
         raise CutMissed(
             f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
         )
+    _must_stand_behind_ddl(endpoint, position, tables)
     definitions = () if describes_itself(endpoint) else definitions_at(endpoint, position, tables)
     return _ShardOrigin(position, tables, estimates, newest, definitions)
+
+
+def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
+    """Raise CutMissed when the log behind the cut holds DDL that would end the feed.
+
+    So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
+    the log proves it before another transaction has come.
+    """
+    behind = read_stretch(
+        endpoint,
+        position.server,
+        position.at,
+        None,
+        keys={},
+        before="key",
+        on_images=lambda table, batch: None,
+    )
+    effects = Effects(tables)
+    for fact in behind.facts:
+        did = effects.of(fact) if isinstance(fact, Ddl | Statement) else None
+        if isinstance(did, Stop):
+            raise CutMissed(
+                f"shard {endpoint.shard}, {did.table} at {fact.at}: {did.reason}, and the log proves that visible "
+                "only when something follows: commit any transaction on the shard, then start again"
+            )
 
 
 def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
@@ -224,4 +252,5 @@ def _is_statement(
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
         events = [(kind, end) for _, _, kind, _, end, *_ in cursor.fetchall()]
-    return [kind for kind, _ in events] == ["Gtid", "Query"] and events[1][1] == group.end.offset
+    kinds = [kind for kind, _ in events]
+    return kinds in (["Gtid", "Query"], ["Gtid", "Query_compressed"]) and events[1][1] == group.end.offset
