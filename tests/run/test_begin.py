@@ -2,14 +2,17 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
+from catchment.flow.capture.connect import connect
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.errors import ConfigError
+from catchment.model.errors import ConfigError, ConnectionLost
+from catchment.model.source import Endpoint
 from catchment.run.doctor import Severity, examine
 from catchment.run.runner import run_feed
 from catchment.run.store import Store
@@ -66,3 +69,27 @@ def test_a_password_of_any_letters(
     url = f"mariadb+pymysql://euro:gehe1m\u20ac@{shard.host}:{shard.port}/{schema}"
     Store.open(url, "shop").close()
     shard.sql("DROP USER euro")
+
+
+@pytest.mark.parametrize("given", ["ca", "cert"])
+@pytest.mark.parametrize("content", [None, "no PEM"])
+def test_tls_files_that_are_none(
+    given: str, content: str | None, shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    schema = with_table(shard, fresh_schema)
+    file = tmp_path / "x.pem"
+    if content is not None:
+        file.write_text(content)
+    files = {"ca": {"ca": str(file)}, "cert": {"cert": str(file), "key": str(file)}}
+    feed = feed_of(tmp_path, shard, tables=(f"{schema}.*",), tls=files[given])
+    must_not_begin(feed, rf"^shard s0: tls\.{given} {file} ")
+
+
+def test_a_user_with_too_many_connections_is_tried_again(shard: PrivateServer) -> None:
+    shard.sql("CREATE USER one IDENTIFIED BY 'pw' WITH MAX_USER_CONNECTIONS 1")
+    endpoint = Endpoint("s0", shard.host, shard.port, "one", "pw")
+    try:
+        with closing(connect(endpoint)), pytest.raises(ConnectionLost, match="max_user_connections"):
+            connect(endpoint)
+    finally:
+        shard.sql("DROP USER one")

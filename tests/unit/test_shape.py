@@ -115,7 +115,8 @@ def test_refuses_a_table_that_the_log_does_not_explain(
     with pytest.raises(SourceError, match=words) as raised:
         step(first_shape(table("a")), after, *effects)
     assert "shard s1: shop.t" in str(raised.value)
-    assert "restart the dump of shop.t" in str(raised.value)
+    assert "start a new feed (another name and sink path) to copy shop.t again" in str(raised.value)
+    assert 'add "!shop.t" to `tables`' in str(raised.value)
 
 
 def test_arguments_of_two_tables() -> None:

@@ -1,6 +1,7 @@
 """What a feed file says, as frozen values. Every limit has its default and its meaning here;
 docs/feed-reference.md is written from these descriptions."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
@@ -22,6 +23,12 @@ LOG_BUDGET_MIN = 1 << 20
 KEEP_SECONDS_MIN = 10.0
 KEEP_SECONDS_MAX = 86_400.0  # Delta's log is kept a day longer
 DEFAULT_STATE = "<name>.state.db"
+
+
+# Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
+_MASTER = re.compile(
+    r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+|mesos://\S+"
+)
 
 
 class Section(BaseModel):
@@ -174,8 +181,17 @@ class MetricsConfig(Section):
 class SparkConfig(Section):
     """The Spark session that reads."""
 
-    master: str = Field(default="local[2]", min_length=1, description="Spark master.")
+    master: str = Field(default="local[2]", description="Spark master.")
     conf: dict[str, SettingText] = Field(default={}, description="Further Spark settings.")
+
+    @field_validator("master")
+    @classmethod
+    def _known(cls, master: str) -> str:
+        if _MASTER.fullmatch(master) is None:
+            raise ValueError(
+                "expected local, local[4], local[*], spark://host:port, yarn or k8s://https://host:port"
+            )
+        return master
 
 
 class Feed(Section):

@@ -5,23 +5,26 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from msgspec.structs import replace
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from catchment.config import Feed, SchemaChange, selects
 from catchment.flow.capture.connect import connect
-from catchment.flow.capture.identity import must_be_same_log, must_have_file
+from catchment.flow.capture.identity import continued, must_be_same_log, must_have_file
 from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import restore
 from catchment.model.epoch import Commit, Manifest
-from catchment.model.errors import ConfigError, SinkError
+from catchment.model.errors import SinkError
+from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
-from catchment.run.doctor import must_be_set_up, unmatched_rules
+from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.fold_process import order_for
 from catchment.run.folding import Folding
@@ -32,6 +35,7 @@ from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
+from catchment.run.rules import must_take, still_taken
 from catchment.run.store import Store
 from catchment.spark import job
 
@@ -118,23 +122,24 @@ def _take_up(
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
-        list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
+        present = list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
     epochs.take_over(lease.fence)
     if isinstance(decision, Continue):
         sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)
     last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
         standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
-        _check_rules(feed, standing)
+        must_take(feed.tables, standing)
         store.put_manifest(standing, lease.fence)
         _commit(standing, store, sink, epochs, lease)
         return standing, max(last, standing.epoch)
     standing = decision.manifest
-    _check_servers(endpoints, standing)
+    cut = _checked_cut(endpoints, standing)
     if decision.undo is not None:
         last = max(last, restore(feed.sink.path, feed.name, decision.undo, lease.fence))
     if decision.apply:
         _commit(standing, store, sink, epochs, lease)
+    standing = _going_on(still_taken(feed.tables, standing, set(chain.from_iterable(present))), cut)
     return standing, max(last, standing.epoch)
 
 
@@ -145,13 +150,8 @@ def _commit(manifest: Manifest, store: Store, sink: DeltaSink, epochs: EpochsTab
     store.put_commit(commit, lease.fence)
 
 
-def _check_rules(feed: Feed, manifest: Manifest) -> None:
-    idle = unmatched_rules(feed.tables, {shape.table for shape in manifest.shapes})
-    if idle:
-        raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))
-
-
-def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
+def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
+    """Where the logs of the shards go on; raises SourceError for one that is not that of the manifest any more."""
     if set(endpoints) != set(manifest.cut):
         raise SinkError(
             f"the feed file names shards {sorted(endpoints)}, the lake holds {sorted(manifest.cut)}; "
@@ -159,9 +159,17 @@ def _check_servers(endpoints: dict[str, Endpoint], manifest: Manifest) -> None:
             "taken from a feed yet: start a new feed with another sink path"
         )
     must_be_apart(manifest.cut)
+    cut = {shard: continued(endpoint, manifest.cut[shard]) for shard, endpoint in endpoints.items()}
     for shard, endpoint in endpoints.items():
-        must_be_same_log(endpoint, manifest.cut[shard])
-        must_have_file(endpoint, manifest.cut[shard])
+        must_be_same_log(endpoint, cut[shard])
+        must_have_file(endpoint, cut[shard])
+    return cut
+
+
+def _going_on(manifest: Manifest, cut: dict[str, Position]) -> Manifest:
+    """The manifest at a cut that lies in other files; what was sealed before is proven anew there."""
+    sealed = {shard: at for shard, at in manifest.sealed.items() if cut[shard] == manifest.cut[shard]}
+    return replace(manifest, cut=cut, sealed=sealed)
 
 
 def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest, last: int) -> Clock:

@@ -11,16 +11,16 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.model.errors import ConnectionLost, Diverged, ServerSaid, SourceError
+from catchment.model.errors import ConfigError, ConnectionLost, Diverged, ServerSaid, SourceError
 from catchment.model.position import Server
-from catchment.model.source import Endpoint, Tls
+from catchment.model.source import Endpoint
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 300
 
 # Client errors of libmysql's numbering: no connection, lost connection, server gone. And 1053: shutdown in
-# progress, 1927 and 3169: connection killed, 4031: it was idle, 1040 and 1203: too many connections.
-_LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203}
+# progress, 1927 and 3169: connection killed, 4031: it was idle, 1040, 1203 and 1226: too many connections.
+_LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203, 1226}
 _ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
 
 # What every reading session sets, and then reads back: each one changed values or truncated results
@@ -49,15 +49,29 @@ _PINNED_MYSQL = {
 _PINNED_MYSQL_8_0_30 = {"show_gipk_in_create_table_and_information_schema": "1"}
 
 
-def _context(tls: Tls | None) -> ssl.SSLContext | None:
+def _context(endpoint: Endpoint) -> ssl.SSLContext | None:
+    """Raises ConfigError for a file that is not there or is none of its kind: Python names neither."""
+    tls = endpoint.tls
     if tls is None:
         return None
-    context = ssl.create_default_context(cafile=tls.ca)
+    try:
+        context = ssl.create_default_context(cafile=tls.ca)
+    except OSError as error:
+        raise ConfigError(
+            f"shard {endpoint.shard}: tls.ca {tls.ca} is no file of certificates in PEM: {error}"
+        ) from None
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert is not None:
-        context.load_cert_chain(tls.cert, tls.key)
+        try:
+            # Without a password it would ask for one at the terminal.
+            context.load_cert_chain(tls.cert, tls.key, password="")
+        except OSError as error:
+            raise ConfigError(
+                f"shard {endpoint.shard}: tls.cert {tls.cert} and tls.key {tls.key} are no certificate and its key in "
+                f"PEM, without a passphrase: {error}"
+            ) from None
     return context
 
 
@@ -84,7 +98,8 @@ def mapped(endpoint: Endpoint) -> Iterator[None]:
 
 
 def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connection[pymysql.cursors.Cursor]":
-    """Log in; raises ConnectionLost or SourceError."""
+    """Log in; raises ConnectionLost, SourceError, or ConfigError for what `tls` names."""
+    context = _context(endpoint)
     with mapped(endpoint):
         return pymysql.connect(
             host=endpoint.host,
@@ -92,7 +107,7 @@ def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connect
             user=endpoint.user,
             # A text would be sent in Latin-1 (PyMySQL 1.1).
             password=endpoint.password.encode(),
-            ssl=_context(endpoint.tls),
+            ssl=context,
             # Without this PyMySQL loads the system's certificates at every login: 47 ms instead of 1.
             ssl_disabled=endpoint.tls is None,
             charset="utf8mb4",

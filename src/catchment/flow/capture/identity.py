@@ -7,6 +7,8 @@ statements, which is asked in every epoch before the log is read. RESET QUERY CA
 counted too and leave the log alone.
 """
 
+from msgspec.structs import replace
+
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_stretch
@@ -63,6 +65,38 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
     raise Diverged(
         f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {_WAY_OUT}"
     )
+
+
+def continued(endpoint: Endpoint, verified: Position) -> Position:
+    """Where the log goes on when the file of `verified` was purged and held nothing more: at the head of the oldest
+    file, whose list of GTIDs tells that. Else `verified`, and so on MySQL, where groups may have no GTID.
+    """
+    if verified.server.mysql or verified.prepared or not str(verified.gtids):
+        return verified
+    connection = connect(endpoint)
+    try:
+        must_be(identify(connection, endpoint), verified.server, endpoint)
+        names = list(log_files(connection, endpoint))
+    finally:
+        connection.close()
+    if verified.at.file in names or not names:
+        return verified
+    oldest = LogOffset(names[0], _FILE_START)
+    if oldest.base != verified.at.base or oldest.number < verified.at.number:
+        return verified
+    head = read_stretch(
+        endpoint,
+        verified.server,
+        oldest,
+        None,
+        keys={},
+        before="key",
+        on_images=lambda table, batch: None,
+        budget=1,
+    )
+    if verified.server.gtids(head.files[0].gtid_list or "") != verified.gtids:
+        return verified
+    return replace(verified, at=oldest, born=head.files[0].born)
 
 
 def purged_prepare(shard: str, prepared: Prepared) -> Purged:

@@ -86,12 +86,12 @@ _BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIK
 # First words of statements that may give a table its name; others leave one alone that the shard does not have.
 _NAMING = frozenset({"CREATE", "RENAME", "ALTER"})
 
-_AGAIN = "restart the dump of {table}, which compares the lake with the source and writes the differences"
-_REMOVE = "take {table} out of the feed, or bring the table back and restart its dump"
-_CREATE = "create the table on every shard, then add {table} to the feed"
-_ROW = "set binlog_format=ROW for every session, then " + _AGAIN
+_WITHOUT = 'add "!{table}" to `tables`: the feed goes on without it, and its lake table stays as it is'
+AGAIN = "start a new feed (another name and sink path) to copy {table} again, or " + _WITHOUT
+_REMOVE = _WITHOUT + "; if the table is back, a new feed (another name and sink path) copies it"
+_ROW = "set binlog_format=ROW for every session, then " + AGAIN
 _PLAIN = (
-    _AGAIN
+    AGAIN
     + "; next time add the column as NULL without a default and fill it with UPDATE, which needs no stop"
 )
 
@@ -203,7 +203,7 @@ class _Reading:
             return self._of_create(place)
         if head == "ALTER" and kind == "TABLE":
             return self._of_alter(place)
-        return _stop(named, _REASONS.get(head, NOT_UNDERSTOOD), _REMOVE if head == "DROP" else _AGAIN)
+        return _stop(named, _REASONS.get(head, NOT_UNDERSTOOD), _REMOVE if head == "DROP" else AGAIN)
 
     def _head(self) -> tuple[str, str, int]:
         """First word; the kind of object it acts on, empty if none is found; place of the word after that."""
@@ -261,7 +261,7 @@ class _Reading:
             return HARMLESS
         if "REPLACE" in self.keywords[:place]:
             return _stop(made[0], "it was replaced by a new table (CREATE OR REPLACE)")
-        return _stop(made[0], "it was created while the feed was running", _CREATE)
+        return _stop(made[0], "it was created while the feed was running")
 
     def _of_alter(self, place: int) -> Effect:
         start, end = self._target(place)
@@ -289,7 +289,7 @@ class _Reading:
     def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
         change = read_alter(target, actions, self.here[table])
         if change.reason:
-            return _stop(table, change.reason, _PLAIN if change.by_adding else _AGAIN)
+            return _stop(table, change.reason, _PLAIN if change.by_adding else AGAIN)
         if not (change.added or change.dropped):
             return HARMLESS
         schema = target[0].text if len(target) > 1 else self.default_schema
@@ -306,5 +306,5 @@ _REASONS = {
 }
 
 
-def _stop(table: TableId, reason: str, way_out: str = _AGAIN) -> Stop:
+def _stop(table: TableId, reason: str, way_out: str = AGAIN) -> Stop:
     return Stop(table, reason, way_out.format(table=table))

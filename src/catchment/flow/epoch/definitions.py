@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from catchment.flow.epoch.alter import parted
-from catchment.flow.epoch.ddl import Columns, Stop
+from catchment.flow.epoch.ddl import AGAIN, Columns, Stop
 from catchment.flow.epoch.declaration import read_column
 from catchment.flow.epoch.effects import Effects, Here
 from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word
@@ -54,7 +54,7 @@ class Followed:
         except Unreadable as why:
             raise Unsupported(
                 f"{did.table} at {fact.at}: the columns that {fact.sql[:80]!r} leads to cannot be told: {why}; set "
-                f"binlog_row_metadata=FULL on the server, and restart the dump of {did.table}"
+                "binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table)
             ) from None
         return {did.table: self._now[did.table]}
 

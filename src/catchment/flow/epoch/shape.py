@@ -10,7 +10,7 @@ from itertools import chain, count
 
 from msgspec.structs import replace
 
-from catchment.flow.epoch.ddl import Columns
+from catchment.flow.epoch.ddl import AGAIN, Columns
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import RESERVED, Column, Kind, Table, TableId
@@ -74,7 +74,7 @@ def evolve(
     if faults:
         raise SourceError(
             f"shard {shard}: {table.id} does not match its lake table: {'; '.join(faults)}; "
-            f"restart the dump of {table.id}"
+            + AGAIN.format(table=table.id)
         )
     return after
 
@@ -104,7 +104,7 @@ def merge(tables: Mapping[str, Table]) -> Table:
     if faults:
         raise SourceError(
             f"{first.id} is not the same on all shards: {'; '.join(faults)}; "
-            "make the definitions equal or take the table out of the feed"
+            f'make the definitions equal or add "!{first.id}" to `tables`'
         )
     return Table(first.id, tuple(column for _, column in union.values()), first.key)
 
@@ -135,7 +135,7 @@ def _added(
                 raise Unsupported(
                     f"shard {shard}: column {name} of {table} was added while another shard still has "
                     "an old one, which some shard dropped; drop it on every shard, let an epoch pass, "
-                    f"then add it again, or restart the dump of {table}"
+                    "then add it again; or " + AGAIN.format(table=table)
                 )
             found = replace(known, missing=tuple(s for s in known.missing if s != shard))
             return (*columns[:place], found, *columns[place + 1 :])

@@ -60,9 +60,11 @@ def examine(feed: Feed) -> list[Finding]:
     return [*findings, *check_sink(feed), *check_state(feed)]
 
 
-def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> None:
-    """Raise SourceError for a setting of the shard, or a privilege that the user lacks, with which its log cannot be
-    followed for the tables that the rules choose; ConnectionLost.
+def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
+    """The tables of the shard that the rules take.
+
+    Raises SourceError for a setting of the shard, or a privilege that the user lacks, with which its log cannot be
+    followed for these tables; ConnectionLost.
     """
     with closing(connect(endpoint)) as session:
         pin(session, endpoint)
@@ -76,6 +78,7 @@ def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> None:
     for finding in findings:
         if finding.severity is Severity.ERROR:
             raise SourceError(f"shard {endpoint.shard}: {finding.found}: {finding.risk}; {finding.remedy}")
+    return chosen
 
 
 def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:

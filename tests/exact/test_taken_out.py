@@ -1,0 +1,69 @@
+"""A table that cannot be followed any more, taken out of its feed: the others go on, exact."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catchment.api.read import read
+from catchment.config import Feed
+from catchment.model.errors import ConfigError, Unsupported
+from tests.exact.conftest import Servers
+from tests.exact.feedrun import FeedRun, make_feed
+from tests.judge import lake_rows, source_rows
+
+
+def _with_rules(feed: Feed, *rules: str) -> Feed:
+    return feed.model_copy(update={"tables": rules})
+
+
+def test_a_feed_goes_on_without_a_table_that_was_dropped(
+    servers: Servers,
+    spark: SparkSession,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    schema = fresh_schema(*servers.values())
+    for server in servers.values():
+        server.sql(
+            f"USE {schema}",
+            "CREATE TABLE t (id INT PRIMARY KEY, c INT)",
+            "CREATE TABLE u (id INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1, 1), (2, 2)",
+            "INSERT INTO u VALUES (1)",
+        )
+    feed = make_feed(tmp_path, servers, schema, chunk_rows=10)
+    with FeedRun(feed) as run:
+        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        whole = run.wait_for_log(servers)
+    servers["80-"].sql(
+        f"USE {schema}", "UPDATE t SET c = 3", "DROP TABLE u", "CREATE TABLE later (id INT PRIMARY KEY)"
+    )
+    dropped = rf'was dropped; add "!{schema}\.u" to `tables`: the feed goes on without it'
+    with pytest.raises(Unsupported, match=dropped), FeedRun(feed) as run:
+        run.wait_for_log(servers)
+    none = _with_rules(feed, f"{schema}.later")
+    with pytest.raises(ConfigError, match="the rules take none of the tables"), FeedRun(none) as run:
+        run.wait_for_log(servers)
+    without = _with_rules(feed, f"{schema}.*", f"!{schema}.u")
+    for _ in range(2):  # also once it is out
+        with caplog.at_level(logging.WARNING), FeedRun(without) as run:
+            servers["80-"].sql(f"UPDATE {schema}.t SET c = c + 1")
+            manifest = run.wait_for_log(servers)
+    left_out = [r.getMessage() for r in caplog.records if f"{schema}.u is not taken" in r.getMessage()]
+    assert left_out == [
+        f"{schema}.u is not taken by `tables` any more: the feed goes on without it, its lake table stays as of "
+        f"epoch {whole.epoch}"
+    ]
+    assert [r.getMessage().split(",")[0] for r in caplog.records if ".later" in r.getMessage()] == [
+        f"{schema}.later is taken by `tables`"
+    ] * 3
+    assert [str(shape.table) for shape in manifest.shapes] == [f"{schema}.t"]
+    found = read(feed, f"{schema}.t", manifest.epoch).arrow().to_pylist()
+    assert lake_rows(found, ("id",)) == source_rows(servers, f"{schema}.t", ("id",))
+    assert read(feed, f"{schema}.u", whole.epoch).arrow().num_rows == 2
+    with pytest.raises(ConfigError, match="tables are"):
+        read(feed, f"{schema}.u", manifest.epoch)
