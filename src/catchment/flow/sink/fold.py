@@ -43,7 +43,7 @@ class FoldOptions(msgspec.Struct, frozen=True):
     base files."""
 
     changes_rows_max: int = 4_000_000
-    changes_bytes_max: int = 256 * 1024 * 1024
+    changes_bytes_max: int = 384 * 1024 * 1024
     threads: int = 2
     target: Target = Target()
 
