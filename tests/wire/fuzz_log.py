@@ -163,7 +163,7 @@ def decoded(rng: random.Random, log: HostileLog) -> str:
         verify_checksum=rng.random() < 0.95,
     )
     raw = log.raw
-    cut = rng.randrange(len(raw)) if rng.random() < 0.5 else 0
+    cut = rng.randrange(len(raw) + 1) if rng.random() < 0.5 else 0
     ended = DECODED
     try:
         decoder.feed(raw[:cut])
