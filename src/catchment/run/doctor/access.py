@@ -35,7 +35,7 @@ def check_log_access(
     version = mysql_version(session)
     findings = []
     if version is not None:
-        findings = _check_statement(session, endpoint, account, "XA RECOVER", "XA_RECOVER_ADMIN")
+        findings = _check_statement(session, endpoint, account, "XA RECOVER CONVERT XID", "XA_RECOVER_ADMIN")
     try:
         with session.cursor() as cursor:
             cursor.execute(
