@@ -7,7 +7,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.locate import locate
-from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.capture.stretch import read_facts
 from catchment.model.errors import ConfigError, Diverged, Purged, SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
@@ -49,15 +49,7 @@ def _write(server: PrivateMySQL) -> list[tuple[GtidSet, LogOffset]]:
 
 
 def _named_behind(server: PrivateServer, position: Position) -> GtidSet:
-    return read_stretch(
-        _endpoint(server),
-        position.server,
-        position.at,
-        None,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-    ).named
+    return read_facts(_endpoint(server), position.server, position.at, None).named
 
 
 def test_every_set_that_was_executed_is_found(server: PrivateMySQL) -> None:

@@ -17,7 +17,7 @@ from pymysql.connections import Connection
 from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
-from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.chain import must_continue, went_backwards
 from catchment.model.epoch import Tick, epoch_number
 from catchment.model.errors import CatchmentError, Diverged, Purged, Retry, WireError
@@ -88,9 +88,7 @@ class _Reader:
             if verified is not None and verified.at.base == offset.base:
                 must_be_same_log(self.endpoint, verified)
                 at = verified.at
-                stretch = read_stretch(
-                    self.endpoint, self.server, at, at, keys={}, before="key", on_images=lambda *_: None
-                )
+                stretch = read_facts(self.endpoint, self.server, at, at)
                 must_continue(shard, verified, stretch.files[0].born, None)
                 return
             reason = None

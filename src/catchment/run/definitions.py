@@ -7,7 +7,7 @@ import msgspec
 
 from catchment.flow.capture.catalog import read_definition
 from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
-from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.ddl import Harmless
 from catchment.flow.epoch.effects import Effects
 from catchment.model.definition import Definition
@@ -49,15 +49,7 @@ def definitions_at(
         pin(session, endpoint)
         must_be(identify(session, endpoint), position.server, endpoint)
         known = {table: read_definition(session, endpoint, table) for table in tables}
-    stretch = read_stretch(
-        endpoint,
-        position.server,
-        position.at,
-        None,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-    )
+    stretch = read_facts(endpoint, position.server, position.at, None)
     for fact in stretch.facts:
         if isinstance(fact, Ddl | Statement):
             did = Effects(known).of(fact)

@@ -9,7 +9,7 @@ from pymysql.connections import Connection
 from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.pending import must_know_pending
-from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.xa import prepared_after
 from catchment.model.errors import CutMissed, SourceError, Unsupported
 from catchment.model.position import LogOffset, Position, Prepared, Server, XaGroup, Xid, gtids_after, reaches
@@ -60,9 +60,7 @@ def _at(endpoint: Endpoint, server: Server, end: LogOffset) -> Position:
 
 def scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:
     """Read the log between two offsets, for its facts; raises CutMissed when `stop` is no place in it."""
-    stretch = read_stretch(
-        endpoint, server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
-    )
+    stretch = read_facts(endpoint, server, start, stop)
     if not stretch.reached_stop:
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before the snapshot {stop}")
     return stretch

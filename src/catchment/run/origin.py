@@ -13,7 +13,7 @@ from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
 from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
 from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
-from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.ddl import Stop
 from catchment.flow.epoch.effects import Effects
@@ -136,15 +136,7 @@ def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Colle
     So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
     the log proves it before another transaction has come.
     """
-    behind = read_stretch(
-        endpoint,
-        position.server,
-        position.at,
-        None,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-    )
+    behind = read_facts(endpoint, position.server, position.at, None)
     effects = Effects(tables)
     for fact in behind.facts:
         did = effects.of(fact) if isinstance(fact, Ddl | Statement) else None

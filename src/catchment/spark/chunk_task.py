@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.select import select_chunk
-from catchment.flow.capture.stretch import OnImages, Stretch, read_stretch
+from catchment.flow.capture.stretch import OnImages, Stretch, read_facts, read_stretch
 from catchment.flow.epoch.ddl import Harmless
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.shape import logged_kinds
@@ -225,15 +225,7 @@ def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
     """
     known = task.prepared
     if floor != task.floor and any(group.committed for group in stretch.xa):
-        between = read_stretch(
-            task.endpoint,
-            task.server,
-            task.floor,
-            floor,
-            keys={},
-            before="key",
-            on_images=lambda table, batch: None,
-        )
+        between = read_facts(task.endpoint, task.server, task.floor, floor)
         known += tuple(g.prepared for g in between.xa if g.kind is GroupKind.XA_PREPARE)
     return commits(task.endpoint.shard, known, stretch.xa)
 

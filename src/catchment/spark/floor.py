@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.pending import ask_pending
-from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.model.errors import SourceError, WireError
@@ -104,15 +104,7 @@ def _sealed(task: ChunkTask, snapshot: LogOffset) -> LogOffset | None:
     garbage. The segment's task tells what such a cut is.
     """
     try:
-        stretch = read_stretch(
-            task.endpoint,
-            task.server,
-            task.epoch_at,
-            snapshot,
-            keys={},
-            before="key",
-            on_images=lambda table, batch: None,
-        )
+        stretch = read_facts(task.endpoint, task.server, task.epoch_at, snapshot)
     except (SourceError, WireError):
         return None
     if not stretch.reached_stop:

@@ -6,7 +6,7 @@ from itertools import dropwhile
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.offsets import open_xa
-from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.chain import must_continue
 from catchment.flow.epoch.ddl import Columns, Stop, is_dml
 from catchment.flow.epoch.effects import Effects, Here
@@ -149,9 +149,7 @@ def _must_not_come_back(
     endpoint: Endpoint, server: Server, dropped: Mapping[TableShape, list[Ddl]], stretch: Stretch
 ) -> None:
     """Raise Unsupported when a unique index was added behind a statement that dropped an index."""
-    behind = read_stretch(
-        endpoint, server, stretch.at, None, keys={}, before="key", on_images=lambda table, batch: None
-    )
+    behind = read_facts(endpoint, server, stretch.at, None)
     later = [fact for fact in behind.facts if isinstance(fact, Ddl)]
     for shape, facts in dropped.items():
         drops = [place for place, fact in enumerate(facts) if touch(fact, shape.table).drops_index]

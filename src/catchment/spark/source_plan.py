@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from catchment.config import Feed
-from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.definitions import Followed
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import TableShape, Tick
@@ -72,16 +72,7 @@ def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | No
     it is the same log.
     """
     start = known.position
-    stretch = read_stretch(
-        endpoint,
-        start.server,
-        start.at,
-        stop,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-        budget=budget,
-    )
+    stretch = read_facts(endpoint, start.server, start.at, stop, budget=budget)
     must_be_whole(endpoint.shard, start, None, stretch)
     if not stretch.reached_stop and budget is None:
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.offsets import ask_resets, log_files
-from catchment.flow.capture.stretch import Stretch, read_stretch
+from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.model.errors import Diverged, Purged
 from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
@@ -84,16 +84,7 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     oldest = LogOffset(names[0], _FILE_START)
     if oldest.base != verified.at.base or oldest.number < verified.at.number:
         return verified
-    head = read_stretch(
-        endpoint,
-        verified.server,
-        oldest,
-        None,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-        budget=1,
-    )
+    head = read_facts(endpoint, verified.server, oldest, None, budget=1)
     if verified.server.gtids(head.files[0].gtid_list or "") != verified.gtids:
         return verified
     return replace(verified, at=oldest, born=head.files[0].born)
@@ -142,9 +133,7 @@ def _has_gtids(endpoint: Endpoint, verified: Position) -> bool:
 def _read(endpoint: Endpoint, verified: Position, stop: LogOffset | None) -> Stretch:
     """The log from the start of the position's file, for its facts."""
     start = LogOffset(verified.at.file, _FILE_START)
-    return read_stretch(
-        endpoint, verified.server, start, stop, keys={}, before="key", on_images=lambda table, batch: None
-    )
+    return read_facts(endpoint, verified.server, start, stop)
 
 
 _WAY_OUT = "start a new feed to copy again"

@@ -9,7 +9,7 @@ from pymysql.connections import Connection
 from catchment.flow.capture.connect import connect, identify, mapped, mysql_version
 from catchment.flow.capture.log import announce_checksums, refusal
 from catchment.flow.capture.offsets import log_end
-from catchment.flow.capture.stretch import read_stretch
+from catchment.flow.capture.stretch import read_facts
 from catchment.model.errors import ConfigError, ConnectionLost, CutMissed, Diverged, ServerSaid
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import Gtids, LogOffset, Position, Server, XaGroup, gtids_after
@@ -39,15 +39,7 @@ def locate(endpoint: Endpoint, gtids: str) -> Located:
     ConnectionLost, CutMissed, CorruptLog.
     """
     server, known, at = _first_unknown(endpoint, gtids)
-    stretch = read_stretch(
-        endpoint,
-        server,
-        LogOffset(at.file, _FILE_START),
-        at,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-    )
+    stretch = read_facts(endpoint, server, LogOffset(at.file, _FILE_START), at)
     if not stretch.reached_stop:
         raise CutMissed(f"shard {endpoint.shard}: log {at.file} ends at {stretch.at}, before {at}")
     file = stretch.files[0]

@@ -171,6 +171,29 @@ def _place(column: _Columns, row: int, files: list[str]) -> _Place:
     return start, end, int(column["timestamp"][row])
 
 
+def read_facts(
+    endpoint: Endpoint,
+    server: Server | None,
+    start: LogOffset,
+    stop: LogOffset | None,
+    *,
+    budget: int | None = None,
+    on_groups: OnGroups = lambda batch: None,
+) -> Stretch:
+    """As `read_stretch`, without any row: groups, files, statements and XA transactions."""
+    return read_stretch(
+        endpoint,
+        server,
+        start,
+        stop,
+        keys={},
+        before="key",
+        on_images=lambda table, batch: None,
+        budget=budget,
+        on_groups=on_groups,
+    )
+
+
 def read_stretch(
     endpoint: Endpoint,
     server: Server | None,
