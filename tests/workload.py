@@ -308,13 +308,23 @@ def prepare(server: PrivateServer, xid: str, *statements: str) -> None:
 
 def roll_back_prepared(server: PrivateServer) -> None:
     """End what is prepared: its tables could not be dropped."""
-    if isinstance(server, PrivateMySQL):
-        for code, size, _, data in server.sql("XA RECOVER CONVERT XID"):
-            name = bytes.fromhex(str(data).removeprefix("0x"))
-            server.sql(f"XA ROLLBACK X'{name[:size].hex()}',X'{name[size:].hex()}',{code}")
-        return
-    for *_, xid in server.sql("XA RECOVER FORMAT='SQL'"):
-        server.sql(f"XA ROLLBACK {xid}")
+    for xid in _prepared(server):
+        try:
+            server.sql(f"XA ROLLBACK {xid}")
+        except OperationalError as error:
+            if error.args[0] != _XA_ROLLED_BACK:  # it changed nothing, and its session has ended
+                raise
+
+
+def _prepared(server: PrivateServer) -> list[str]:
+    """The XIDs of XA RECOVER, as XA ROLLBACK takes them."""
+    if not isinstance(server, PrivateMySQL):
+        return [str(xid) for *_, xid in server.sql("XA RECOVER FORMAT='SQL'")]
+    rows = [
+        (code, size, bytes.fromhex(str(data)[2:]))
+        for code, size, _, data in server.sql("XA RECOVER CONVERT XID")
+    ]
+    return [f"X'{name[:size].hex()}',X'{name[size:].hex()}',{code}" for code, size, name in rows]
 
 
 class MoveBetweenShards:
