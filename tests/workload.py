@@ -16,7 +16,6 @@ from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, create_tables
 from catchment.demo.writers import Session, Writer, Writers
 from tests.rows import SKUS, SPELLINGS, item, order, person
-from tests.servers.launch import PrivateMySQL
 
 __all__ = [
     "KEYS",
@@ -24,9 +23,7 @@ __all__ = [
     "RandomTransactions",
     "XaTransactions",
     "create_random_tables",
-    "prepare",
     "random_writers",
-    "roll_back_prepared",
     "touch_temporary_table",
 ]
 
@@ -299,32 +296,6 @@ class XaTransactions:
         while cursor.execute("SELECT 1 FROM information_schema.processlist WHERE id = %s", (session,)):
             assert time.monotonic() < deadline, f"session {session} does not end"
             time.sleep(0.002)
-
-
-def prepare(server: PrivateServer, xid: str, *statements: str) -> None:
-    """Prepare an XA transaction and leave it, as a program that dies does."""
-    server.sql(f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
-
-
-def roll_back_prepared(server: PrivateServer) -> None:
-    """End what is prepared: its tables could not be dropped."""
-    for xid in _prepared(server):
-        try:
-            server.sql(f"XA ROLLBACK {xid}")
-        except OperationalError as error:
-            if error.args[0] != _XA_ROLLED_BACK:  # it changed nothing, and its session has ended
-                raise
-
-
-def _prepared(server: PrivateServer) -> list[str]:
-    """The XIDs of XA RECOVER, as XA ROLLBACK takes them."""
-    if not isinstance(server, PrivateMySQL):
-        return [str(xid) for *_, xid in server.sql("XA RECOVER FORMAT='SQL'")]
-    rows = [
-        (code, size, bytes.fromhex(str(data)[2:]))
-        for code, size, _, data in server.sql("XA RECOVER CONVERT XID")
-    ]
-    return [f"X'{name[:size].hex()}',X'{name[size:].hex()}',{code}" for code, size, name in rows]
 
 
 class MoveBetweenShards:

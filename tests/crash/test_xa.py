@@ -18,7 +18,7 @@ from catchment.spark import job
 from catchment.spark.work import Receipt, Task
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
-from tests.workload import prepare, roll_back_prepared
+from tests.prepared import prepare, roll_back_prepared
 
 # In the tables of a Life, keys 0 to 19 are loaded.
 CHANGES = (

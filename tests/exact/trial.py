@@ -16,12 +16,12 @@ from tests.exact.feedrun import Beside, FeedRun, make_feed
 from tests.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.judge import source_rows
 from tests.oracle import Oracle
+from tests.prepared import roll_back_prepared
 from tests.workload import (
     KEYS,
     XaTransactions,
     create_random_tables,
     random_writers,
-    roll_back_prepared,
 )
 
 _KEYS = 100  # of random transactions; loaded rows go beyond them
