@@ -11,10 +11,11 @@ from catchment.demo.workload import KEYS, load
 from catchment.model.errors import CatchmentError, ConfigError, Diverged, Unsupported
 from tests.conftest import Shards
 from tests.judge import source_rows
+from tests.prepared import prepare
 from tests.servers.gtids import gtids_up_to, newest_gtid
 from tests.spark.conftest import NAMES, Drive, MakeFeed
 from tests.spark.direct import as_set, in_order, state
-from tests.workload import create_random_tables, prepare, random_writers
+from tests.workload import create_random_tables, random_writers
 
 FreshSchema = Callable[..., str]
 KV = "CREATE TABLE kv (k INT PRIMARY KEY, v VARCHAR(20)) ENGINE=InnoDB"
