@@ -83,7 +83,7 @@ def _somewhere(rng: random.Random, seed: Seed, size: int) -> int:
     """A place in the log near the target, mostly where an event ends."""
     events = [seed.target, *events_of(seed.tail)]
     (end,) = struct.unpack_from("<I", rng.choice(events), 13)
-    return int(end) if end and rng.random() < 0.7 else seed.place.offset + rng.randrange(size)
+    return int(end) if end and rng.random() < 0.7 else seed.place.offset + rng.randrange(size + 1)
 
 
 def changed(rng: random.Random, seed: Seed) -> tuple[bytes, bool]:
@@ -221,7 +221,7 @@ def check_state(decoder: LogDecoder) -> None:
 def check_first_group(rng: random.Random, raw: bytes) -> None:
     """The head of a dump by itself tells a place, or one error."""
     first = FirstGroup(checksums=rng.random() < 0.8)
-    cut = rng.randrange(len(raw))
+    cut = rng.randrange(len(raw) + 1)
     try:
         first.feed(raw[:cut])
         first.feed(raw[cut:])
