@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -9,7 +11,10 @@ from pyspark.sql import SparkSession
 from catchment.demo.workload import KEYS, create_tables, load
 from catchment.demo.writers import Session, Writer, Writers
 from catchment.model.errors import SourceError
+from catchment.spark import source_batch
 from catchment.spark.source import CatchmentDataSource
+from catchment.spark.source_offset import StreamCut
+from catchment.spark.source_plan import cut_now
 from tests.conftest import Shards
 from tests.judge import lake_rows, source_rows
 from tests.spark.conftest import NAMES, MakeFeed
@@ -91,3 +96,29 @@ def test_a_partition_read_late_is_still_of_the_cut_or_too_much_log_is_said(
     assert sum(batch.num_rows for part in planned for batch in reader.read(part)) == 500
     with pytest.raises(SourceError, match="more than 1024 bytes of log"):
         list(limited.read(partitions[0]))
+
+
+def test_a_table_that_stays_locked_ends_the_read(
+    shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_batch, "FRUITLESS_MAX", 2)
+    schema = fresh_schema(*shards)
+    for server in shards:
+        create_tables(server, schema)
+        load(server, schema, 10)
+    source = CatchmentDataSource({"feed": str(make_feed(*shards)), "table": f"{schema}.orders"})
+    reader = source.reader(source.schema())
+    with closing(shards[1].connect(database=schema)) as session, session.cursor() as cursor:
+
+        def locked_behind_the_cut(*arguments: Any) -> StreamCut:
+            taken = cut_now(*arguments)
+            cursor.execute("LOCK TABLES orders WRITE")
+            return taken
+
+        monkeypatch.setattr(source_batch, "cut_now", locked_behind_the_cut)
+        with pytest.raises(
+            SourceError, match=rf"80-, {schema}\.orders: no chunk could be planned in 2 tries"
+        ):
+            reader.partitions()
+    monkeypatch.setattr(source_batch, "cut_now", cut_now)
+    assert reader.partitions()

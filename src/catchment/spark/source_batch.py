@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Tick
+from catchment.model.errors import SourceError
 from catchment.run.origin import originate
 from catchment.run.planner import Limits, Planner
 from catchment.spark.source_offset import first_cut
@@ -20,6 +21,7 @@ from catchment.spark.source_read import ChunkGroup, read_work
 
 # A partition holds about this many chunks, so that a failed task repeats little.
 _GROUPS_PER_SHARD = 2
+FRUITLESS_MAX = 10  # a locked table is waited for 5 s each time
 
 
 class BatchReader(DataSourceReader):  # type: ignore[misc]
@@ -66,14 +68,23 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
 
 def all_groups(planner: Planner, cut: Manifest) -> list[tuple[Chunk, ...]]:
     """Groups of chunks of the whole table, keys without limits: a row may have stood above the largest key
-    of now.
+    of now. Raises SourceError for a table that stays locked or slow.
     """
     tick = Tick(cut.epoch, cut.time_us, 0, {shard: position.at for shard, position in cut.cut.items()})
     progress = {p.shard: msgspec.structs.replace(p, born_after=None, done=False) for p in cut.progress}
     groups: list[tuple[Chunk, ...]] = []
+    fruitless = 0
     while progress:
         waiting = msgspec.structs.replace(cut, progress=tuple(progress.values()))
         found = planner.groups(waiting, tick)
+        fruitless = 0 if found else fruitless + 1
+        if fruitless == FRUITLESS_MAX:
+            shard, table = next(iter(progress)), cut.shapes[0].table
+            reason = planner.unplanned.get((shard, table), "the server gives no key to go on from")
+            raise SourceError(
+                f"shard {shard}, {table}: no chunk could be planned in {fruitless} tries ({reason}); end what locks "
+                "the table, then read again"
+            )
         groups += found
         for chunk in (group[-1] for group in found):
             if chunk.last:
