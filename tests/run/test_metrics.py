@@ -89,6 +89,13 @@ def test_a_copy_that_stands_still_and_goes_on(metrics: Metrics) -> None:
     assert value(metrics, "copy_refused_epochs", shard="-80", table="shop.orders") is None
 
 
+def test_a_floor_that_lags_and_a_shard_that_is_copied(metrics: Metrics) -> None:
+    metrics.observe_floor_lag({"-80": 70_000_000, "80-": 0})
+    assert value(metrics, "floor_lag_bytes", shard="-80") == 70_000_000
+    metrics.observe_floor_lag({"80-": 0})
+    assert value(metrics, "floor_lag_bytes", shard="-80") is None
+
+
 def test_file_is_replaced_whole(metrics: Metrics, tmp_path: Path) -> None:
     file = tmp_path / "shop.prom"
     metrics.observe_unfolded("shop.orders", 0.04)

@@ -52,6 +52,11 @@ class Metrics:
         self._refused = self._gauge(
             "copy_refused_epochs", "Epochs in a row that refused a table's chunks.", "shard", "table"
         )
+        self._floor_lag = self._gauge(
+            "floor_lag_bytes",
+            "Log between what is proven visible and the newest position, by shard with rows to copy.",
+            "shard",
+        )
         self._copied = self._counter("rows_copied", "Rows copied by this runner, by table.", "table")
         self._changes = self._counter("changes", "Net changes applied, by table and kind.", "table", "kind")
         self._bytes = self._counter("read_bytes", "Bytes read from the shards: log or chunk.", "what")
@@ -100,6 +105,12 @@ class Metrics:
         for refusal in refused:
             labels = (self._feed, refusal.shard, str(refusal.table))
             self._refused.labels(*labels).set(refusal.epochs)
+
+    def observe_floor_lag(self, bytes_behind: Mapping[str, int]) -> None:
+        """How far the floor of the next chunks lies behind the log's end: beyond `copy.log_budget` none is read."""
+        self._floor_lag.clear()
+        for shard, lag in bytes_behind.items():
+            self._floor_lag.labels(self._feed, shard).set(lag)
 
     def observe_unfolded(self, table: str, share: float) -> None:
         """The share (0 to 1) of a table's rows that have changes not yet folded."""

@@ -36,7 +36,8 @@ class Limits:
 class Planner:
     """Keeps the pace of every table and deals chunks to groups; not thread-safe.
 
-    `unplanned`: why tables have no further chunk in the newest plan, though it was asked for one.
+    `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy. `unplanned`: why tables
+    have no further chunk in the newest plan, though it was asked for one.
     """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
@@ -56,6 +57,7 @@ class Planner:
             if not progress.done:
                 waiting.setdefault(progress.shard, []).append(progress)
         groups = []
+        self.floor_lag = {}
         self.unplanned = {}
         self._shrunk = set()
         for shard, tables in waiting.items():

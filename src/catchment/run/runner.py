@@ -197,6 +197,7 @@ def _tell(report: Report, own: tuple[Folding, Metrics, Feed], observe: Callable[
     for table, share in folding.unfolded().items():
         metrics.observe_unfolded(str(table), share)
     metrics.observe_refused(report.refused)
+    metrics.observe_floor_lag(report.floor_lag)
     if feed.metrics.file is not None:
         metrics.write(feed.metrics.file)
     observe(report)
