@@ -7,7 +7,8 @@ import click
 
 from catchment.cli.output import feed_argument
 from catchment.config import load
-from catchment.run.fold_process import carry_out, order_for
+from catchment.run.fold_process import carry_out
+from catchment.run.folding import order_for
 from catchment.run.lease import newest_fence
 from catchment.run.store import Store
 

@@ -1,6 +1,6 @@
 """The fold as a process of its own: folds the tables that are due, brings small files together, cleans up.
 
-Started by the runner and by `catchment fold`. It changes files and no row, so it needs no lease: the fence
+Started by the runner; it imports little, to start fast. It changes files and no row, so it needs no lease: the fence
 that it is given keeps it from writing once a later runner has come.
 """
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from catchment.config import Feed
 from catchment.flow.sink.clean import clean_feed
 from catchment.flow.sink.due import FoldLimits, should_fold, should_gather, table_stats
 from catchment.flow.sink.epochs import EpochsTable
@@ -28,15 +27,13 @@ from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CatchmentError
 from catchment.run.faults import Fault, Injector, from_environment
-from catchment.run.lease import LEASE_SECONDS
 
 NICENESS = 5
-# Files of attempts are kept for two lengths of the lease: a runner may be about to name them.
-ATTEMPT_SECONDS = 2 * LEASE_SECONDS
 
 
 class FoldOrder(msgspec.Struct, frozen=True):
-    """What to fold. `all_tables`: also those that are not due. `keep_seconds`: the readers' window."""
+    """What to fold. `all_tables`: also those that are not due. `keep_seconds`: the readers' window; `attempt_seconds`:
+    how long files that no commit has named yet are kept."""
 
     root: str
     feed: str
@@ -44,13 +41,8 @@ class FoldOrder(msgspec.Struct, frozen=True):
     limits: FoldLimits
     keep_seconds: float
     all_tables: bool = False
+    attempt_seconds: float = 3600.0
     options: FoldOptions = FoldOptions()
-
-
-def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
-    """What a feed file says of folding."""
-    limits = FoldLimits(feed.sink.fold.share, feed.sink.fold.files, feed.sink.fold.age)
-    return FoldOrder(str(feed.sink.path), feed.name, fence, limits, feed.sink.keep, all_tables)
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -82,7 +74,7 @@ def carry_out(order: FoldOrder) -> Folded:
     try:
         epochs.compact(order.fence)
     finally:
-        cleaned = clean_feed(order.root, order.feed, order.keep_seconds, ATTEMPT_SECONDS)
+        cleaned = clean_feed(order.root, order.feed, order.keep_seconds, order.attempt_seconds)
     if failures:
         raise failures[0]
     return Folded(changes, cleaned.attempts + cleaned.replaced)

@@ -9,19 +9,36 @@ from dataclasses import dataclass
 
 import msgspec
 
-from catchment.flow.sink.due import SMALL_CHANGES_BYTES, TableStats, should_fold, should_gather, table_stats
+from catchment.config import Feed
+from catchment.flow.sink.due import (
+    SMALL_CHANGES_BYTES,
+    FoldLimits,
+    TableStats,
+    should_fold,
+    should_gather,
+    table_stats,
+)
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import TableId
 from catchment.run.fold_process import FoldOrder, start
+from catchment.run.lease import LEASE_SECONDS
 from catchment.run.report import Report
 
-# A fold process takes half a second to start: tiny tables, always above their share, are folded no oftener.
+# A fold process takes 0.4 s to start: tiny tables, always above their share, are folded no oftener.
 START_SECONDS_MIN = 5.0
 START_SECONDS_MAX = 600.0
 STOP_SECONDS_MAX = 60.0
 _log = logging.getLogger(__name__)
+
+
+def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
+    """What a feed file says of folding. A runner may be about to name files up to two lengths of its lease old."""
+    fold = feed.sink.fold
+    limits = FoldLimits(fold.share, fold.files, fold.age)
+    root, keep = str(feed.sink.path), feed.sink.keep
+    return FoldOrder(root, feed.name, fence, limits, keep, all_tables, 2 * LEASE_SECONDS)
 
 
 @dataclass

@@ -26,8 +26,7 @@ from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
 from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
-from catchment.run.fold_process import order_for
-from catchment.run.folding import Folding
+from catchment.run.folding import Folding, order_for
 from catchment.run.lease import Lease, hold
 from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
