@@ -10,6 +10,7 @@ from catchment.config import selects
 from catchment.config.rules import SYSTEM_SCHEMAS
 from catchment.flow.capture.catalog import left_out_columns, read_table
 from catchment.flow.capture.connect import mapped
+from catchment.model.chunk import chunk_key
 from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
@@ -27,6 +28,14 @@ _CASCADE = re.compile(
 )
 _VIEWS = ("VIEW", "SYSTEM VIEW")
 _KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
+
+# Rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker.
+VALUE_BYTES_MAX = 256 << 20
+_PER_VALUE = """
+SELECT MIN(t.TABLE_ROWS / GREATEST(s.CARDINALITY, 1)), MIN(t.AVG_ROW_LENGTH)
+FROM information_schema.STATISTICS AS s JOIN information_schema.TABLES AS t USING (TABLE_SCHEMA, TABLE_NAME)
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND s.NON_UNIQUE = 0 AND s.SEQ_IN_INDEX = %s AND s.COLUMN_NAME = %s
+"""
 
 Listed = tuple[TableId, str, str]  # a table, its TABLE_TYPE and its engine
 
@@ -61,6 +70,7 @@ def check_tables(
             continue
         try:
             tables[table] = read_table(session, endpoint, table)
+            findings += _crowded(session, endpoint, tables[table])
             findings += _cascades(session, endpoint, table) if cascades else []
         except CatchmentError as refused:
             findings.append(Finding(Severity.ERROR, endpoint.shard, str(refused), "it cannot be copied"))
@@ -180,6 +190,33 @@ def _cascades(
             "make the key RESTRICT and change the rows by statements, or run verify after such changes",
         )
         for match in _CASCADE.finditer(str(row[1]) if row else "")
+    ]
+
+
+def _crowded(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table
+) -> list[Finding]:
+    """A key that is cut by its first columns alone, of which one value has very many rows, by the server's estimate."""
+    key = chunk_key(table)
+    cut_by = [column.name for column in key.columns]
+    if not key.ordered or len(cut_by) == len(table.key):
+        return []
+    with mapped(endpoint), session.cursor() as cursor:
+        cursor.execute(_PER_VALUE, (table.id.schema, table.id.name, len(cut_by), cut_by[-1]))
+        row = cursor.fetchone()
+    rows, row_bytes = (float(value or 0) for value in row or (0, 0))
+    if rows * row_bytes <= VALUE_BYTES_MAX:
+        return []
+    names, other = ", ".join(cut_by), table.key[len(cut_by)]
+    return [
+        Finding(
+            Severity.WARNING,
+            endpoint.shard,
+            f"{table.id} has about {rows:,.0f} rows for each value of ({names})",
+            f"they are copied in one chunk, of about {rows * row_bytes / 2**20:,.0f} MB in the memory of a worker: the "
+            f"order of {other} is known to the server alone",
+            f'give the workers that much memory, or add "!{table.id}" to `tables`',
+        )
     ]
 
 

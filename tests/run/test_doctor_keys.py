@@ -1,0 +1,57 @@
+"""What the doctor says of a key whose first columns alone cut a table into chunks."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from catchment.demo.accounts import FEED_USER
+from catchment.demo.server import PrivateServer
+from catchment.flow.capture.connect import connect, pin
+from catchment.model.source import Endpoint
+from catchment.run.doctor import Severity, tables
+
+
+@pytest.mark.parametrize(
+    ("key", "warned"),
+    [("tenant, name", True), ("name, tenant", False), ("tenant, n", False), ("n, name", False)],
+)
+def test_very_many_rows_of_one_value(
+    shard: PrivateServer,
+    fresh_schema: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+    warned: bool,
+) -> None:
+    schema = fresh_schema(shard)
+    numbers = " UNION ALL ".join(f"SELECT {n} AS n" for n in range(10))
+    shard.sql(
+        f"CREATE TABLE x (tenant int, name varchar(20), n int, PRIMARY KEY ({key}))",
+        "CREATE TABLE digits (n int PRIMARY KEY)",
+        f"INSERT INTO digits {numbers}",
+        "INSERT INTO x SELECT n % 2, CONCAT('n', n), n FROM"
+        " (SELECT a.n + 10 * b.n + 100 * c.n + 1000 * (d.n % 4) AS n FROM digits a, digits b, digits c, digits d"
+        " WHERE d.n < 4) AS counted",
+        "DROP TABLE digits",
+        "ANALYZE TABLE x",
+        database=schema,
+    )
+    endpoint = Endpoint("s", shard.host, shard.port, FEED_USER, shard.password)
+
+    def found() -> list[tuple[Severity, str, str]]:
+        with closing(connect(endpoint)) as session:
+            pin(session, endpoint)
+            chosen = tables.chosen_tables(session, endpoint, [f"{schema}.*"])
+            findings, _ = tables.check_tables(session, endpoint, chosen, cascades=False)
+        return [(f.severity, f.found, f.remedy) for f in findings]
+
+    assert found() == [], "a few kilobytes"
+    monkeypatch.setattr(tables, "VALUE_BYTES_MAX", 10_000)
+    if not warned:
+        assert found() == []
+        return
+    ((severity, text, remedy),) = found()
+    assert severity is Severity.WARNING
+    assert text.startswith(f"{schema}.x has about ")
+    assert text.endswith(" rows for each value of (tenant)")
+    assert "memory" in remedy
