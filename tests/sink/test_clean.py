@@ -1,6 +1,7 @@
 """The cleaner deletes what nobody names, and nothing that a reader in the window may open."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.clean import CleanReport, clean_feed
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.fold import fold
-from catchment.flow.sink.layout import epochs_dir, table_dir
+from catchment.flow.sink.layout import PART, delta_schema, epochs_dir, table_dir
+from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import Commit, Part
-from tests.sink.model import FEED, ORDERS, delta, manifest, write
+from catchment.model.errors import SinkError
+from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 
 def run_epoch(root: Path, sink: DeltaSink, epoch: int) -> None:
@@ -82,6 +85,26 @@ def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
         age(epochs_dir(lake) / name, 7 * 3600)
     assert clean_feed(lake, FEED, 3600, 7200).attempts == 1
     assert {p.name for p in epochs_dir(lake).glob("*.parquet")} == named | {"fresh.parquet"}
+
+
+def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path) -> None:
+    """The other one comes first in the manifest, and its files are gone."""
+    other = shape("others", {"id": INT, "sig": TEXT}, ("id",))
+    sink = DeltaSink(lake, FEED)
+    create_table(table_dir(lake, other.table), delta_schema(other), [PART], FEED)
+    record = manifest(
+        4,
+        (other, ORDERS),
+        delta(other, write(lake, other, Part.CHANGES, "4-b-0", [("s/0", 4, False, (1, "x"))])),
+    )
+    versions = sink.apply_epoch(record, 1)
+    EpochsTable(lake, FEED).append(record, Commit(4, record.digest(), 1, versions), 1)
+    shutil.rmtree(table_dir(lake, other.table) / "_delta_log")
+    write(lake, other, Part.CHANGES, "4-lost-0", [("s/0", 4, False, (1, "lost"))])
+    age(table_dir(lake, other.table) / "_part=changes/4-lost-0.parquet", 3600)
+    with pytest.raises(SinkError, match="others"):
+        clean_feed(lake, FEED, 3600, 60)
+    assert on_disk(lake) == {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"}
 
 
 def test_a_lake_without_epochs_is_left_alone(tmp_path: Path) -> None:

@@ -34,18 +34,26 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     """Clean all tables of a feed, as of its newest committed epoch.
 
     `keep_s`: the readers' window, rounded up to hours; files of the newest epoch stay in any case.
-    `attempt_age_s`: files of attempts younger than this stay; give the lease's length or more.
+    `attempt_age_s`: files of attempts younger than this stay; give the lease's length or more. A table that cannot be
+    cleaned keeps no other from its turn; then the first SinkError is raised.
     """
     row = EpochsTable(root, feed).newest()
     if row is None:
         return CleanReport(0, 0)
     reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
+    failures: list[SinkError] = []
     for shape in row.manifest.shapes:
         directory = table_dir(root, shape.table)
         version = row.commit.versions.get(str(shape.table))
-        if version is not None:
+        if version is None:
+            continue
+        try:
             reports.append(clean_attempts(directory, row.manifest.epoch, version, attempt_age_s))
             reports.append(_clean_replaced(directory, keep_s, [version]))
+        except SinkError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
 
 
