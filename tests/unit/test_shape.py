@@ -7,13 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.flow.epoch.ddl import Columns
-from catchment.flow.epoch.shape import evolve, first_shape, merge, physical_names
+from catchment.flow.epoch.shape import evolve, first_shape, merge
 from catchment.model.epoch import LakeColumn, TableShape, epoch_number
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 
 T = TableId("shop", "t")
 INT, BIG = ColumnType(Kind.INT), ColumnType(Kind.BIGINT, unsigned=True)
+
+
+def physical_names(shape: TableShape) -> dict[str, str]:
+    """Physical name of every live column, by its name at the source."""
+    return {c.column.name: c.physical for c in shape.columns if c.live}
 
 
 def table(*names: str, key: tuple[str, ...] = ("id",), **types: ColumnType) -> Table:

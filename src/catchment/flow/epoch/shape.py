@@ -24,11 +24,6 @@ def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> Tabl
     return TableShape(table.id, tuple(columns), table.key)
 
 
-def physical_names(shape: TableShape) -> dict[str, str]:
-    """Physical name of every live column, by its name at the source."""
-    return {c.column.name: c.physical for c in shape.columns if c.live}
-
-
 def logged_kinds(shape: TableShape) -> dict[str, Kind]:
     """The columns that the log declares as BINARY and are something else, by their names at the source."""
     return logged_as_binary(c.column for c in shape.columns if c.live)
