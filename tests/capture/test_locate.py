@@ -1,6 +1,5 @@
 """GTIDs are found in the log of a real MySQL and MariaDB, or refused with the reason."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from catchment.model.errors import ConfigError, Diverged, Purged, SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
+from tests.purged import purge
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 
@@ -77,19 +77,10 @@ def test_a_set_for_which_no_place_stands_is_refused(server: PrivateMySQL) -> Non
         locate(_endpoint(server), str(GtidSet.of([(uuid, "", (1, 1)), (uuid, "", (3, 3))])))
     with pytest.raises(Diverged):
         locate(_endpoint(server), str(executed.union(GtidSet.of([(uuid, "", (900, 900))]))))
-    server.sql(f"PURGE BINARY LOGS TO '{said[-1][1].file}'")
+    purge(server, said[-1][1].file)
     with pytest.raises(Purged, match="shard a: log that comes next is no longer on the server"):
         locate(_endpoint(server), str(said[1][0]))
     assert locate(_endpoint(server), str(executed)).position.at == said[-1][1]
-
-
-def _purge(server: PrivateServer, to: str) -> None:
-    """MariaDB keeps a file, without a word, until a checkpoint event says that it is not needed any more."""
-    deadline = time.monotonic() + 10
-    while server.sql("SHOW BINARY LOGS")[0][0] != to:
-        assert time.monotonic() < deadline
-        server.sql(f"PURGE BINARY LOGS TO '{to}'")
-        time.sleep(0.05)
 
 
 def test_every_list_of_mariadb_is_found() -> None:
@@ -102,7 +93,7 @@ def test_every_list_of_mariadb_is_found() -> None:
             server.sql(f"SET gtid_domain_id = {number % 2}", f"INSERT INTO d.t VALUES ({number})")
             if number in (2, 4):
                 server.sql("FLUSH BINARY LOGS")
-        _purge(server, said[4][1].file)
+        purge(server, said[4][1].file)
         endpoint = _endpoint(server)
         for gtids, end in said[3:]:
             found = locate(endpoint, gtids).position

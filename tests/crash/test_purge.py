@@ -1,6 +1,5 @@
 """Log files that are purged while a feed is stopped: it goes on where nothing is lost, and says so where not."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import Purged
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.judge import lake_rows, source_rows
+from tests.purged import begin_anew
 
 T = "shop.t"
 
@@ -21,16 +21,6 @@ def own() -> Iterator[PrivateServer]:
     """A server whose log may be purged."""
     with PrivateServer(server_id=121) as server:
         yield server
-
-
-def purge(server: PrivateServer) -> None:
-    """Begin a new log file and remove all others."""
-    server.sql("FLUSH BINARY LOGS")
-    newest = server.log_end()[0]
-    deadline = time.monotonic() + 10
-    while len(server.sql(f"PURGE BINARY LOGS TO '{newest}'", "SHOW BINARY LOGS")) > 1:
-        assert time.monotonic() < deadline, "the old file is still in use"
-        time.sleep(0.1)  # until InnoDB has made a checkpoint behind it
 
 
 def test_a_file_that_held_nothing_more_is_not_missed(
@@ -51,8 +41,8 @@ def test_a_file_that_held_nothing_more_is_not_missed(
         found = read(feed, T, manifest.epoch).arrow().to_pylist()
         assert lake_rows(found, ("id",)) == source_rows(servers, T, ("id",))
         if number == 2:
-            purge(own)
+            begin_anew(own)
     own.sql(f"UPDATE {T} SET c = 9")
-    purge(own)
+    begin_anew(own)
     with pytest.raises(Purged, match="it was purged; copy the tables again"), FeedRun(feed) as run:
         run.wait_for_log(servers)

@@ -17,6 +17,7 @@ from catchment.model.errors import Purged
 from tests.crash.conftest import MakeLife
 from tests.disks import SmallDisk, small_disk
 from tests.exact.feedrun import FeedRun
+from tests.purged import begin_anew
 from tests.servers.chosen import chosen_server
 
 DISK_BYTES = 4 << 20
@@ -77,15 +78,6 @@ def test_a_group_cut_off_by_a_crash_is_void(spark: SparkSession, live: MakeLife,
         assert read(life.feed, big).arrow().num_rows == 0
 
 
-def purge(server: PrivateServer) -> None:
-    """Delete all log files that the server has now; it keeps one until its engine is past it."""
-    last, _ = server.log_end()
-    server.sql("FLUSH BINARY LOGS")
-    while server.sql("SHOW BINARY LOGS")[0][0] <= last:
-        server.sql(f"PURGE BINARY LOGS TO '{server.log_end()[0]}'")
-        time.sleep(0.1)
-
-
 def test_a_log_purged_during_a_pause_is_named_before_harm(
     own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,7 +85,7 @@ def test_a_log_purged_during_a_pause_is_named_before_harm(
     life.load(60)
     assert life.run() == 0
     life.touch(1)
-    purge(own["-80"])
+    begin_anew(own["-80"])
     life.touch(2)
     before = EpochsTable(life.lake, "life").newest()
     capfd.readouterr()

@@ -19,6 +19,7 @@ from catchment.spark.work import Receipt, Task
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 from tests.prepared import prepare, roll_back_prepared
+from tests.purged import purge
 
 # In the tables of a Life, keys 0 to 19 are loaded.
 CHANGES = (
@@ -132,7 +133,8 @@ def test_rows_prepared_in_a_purged_file_are_named(
     server.sql("FLUSH BINARY LOGS")
     write(life, 1)
     assert life.run() == 0
-    server.sql(f"PURGE BINARY LOGS TO '{server.log_end()[0]}'", "XA COMMIT 'kept'")
+    purge(server)
+    server.sql("XA COMMIT 'kept'")
     capfd.readouterr()
     before = EpochsTable(life.lake, "life").newest()
     assert life.run() == Purged.exit_code
