@@ -117,7 +117,7 @@ def test_a_killed_runner_is_replaced_at_once(store: Store, start: Callable[[], R
     started = time.monotonic()
     with hold(store) as lease:
         assert lease.fence == 2
-    assert time.monotonic() - started < lease_module.LEASE_SECONDS / 2
+    assert time.monotonic() - started < 1
 
 
 def test_a_frozen_runner_is_replaced_and_may_not_write_when_it_wakes(
@@ -133,7 +133,7 @@ def test_a_frozen_runner_is_replaced_and_may_not_write_when_it_wakes(
         runner.send_signal(signal.SIGCONT)
         assert ask(runner) == "lost lost"
         assert not lease.lost
-    assert lease_module.LEASE_SECONDS <= waited < 2 * lease_module.LEASE_SECONDS
+    assert lease_module.LEASE_SECONDS <= waited < lease_module.LEASE_SECONDS + 2
     assert store.newest() == (None, None, None)
 
 
@@ -168,7 +168,7 @@ def test_a_process_number_used_again_is_not_taken_for_the_holder(store: Store) -
     started = time.monotonic()
     with hold(store) as lease:
         assert lease.fence == 6
-    assert time.monotonic() - started < lease_module.LEASE_SECONDS / 2
+    assert time.monotonic() - started < 1
 
 
 def test_a_holder_on_another_host_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

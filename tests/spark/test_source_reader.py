@@ -182,7 +182,7 @@ def test_an_idle_stream_stands_still(
     began = time.monotonic()
     for _ in range(50):
         assert not driver.step()
-    assert time.monotonic() - began < 15, "no step waits for something to come"
+    assert time.monotonic() - began < 5
     after = server.sql("SHOW GLOBAL STATUS LIKE 'Connections'")
     assert int(after[0][1]) - int(before[0][1]) < 10
 

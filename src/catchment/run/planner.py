@@ -36,8 +36,9 @@ class Limits:
 class Planner:
     """Keeps the pace of every table and deals chunks to groups; not thread-safe.
 
-    `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy. `unplanned`: why tables
-    have no further chunk in the newest plan, though it was asked for one.
+    `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy; replaced whole, so that
+    another thread may look. `unplanned`: why tables have no further chunk in the newest plan, though it was asked for
+    one.
     """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
@@ -57,7 +58,7 @@ class Planner:
             if not progress.done:
                 waiting.setdefault(progress.shard, []).append(progress)
         groups = []
-        self.floor_lag = {}
+        lags: dict[str, int] = {}
         self.unplanned = {}
         self._shrunk = set()
         for shard, tables in waiting.items():
@@ -66,9 +67,14 @@ class Planner:
             floor, now = manifest.sealed.get(shard), tick.offsets[shard]
             # Where the log stands still the floor does: waiting for a nearer one would be for ever.
             resting = now == manifest.cut[shard].at
-            if floor is None or (self._too_far(shard, floor, now) and not resting):
+            if floor is None:
+                continue
+            lags[shard] = self._behind(shard, floor, now)
+            # Beyond the budget a group would have to read too much log: then the log comes first.
+            if lags[shard] > self._limits.log_budget and not resting:
                 continue
             groups += self._deal(self._shard(shard, tables, shapes))
+        self.floor_lag = lags
         return groups
 
     @property
@@ -102,13 +108,12 @@ class Planner:
         first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
         return self._paces.setdefault((shard, table), first)
 
-    def _too_far(self, shard: str, floor: LogOffset, now: LogOffset) -> bool:
-        """Whether a group would have to read more log than its budget: then the log comes first."""
+    def _behind(self, shard: str, floor: LogOffset, now: LogOffset) -> int:
+        """Bytes of log that a group has to read, from its floor to now."""
         behind = now.offset - floor.offset
         if floor.file != now.file:
             behind += self._bytes_of_files(shard, floor, now)
-        self.floor_lag[shard] = max(behind, 0)
-        return behind > self._limits.log_budget
+        return max(behind, 0)
 
     def _bytes_of_files(self, shard: str, first: LogOffset, end: LogOffset) -> int:
         """Bytes of the log files from that of `first` on up to, and without, that of `end`."""

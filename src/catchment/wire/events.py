@@ -61,11 +61,11 @@ class EventReader:
             self.corrupt(f"the event says {e.size} bytes and came with {HEADER + left(packet)}")
         e.start = self.offset
         e.artificial = (e.flags & FLAG_ARTIFICIAL) != 0 or e.type in (EVENT_HEARTBEAT, EVENT_HEARTBEAT_2)
-        if e.type == EVENT_FORMAT:
-            # In a dump from the middle of a file the format event is a copy, whose place in the file is 0.
+        if e.type in (EVENT_FORMAT, EVENT_START_ENCRYPTION):
+            # In a dump from the middle of a file these two are copies, whose place in the file is 0.
             e.artificial = e.artificial or e.next == 0
-            if left(packet) < FORMAT_LEAST:
-                self.corrupt("the format event ends too early")
+        if e.type == EVENT_FORMAT and left(packet) < FORMAT_LEAST:
+            self.corrupt("the format event ends too early")
         e.body = cursor_over(packet.at, left(packet))
         self.find_checksum(cython.address(e.body), e)
         return 0
