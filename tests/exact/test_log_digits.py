@@ -62,7 +62,9 @@ def test_a_stretch_across_the_step_read_at_once(spark: SparkSession, tmp_path: P
             run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
             before = run.wait_for_log(servers)
         for n in range(1, 7):
-            server.sql(f"UPDATE {T} SET c = {n}", f"INSERT INTO {T} VALUES ({10 + n}, {n})", "FLUSH BINARY LOGS")
+            server.sql(
+                f"UPDATE {T} SET c = {n}", f"INSERT INTO {T} VALUES ({10 + n}, {n})", "FLUSH BINARY LOGS"
+            )
         assert _numbers(server)[-1] > 1_000_000
         with FeedRun(feed) as run:
             last = run.wait_for_log(servers)
