@@ -25,6 +25,10 @@ class SmallDisk:
         """Give it another size in bytes."""
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.path)], check=True)
 
+    def make_read_only(self) -> None:
+        """As a disk is mounted after a fault, or by an oversight."""
+        subprocess.run(["mount", "-o", "remount,ro", str(self.path)], check=True)
+
 
 @contextmanager
 def small_disk(path: Path, size: int) -> Iterator[SmallDisk]:

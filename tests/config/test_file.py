@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from catchment.config import Feed, SchemaChange, load
 from catchment.model.errors import ConfigError
@@ -214,11 +215,37 @@ def test_a_password_where_it_does_not_belong_is_not_shown(tmp_path: Path, writte
     assert faults[0].startswith(("6: source.shards[0].password: ", "6: source.shards[0].tls.state: ")), faults
 
 
-@pytest.mark.parametrize("state", ["mysql://keeper:hunter2@host:port/db", "://hunter2"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "mysql://keeper:hunter2@host:port/db",
+        "://hunter2",
+        "mysql:/keeper:hunter2@host/db",
+        "mysql:///keeper:hunter2@host/db",
+        "mysql://keeper:pa@ss/hunter2@host/db",
+        "mysql//keeper:hunter2@host/db",
+        "MySQL+pymysql:keeper:hunter2@host/db",
+        "msql:/keeper:hunter2@host/db",
+        "//keeper:hunter2@host/db",
+        "keeper:hunter2@host/db",
+        "postgresql:host/hunter2",
+        "sqlite:hunter2.db",
+        "sqlite://",
+    ],
+)
 def test_malformed_state_url_is_not_repeated(tmp_path: Path, state: str) -> None:
     (fault,) = faults_of(tmp_path, MINIMAL + f'state: "{state}"\n')
     assert "state: expected a path, or a URL" in fault
     assert "hunter2" not in fault
+
+
+@pytest.mark.parametrize(
+    "state", ["feed:1.db", "./mysql:1.db", "{}/a:b@c.db", "a@b:1.db", "mysql.db", "x@y.db"]
+)
+def test_state_files_with_odd_names(tmp_path: Path, state: str) -> None:
+    path = state.format(tmp_path)
+    feed = feed_of(tmp_path, MINIMAL + f'state: "{path}"\n')
+    assert make_url(feed.state.get_secret_value()).database == str(tmp_path / path)
 
 
 def test_endpoints(tmp_path: Path) -> None:

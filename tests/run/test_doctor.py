@@ -5,18 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from catchment.config import Feed
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import LeaseLost, SourceError
+from catchment.model.errors import SourceError
 from catchment.run.doctor import Finding, Severity, examine, must_be_set_up
 from catchment.run.doctor.settings import check_settings
-from catchment.run.lease import hold
-from catchment.run.store import Store
-from tests.run import records
 
 ERROR, WARNING, OK = Severity.ERROR, Severity.WARNING, Severity.OK
 
@@ -327,49 +323,6 @@ def test_clock_skew(server: PrivateServer, tmp_path: Path, monkeypatch: pytest.M
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 90)
     assert_only(examine(feed_of(tmp_path, server)), [(WARNING, "s ahead of this host's", "NTP")])
-
-
-def test_lake_and_state_that_cannot_be_written(server: PrivateServer, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    feed = feed_of(tmp_path / "file", server)
-    expected = [(ERROR, "the lake", "correct `sink.path`"), (ERROR, "the state store", "correct `state`")]
-    assert_only(examine(feed), expected)
-
-
-def test_damaged_state_store(server: PrivateServer, tmp_path: Path) -> None:
-    (tmp_path / "shop.state.db").write_bytes(b"no database" * 999)
-    assert_only(examine(feed_of(tmp_path, server)), [(ERROR, "move it away", "")])
-
-
-def test_a_feed_that_runs_is_named(server: PrivateServer, tmp_path: Path) -> None:
-    feed = feed_of(tmp_path, server)
-    with hold(Store.open(feed.state.get_secret_value(), "shop")):
-        findings = examine(feed)
-    assert_only(findings, [])
-    assert "the feed is run by process" in findings[-1].found
-
-
-def test_state_store_in_mariadb(server: PrivateServer) -> None:
-    """The store itself on a server: its LONGBLOBs and its fence behave as on SQLite."""
-    server.sql(
-        "CREATE DATABASE state",
-        "CREATE OR REPLACE USER keeper IDENTIFIED BY 'pw'",
-        "GRANT ALL ON state.* TO keeper",
-    )
-    store = Store.open(f"mariadb+pymysql://keeper:pw@{server.host}:{server.port}/state", "shop")
-    large = msgspec.structs.replace(records.manifest(1), feed="x" * 100_000)
-    try:
-        with hold(store) as lease:
-            store.put_plan(records.plan(1), lease.fence)
-            store.put_manifest(large, lease.fence)
-        with hold(store) as again:
-            assert again.fence == lease.fence + 1
-            with pytest.raises(LeaseLost):
-                store.put_plan(records.plan(2), lease.fence)
-        assert store.newest() == (records.plan(1), large, None)
-    finally:
-        store.close()
-        server.sql("DROP DATABASE state")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from catchment.model.epoch import Commit, epoch_number
-from catchment.model.errors import LeaseLost, StateError
+from catchment.model.errors import ConfigError, LeaseLost, StateError
 from catchment.run.database import record_table
 from catchment.run.lease import hold
 from catchment.run.store import Store
@@ -214,6 +214,28 @@ def test_unknown_driver_and_password_in_url() -> None:
     assert "hunter2" not in str(caught.value)
     with pytest.raises(StateError) as caught:
         Store.open("mysql+pymysql://keeper:hunter2@127.0.0.1:1/db", "shop")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql+pymysql://keeper:hunter2@127.0.0.1:1/db?foo=bar",
+        "mysql+pymysql://keeper@127.0.0.1:1/db?password=hunter2&foo=bar",
+        "mysql+pymysql://keeper:hunter2@127.0.0.1:1/db?connect_timeout=hunter2",
+        "mysql+pymysql://keeper:hunter2@127.0.0.1:1/db?charset=hunter2",
+        "mysql+pymysql://keeper:hunter2@127.0.0.1:1/db?ssl_ca=/absent/hunter2",
+    ],
+)
+def test_options_that_the_driver_does_not_take(url: str) -> None:
+    with pytest.raises(ConfigError, match="option") as caught:
+        Store.open(url, "shop")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_password_among_the_options_is_not_shown() -> None:
+    with pytest.raises(StateError) as caught:
+        Store.open("mysql+pymysql://keeper@127.0.0.1:1/db?password=hunter2", "shop")
     assert "hunter2" not in str(caught.value)
 
 

@@ -1,6 +1,7 @@
 """Values of the feed file that depend on where the file lies, or that must stay secret."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,13 @@ from sqlalchemy.exc import ArgumentError
 
 # SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+
+_STATE_EXPECTED = "expected a path, or a URL such as mysql://user:password@host/database"
+# A URL with a slip in its beginning, such as mysql:/user:password@host/database. As a path it would be shown in full.
+_PLAIN_PATH = re.compile(r"/(?!/)|\.{1,2}/|~")
+_MEANT_AS_URL = re.compile(
+    r"[a-z0-9+.-]+:/|(sqlite|mysql|mariadb|postgres|postgresql)(\+\w+)?:|.*:.*@", re.IGNORECASE | re.DOTALL
+)
 
 
 def base_directory(info: ValidationInfo) -> Path:
@@ -70,11 +78,19 @@ def _database(value: object, info: ValidationInfo) -> object:
     secret = _secret(value, info)
     text = secret.get_secret_value() if isinstance(secret, SecretStr) else str(secret)
     if "://" not in text:
+        if _MEANT_AS_URL.match(text) and not _PLAIN_PATH.match(text):
+            raise ValueError(f"{_STATE_EXPECTED}; a path that looks like a URL begins with ./")
         return URL.create("sqlite", database=str(_absolute(text, info))).render_as_string()
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise ValueError("expected a path, or a URL such as mysql://user:password@host/database") from None
+        raise ValueError(_STATE_EXPECTED) from None
+    database = url.database or ""
+    if url.get_backend_name() == "sqlite":
+        if not database:
+            raise ValueError(f"{_STATE_EXPECTED}; an SQLite database in memory keeps no state")
+    elif "@" in database:
+        raise ValueError(f"{_STATE_EXPECTED}; in a password @ is written as %40, / as %2F")
     driver = _DRIVERS.get(url.drivername, url.drivername)
     return url.set(drivername=driver).render_as_string(hide_password=False)
 

@@ -27,12 +27,13 @@ from sqlalchemy import (
     create_engine,
     event,
     insert,
+    inspect,
     select,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
-from catchment.model.errors import StateError
+from catchment.model.errors import ConfigError, StateError
 
 SCHEMA_VERSION = 1
 _BUSY_SECONDS = 10.0
@@ -79,24 +80,53 @@ _ADVICE = {
 
 
 class Database:
-    """Engine and tables of one state store. Every method raises StateError and nothing else."""
+    """Engine and tables of one state store. Every method raises StateError, or ConfigError for options in the URL
+    that its driver does not take, and nothing else."""
 
-    def __init__(self, url: str, *, create: bool) -> None:
-        """Open the store at a SQLAlchemy URL; with `create` make file and tables when they are missing."""
+    def __init__(self, url: str) -> None:
+        """The store at a SQLAlchemy URL; connects to nothing yet."""
         self._url = make_url(url)
-        with self._edge():
+        self.file = _sqlite_file(self._url)
+        with self._edge(), self._options():
             self._engine = _engine(self._url)
-        file = _sqlite_file(self._url)
-        if file is not None:
-            self._open_file(file, create=create)
+
+    def open(self, *, create: bool) -> None:
+        """Check that it is a state store of ours; with `create` make file and tables when they are missing."""
+        if create and self.file is not None:
+            self._make_file(self.file)
+        made = self.is_made()
         if create:
             self._make_tables()
+        elif not made:
+            raise StateError(f"there is no state store at {self}: the feed has not run yet")
         self._check_version()
 
+    def is_made(self) -> bool:
+        """Whether the tables are there, and the version, which is written last. Writes nothing."""
+        return set(metadata.tables) <= self.tables() and self._version() is not None
+
+    def tables(self) -> set[str]:
+        """Names of all tables in the database, others' too; none where there is no file. Writes nothing."""
+        try:
+            if self.file is not None and not self.file.exists():
+                return set()
+        except OSError as fault:
+            raise StateError(f"state store {self}: {fault.strerror}; check `state`") from fault
+        with self._edge(), self._options(), self._engine.connect() as connection:
+            return set(inspect(connection).get_table_names())
+
+    def must_be_makeable(self) -> None:
+        """Raise StateError when the user may not make the tables; asks MySQL and MariaDB alone. Writes nothing:
+        a statement that is only prepared is checked for privileges (seen on MariaDB 10.11 and MySQL 8.0)."""
+        if self._url.get_backend_name() not in ("mysql", "mariadb"):
+            return
+        with self._edge(), self._engine.connect() as connection:
+            for table in metadata.tables:
+                connection.exec_driver_sql(f"PREPARE catchment FROM 'CREATE TABLE {table} (id INT)'")
+
     def __str__(self) -> str:
-        """The URL without its password."""
-        file = _sqlite_file(self._url)
-        return str(file) if file else self._url.render_as_string(hide_password=True)
+        """The URL without its password, and without options, among which another may stand."""
+        return str(self.file) if self.file else self._url.set(query={}).render_as_string(hide_password=True)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -108,13 +138,10 @@ class Database:
         """Close the connections that are kept."""
         self._engine.dispose()
 
-    def _open_file(self, file: Path, *, create: bool) -> None:
-        if not file.exists() and not create:
-            raise StateError(f"there is no state store at {file}: the feed has not run yet")
+    def _make_file(self, file: Path) -> None:
         try:
-            if create:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.touch(mode=0o600)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
         except OSError as fault:
             raise StateError(
                 f"state store {file}: cannot be made ({fault.strerror}); check `state`"
@@ -135,14 +162,28 @@ class Database:
                     raise
                 time.sleep(_MAKE_PAUSE_SECONDS)
 
-    def _check_version(self) -> None:
+    def _version(self) -> int | None:
         with self.transaction() as connection:
-            version = connection.scalar(select(version_table.c.version))
+            return connection.scalar(select(version_table.c.version))
+
+    def _check_version(self) -> None:
+        version = self._version()
         if version != SCHEMA_VERSION:
             raise StateError(
                 f"state store {self} has version {version}, this program reads version {SCHEMA_VERSION}; "
                 "use the program that wrote it"
             )
+
+    @contextmanager
+    def _options(self) -> Iterator[None]:
+        """What a driver makes of options that it does not take, or whose values it cannot use."""
+        try:
+            yield
+        except (TypeError, ValueError, LookupError, AttributeError, OSError) as fault:
+            raise ConfigError(
+                f"state: {self}: {self._url.drivername} does not take its options, or not their values "
+                f"({', '.join(self._url.query) or 'none'})"
+            ) from fault
 
     @contextmanager
     def _edge(self) -> Iterator[None]:

@@ -30,8 +30,11 @@ class Store:
 
     @classmethod
     def open(cls, url: str, feed: str, *, create: bool = True) -> Self:
-        """The store at a SQLAlchemy URL; without `create`, StateError when there is none."""
-        return cls(Database(url, create=create), feed)
+        """The store at a SQLAlchemy URL; without `create`, StateError when there is none. Raises ConfigError for
+        options in the URL that cannot be used."""
+        database = Database(url)
+        database.open(create=create)
+        return cls(database, feed)
 
     def close(self) -> None:
         """Give up the connections."""

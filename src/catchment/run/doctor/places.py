@@ -1,22 +1,23 @@
-"""Checks of the places that a feed writes to: the lake and the state store."""
+"""Checks of the places that a feed writes to: the lake and the state store. Nothing is written to them here."""
 
+import os
 import shutil
-import tempfile
+from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
-
 from catchment.config import Feed
-from catchment.model.errors import StateError
+from catchment.model.errors import CatchmentError, StateError
+from catchment.run.database import Database
 from catchment.run.doctor.finding import Finding, Severity
 from catchment.run.lease import holder
 from catchment.run.store import Store
 
 FREE_BYTES_MIN = 1 << 30
+_SQLITE_MODE_AT, _SQLITE_WAL = 19, b"\2"  # "read version" (SQLite manual: Database File Format, 1.3)
 
 
 def check_sink(feed: Feed) -> list[Finding]:
-    """Whether files can be made in the lake's directory, or in the nearest directory above it."""
+    """Whether files can be made in the lake's directory, or in the nearest one above it that is there."""
     path = feed.sink.path
     fault = _cannot_write(path)
     if fault:
@@ -38,26 +39,58 @@ def check_sink(feed: Feed) -> list[Finding]:
 
 
 def check_state(feed: Feed) -> list[Finding]:
-    """Whether the state store can be used, and whether somebody runs the feed."""
-    url = make_url(feed.state.get_secret_value())
-    file = Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
-    if file is not None:
-        fault = _cannot_write(file.parent)
-        if fault:
-            found = f"the state store {file} cannot be written: {fault}"
-            return [Finding(Severity.ERROR, "", found, remedy="correct `state`")]
-        if not file.exists():
-            return [Finding(Severity.OK, "", f"the state store {file} will be made at the first run")]
+    """Whether the state store can be used or made, and whether somebody runs the feed."""
     try:
-        store = Store.open(feed.state.get_secret_value(), feed.name)
-        runner = holder(store)
-    except StateError as fault:
+        with closing(Database(feed.state.get_secret_value())) as database:
+            if database.file is not None:
+                found = _check_file(database.file)
+                if found:
+                    return found
+            if not database.is_made():
+                return [_check_unmade(database)]
+            database.open(create=False)
+            runner = holder(Store(database, feed.name))
+    except CatchmentError as fault:
         return [Finding(Severity.ERROR, "", str(fault))]
-    name = str(store.database)
-    store.close()
-    if runner is not None and not runner.is_dead():
-        return [Finding(Severity.OK, "", f"the state store {name} can be used; the feed is run by {runner}")]
-    return [Finding(Severity.OK, "", f"the state store {name} can be used")]
+    used = f"the state store {database} can be used"
+    run = f"; the feed is run by {runner}" if runner is not None and not runner.is_dead() else ""
+    return [Finding(Severity.OK, "", used + run)]
+
+
+def _check_file(file: Path) -> list[Finding]:
+    """What stands against an SQLite file, before it is opened."""
+    fault = _cannot_write(file.parent) or _cannot_change(file)
+    if fault:
+        found = f"the state store {file} cannot be written: {fault}"
+        return [Finding(Severity.ERROR, "", found, remedy="correct `state`")]
+    if file.is_file():
+        with file.open("rb") as opened:
+            opened.seek(_SQLITE_MODE_AT)
+            # Who looks into such a database makes files beside it; a state store never is one.
+            if opened.read(1) == _SQLITE_WAL:
+                return [_foreign(str(file))]
+    return []
+
+
+def _check_unmade(database: Database) -> Finding:
+    """What can be said of a store that is not there yet."""
+    if database.file is not None and database.tables():
+        return _foreign(str(database))
+    try:
+        database.must_be_makeable()
+    except StateError as refused:
+        return Finding(Severity.ERROR, "", str(refused), remedy="let its user CREATE tables there")
+    return Finding(Severity.OK, "", f"the state store {database} will be made at the first run")
+
+
+def _foreign(name: str) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        "",
+        f"{name} is a database of another program",
+        "the first run adds the tables of the state store to it",
+        "correct `state`, if another file was meant",
+    )
 
 
 def _existing(path: Path) -> Path:
@@ -65,10 +98,21 @@ def _existing(path: Path) -> Path:
 
 
 def _cannot_write(directory: Path) -> str:
-    """Why no file can be made there; empty when one can."""
+    """Why no file can be made there, as far as rights and mounts tell; empty when one can. Makes none."""
     try:
-        with tempfile.TemporaryFile(dir=_existing(directory)) as file:
-            file.write(b"catchment")
+        at = _existing(directory)
     except OSError as fault:
         return fault.strerror or str(fault)
-    return ""
+    if not at.is_dir():
+        return f"{at} is no directory"
+    writable = os.access(at, os.W_OK | os.X_OK)
+    return "" if writable else f"{at} is mounted read-only, or this user may not write there"
+
+
+def _cannot_change(file: Path) -> str:
+    """Why a file, if it is there, cannot be read and written; empty when it can."""
+    try:
+        there = file.exists()
+    except OSError as fault:
+        return fault.strerror or str(fault)
+    return "" if not there or os.access(file, os.R_OK | os.W_OK) else "this user may not read and write it"
