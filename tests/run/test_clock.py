@@ -43,6 +43,30 @@ def test_an_error_of_any_kind_ends_the_wait_for_a_tick(
             clock.after(NEVER, 10)
 
 
+def test_no_tick_is_taken_where_no_dump_can_start(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL tells the end of a transaction of more than 4 GiB until it begins the next file."""
+    real = _Reader.read
+
+    def beyond(reader: _Reader) -> tuple[LogOffset, int]:
+        offset, taken = real(reader)
+        return LogOffset(offset.file, offset.offset + 2**32), taken
+
+    with ticking(shard) as clock:
+        before = clock.after(0, 10)
+        assert before is not None
+        with monkeypatch.context() as large:
+            large.setattr(_Reader, "read", beyond)
+            time.sleep(0.1)
+            last = clock.after(0, 10)
+            assert last is not None
+            assert clock.after(last.number, 0.3) is None
+        after = clock.after(last.number, 10)
+        assert after is not None
+        assert after.offsets == before.offsets
+
+
 def test_a_shard_that_was_silent_for_long_is_read_again(
     shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

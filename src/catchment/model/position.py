@@ -22,6 +22,10 @@ class Order(Enum):
     CONCURRENT = "concurrent"
 
 
+# COM_BINLOG_DUMP takes 32 bits.
+DUMP_OFFSET_MAX = 2**32 - 1
+
+
 class LogOffset(msgspec.Struct, frozen=True, order=False):
     """A byte offset in one log file, e.g. `binlog.000042:1337`; the offset is that of the next event."""
 

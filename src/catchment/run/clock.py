@@ -21,7 +21,7 @@ from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.chain import must_continue, went_backwards
 from catchment.model.epoch import Tick, epoch_number
 from catchment.model.errors import CatchmentError, Diverged, Purged, Retry, WireError
-from catchment.model.position import LogOffset, Position, Server, reaches
+from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 
 BACKWARD_TICKS_MAX = 2
@@ -65,7 +65,12 @@ class _Reader:
         A second step backwards in a row: Diverged when the log is not the one read before. Else the tick
         before was torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this
         offset; the cut stays where it is while the offset lies before it.
+
+        An offset from which no dump can start is dropped, too: a transaction of more than 4 GiB was written, and the
+        server is about to begin a new file.
         """
+        if offset.offset > DUMP_OFFSET_MAX:
+            return None
         seen = [self.newest, self.verified.at if self.verified else None]
         if not any(went_backwards(before, offset) for before in seen if before is not None):
             self.backward = 0

@@ -12,7 +12,17 @@ from catchment.flow.capture.pending import must_know_pending
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.xa import prepared_after
 from catchment.model.errors import CutMissed, SourceError, Unsupported
-from catchment.model.position import LogOffset, Position, Prepared, Server, XaGroup, Xid, gtids_after, reaches
+from catchment.model.position import (
+    DUMP_OFFSET_MAX,
+    LogOffset,
+    Position,
+    Prepared,
+    Server,
+    XaGroup,
+    Xid,
+    gtids_after,
+    reaches,
+)
 from catchment.model.source import Endpoint
 
 XA_WAIT_SECONDS = 10.0
@@ -37,7 +47,8 @@ def mysql_position(endpoint: Endpoint, server: Server) -> Position:
                 end = snapshot_offset(connection, endpoint)
                 pending = must_know_pending(connection, endpoint)
             now = must_know_pending(connection, endpoint)
-            if pending.xids or now.xids:  # prepared before the end was read, perhaps
+            # XA prepared before the end was read, perhaps; or no dump can start there, until a new file begins.
+            if pending.xids or now.xids or end.offset > DUMP_OFFSET_MAX:
                 end = None
             elif pending.over(now):
                 return _at(endpoint, server, end)

@@ -150,6 +150,8 @@ class Contents:
             claim(b, extra - 2)
         if b.missing or not self.groups.open:
             self.reader.corrupt("the row event is too short or outside of a group")
+        if flags & STATEMENT_END:
+            self.tables.between_statements = True
         table = self.tables.find(number)
         if table is None and number != NO_TABLE and number != NO_TABLE_48:
             self.reader.corrupt(f"no table map has declared table number {number}")

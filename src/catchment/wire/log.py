@@ -119,6 +119,7 @@ class LogDecoder(Transactions):
         if self.error is not None and not isinstance(self.error, ServerSaid):
             raise self.error
         self.error = None
+        self.ended = False
         self.packets = PacketReader()
 
     def take_images(self):

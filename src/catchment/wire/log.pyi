@@ -56,7 +56,9 @@ class LogDecoder:
         """
 
     def resume(self) -> None:
-        """Go on after the server's error packet with the bytes of a new dump, from a later file on."""
+        """Go on after the server's error or end-of-log packet with the bytes of a new dump: from a later file on, or
+        from `at` when no group is open.
+        """
 
     def take_images(self) -> list[Images]:
         """Image rows decoded since the last call, also of a group that is still open.

@@ -12,6 +12,7 @@ cdef class Tables:
     cdef set gone              # TableId of tables whose rows are not decoded any more
     cdef int mysql             # version of the MySQL that writes, as 80015; 0: MariaDB
     cdef dict maps             # number -> TableMap
+    cdef bint between_statements  # the last row event ended its statement
     cdef dict builders         # Table -> ColumnBuilders
     cdef list full             # Images taken early, since their builders were large
     cdef TableMap last

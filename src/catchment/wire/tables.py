@@ -11,6 +11,7 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcmp
 
+from catchment.model.errors import CorruptLog
 from catchment.wire import metadata, types
 from catchment.wire.facts import Images
 
@@ -21,6 +22,7 @@ IMAGE_FIELDS = (
     pa.field("_group", pa.int64()),
 )
 MAPS_MAX = cython.declare(cython.int, 4096)
+STATEMENT_MAPS_MAX = cython.declare(cython.int, 1 << 18)
 BUILDER_MAX = cython.declare(int64_t, 1 << 28)
 
 
@@ -39,6 +41,7 @@ class Tables:
         self.keys = dict(keys or {})
         self.kinds = dict(kinds or {})
         self.maps = {}
+        self.between_statements = True
         self.builders = {}
         self.full = []
 
@@ -63,8 +66,16 @@ class Tables:
         return 0
 
     def declare(self, number, body):
-        """A table map says what `number` means from now on. Raises CorruptLog, SourceError."""
+        """A table map says what `number` means from now on. Raises CorruptLog, SourceError.
+
+        A statement declares all of its tables before its first row, so old numbers may be forgotten between statements
+        only: within one, the maps declared just before would be lost.
+        """
         size: int64_t = left(body)
+        if self.between_statements and len(self.maps) >= MAPS_MAX:
+            self.maps.clear()
+            self.last = None
+        self.between_statements = False
         known: TableMap = self.find(number)
         if (
             known is not None
@@ -72,8 +83,8 @@ class Tables:
             and memcmp(PyBytes_AS_STRING(known.body), body.at, size) == 0
         ):
             return 0
-        if len(self.maps) >= MAPS_MAX:
-            self.maps.clear()
+        if len(self.maps) >= STATEMENT_MAPS_MAX:
+            raise CorruptLog(f"one statement declares {len(self.maps)} tables or more")
         raw = PyBytes_FromStringAndSize(cython.cast(cython.p_char, body.at), size)
         described = None
         images = None

@@ -1,7 +1,7 @@
 """Reading a stretch of a shard's log: a dump on a session of its own, fed to the decoder.
 
-Server id 0 with the non-blocking flag: such a dump is never killed by another replica and kills none, and it
-ends with an end-of-log packet (MariaDB: COM_BINLOG_DUMP).
+Server id 0 with the non-blocking flag: such a dump is not killed by another replica and kills none, and it ends
+with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shutdown kills ends with that, too.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import mapped
-from catchment.model.errors import ConnectionLost, Diverged, Purged, ServerSaid, SourceError
-from catchment.model.position import LogOffset
+from catchment.model.errors import ConnectionLost, CutMissed, Diverged, Purged, ServerSaid, SourceError
+from catchment.model.position import DUMP_OFFSET_MAX, LogOffset
 from catchment.model.source import Endpoint
 from catchment.wire.log import LogDecoder
 from catchment.wire.statements import dump_packet
@@ -37,6 +37,11 @@ def dump(
     no more is read. The session is used up: the server closes it. Raises Purged, Diverged, ConnectionLost,
     CutMissed, CorruptLog.
     """
+    if start.offset > DUMP_OFFSET_MAX:
+        raise CutMissed(
+            f"shard {endpoint.shard}: no dump can start at {start}, beyond 4 GiB; the server begins a new file when a "
+            "transaction has passed that"
+        )
     with mapped(endpoint):
         announce_checksums(connection, endpoint)
         sock = connection._sock  # type: ignore[attr-defined]

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.log import dump
+from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.model.definition import HIDDEN, Definition
-from catchment.model.errors import CorruptLog
+from catchment.model.errors import ConnectionLost, CorruptLog, CutMissed
 from catchment.model.gtidset import GtidSet, UuidGtid, uuid_text
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, XaGroup, reaches
 from catchment.model.source import Endpoint
@@ -23,6 +24,7 @@ from catchment.wire.log import LogDecoder
 
 TAKE_BYTES = 8 << 20
 _FILE_START = 4
+_DUMPS_MAX = 200  # to the end of the log; each takes some milliseconds to log in
 
 OnImages = Callable[[Table, pa.RecordBatch], None]
 OnDdl = Callable[[Ddl], Mapping[TableId, Definition | None]]
@@ -210,7 +212,7 @@ def read_stretch(
     budget: int | None = None,
     on_groups: OnGroups = lambda batch: None,
 ) -> Stretch:
-    """Read the log from `start` to `stop`, or to its end when there is none.
+    """Read the log from `start` to `stop`; without one, to where the log ends as of the call, or beyond.
 
     `keys`: the chosen tables and their key columns; images of others are skipped. `kinds`: their columns that
     the log declares as BINARY and the catalog as something else (types.logged_as_binary). `definitions` (at the
@@ -243,7 +245,7 @@ def read_stretch(
             on_groups(taken)
         return groups.full
 
-    size = _dump_files(endpoint, server, start, decoder, drain)
+    size = _dump_files(endpoint, server, start, decoder, drain, to_the_end=stop is None)
     drain(decoder, all_of_it=True)
     return _stretch(decoder, groups, size)
 
@@ -254,12 +256,16 @@ def _dump_files(
     start: LogOffset,
     decoder: LogDecoder,
     drain: Callable[[LogDecoder], bool],
+    *,
+    to_the_end: bool,
 ) -> int:
     """Dump the log into the decoder, over files that a crash has cut off inside an event; bytes read.
 
-    Raises CorruptLog when the file behind such a one was not begun by a server start.
+    `to_the_end`: to where the log ends as of the call, or beyond. Raises CorruptLog when the file behind one that is
+    cut off was not begun by a server start, CutMissed when the server ends dumps before that end.
     """
-    size, at = 0, start
+    end = _end_of_log(endpoint, server) if to_the_end else None
+    size, at, crashed, dumps = 0, start, False, 0
     while True:
         connection = connect(endpoint)
         try:
@@ -269,12 +275,50 @@ def _dump_files(
         finally:
             connection._force_close()  # type: ignore[attr-defined]
         size += read
-        if at != start:
+        if crashed:
             _must_follow_a_crash(endpoint, at.file, decoder.files)
-        if not broken_off:
+        crashed = broken_off
+        if broken_off:
+            at = LogOffset(_next_file(decoder.at), _FILE_START)
+        elif end is None or not decoder.ended or reaches(decoder.at, end):
             return size
-        at = LogOffset(_next_file(decoder.at), _FILE_START)
+        else:
+            dumps += 1
+            end = _not_yet(endpoint, server, decoder, end, dumps)
+            at = decoder.at
         decoder.resume()
+
+
+def _end_of_log(endpoint: Endpoint, server: Server | None) -> LogOffset:
+    """A place at or behind the end of all that is visible now."""
+    connection = snapshot_session(endpoint)
+    try:
+        if server is not None:
+            must_be(identify(connection, endpoint), server, endpoint)
+        return snapshot_offset(connection, endpoint)
+    finally:
+        connection.close()
+
+
+def _not_yet(
+    endpoint: Endpoint, server: Server | None, decoder: LogDecoder, end: LogOffset, dumps: int
+) -> LogOffset:
+    """A dump has ended before the log did; the end to reach with the next one, which is `end` unless that was torn.
+
+    A dump whose thread is killed, by KILL QUERY or a shutdown, ends with the packet that says end of log (MariaDB,
+    mysql_binlog_send; MySQL, Binlog_sender::run). MySQL's own end may not be synced yet, and dumps end before it.
+    """
+    if decoder.in_group:
+        raise ConnectionLost(
+            f"shard {endpoint.shard}: the server ended a dump inside the group at {decoder.at}"
+        )
+    if dumps >= _DUMPS_MAX:
+        raise CutMissed(
+            f"shard {endpoint.shard}: dumps of the log end at {decoder.at}, before its end, {end}: does somebody kill "
+            "their sessions (SHOW PROCESSLIST)?"
+        )
+    now = _end_of_log(endpoint, server)
+    return now if reaches(end, now) else end
 
 
 def _next_file(at: LogOffset) -> str:
