@@ -181,6 +181,19 @@ def test_password_that_cannot_be_read(tmp_path: Path, source: str) -> None:
     assert fault.startswith("6: source.shards[0].password:")
 
 
+def test_secrets_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
+    """All else is checked, and nobody can take them for what they are not."""
+    file = tmp_path / "feed.yaml"
+    file.write_text(MINIMAL.replace("hunter2", "{env: UNSET_HUNTER}") + "state: kept.db\n")
+    feed = load(file, secrets=("state",))
+    assert feed.state.get_secret_value() == f"sqlite:///{tmp_path}/kept.db"
+    with pytest.raises(LookupError, match="without this secret"):
+        feed.endpoints()
+    file.write_text(file.read_text() + "zzzz: 1\n")
+    with pytest.raises(ConfigError, match=r"^\S+feed\.yaml:10: zzzz: unknown key[^\n]*$"):
+        load(file, secrets=())
+
+
 def test_secrets_are_never_shown(tmp_path: Path) -> None:
     text = MINIMAL + "state: mysql://keeper:hunter2@host/db\n"
     feed = feed_of(tmp_path, text)

@@ -7,21 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from catchment.api.read import read, tables_at
-from catchment.api.views import views, write_views
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.api.views import views
 from catchment.flow.sink.fold import fold
-from catchment.flow.sink.layout import PART, delta_schema, table_dir
-from catchment.flow.sink.tables import create_table
-from catchment.model.epoch import Commit, LakeColumn, Part, TableDelta, TableShape
+from catchment.model.epoch import LakeColumn, Part, TableShape
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, TableId
-from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, manifest, shape, write
+from tests.sink.feeder import Feeder
+from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape
 
 EVERY_TYPE = {
     "tiny": ColumnType(Kind.TINYINT),
@@ -44,39 +42,8 @@ EVERY_TYPE = {
 }
 
 
-class Feeder:
-    """Commits epochs with rows of one or more tables."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.sink = DeltaSink(root, FEED)
-        self.epoch = 0
-
-    def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
-        for added in deltas:  # a feed begins with all its tables; here they come one by one
-            create_table(table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], FEED)
-        record = manifest(self.epoch, shapes, *deltas)
-        versions = self.sink.apply_epoch(record, 1)
-        EpochsTable(self.root, FEED).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
-
-    def put(self, table: TableShape, *rows: Row, part: Part = Part.CHANGES, deleted: bool = False) -> None:
-        self.epoch += 1
-        tagged = [("s/0", self.epoch, deleted, row) for row in rows]
-        self.commit((table,), delta(table, write(self.root, table, part, f"{self.epoch}-a-0", tagged)))
-
-
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
-
-
-@pytest.fixture
-def feeder(tmp_path: Path) -> Feeder:
-    """Epoch 1 copies rows 1 to 3; epoch 2 changes row 2; epoch 3 deletes row 3."""
-    feeder = Feeder(tmp_path / "la[ke] of *'q' 100%")
-    feeder.put(ORDERS, (1, "a"), (2, "b"), (3, "c"), part=Part.BASE)
-    feeder.put(ORDERS, (2, "B"))
-    feeder.put(ORDERS, (3, None), deleted=True)
-    return feeder
 
 
 def test_as_of_each_epoch(feeder: Feeder) -> None:
@@ -108,6 +75,42 @@ def test_what_was_never_committed_is_named(feeder: Feeder, tmp_path: Path) -> No
         read(tmp_path / "elsewhere", "shop.orders")
 
 
+def test_a_feed_file_is_read_without_its_secrets(feeder: Feeder) -> None:
+    """A notebook has neither the passwords of the shards nor that of the state store."""
+    file = feeder.root.parent / "feed.yaml"
+    file.write_text(f"""
+name: {FEED}
+source:
+  keyspace: shop
+  shards:
+    - {{name: "-80", host: db1, user: u, password: {{env: CATCHMENT_UNSET}}}}
+    - {{name: "80-", host: db2, user: u, password: {{file: /absent/password}}}}
+tables: [shop.*]
+sink: {{path: "{feeder.root}"}}
+state: {{env: CATCHMENT_UNSET}}
+""")
+    assert read(file, "shop.orders").arrow().num_rows == 2
+    assert tables_at(file) == {"shop.orders": 3}
+    assert views(file) == views(feeder.root)
+
+
+def test_a_relative_lake_stays_where_it_is(feeder: Feeder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(feeder.root.parent)
+    state = read(feeder.root.name, "shop.orders")
+    rows = state.duckdb()
+    monkeypatch.chdir("/")
+    assert len(rows.fetchall()) == 2
+    assert state.arrow().num_rows == 2
+
+
+def test_a_table_is_found_whatever_dots_its_names_have(tmp_path: Path) -> None:
+    feeder = Feeder(tmp_path)
+    dotted = TableId("a.b", "c.d")
+    feeder.put(TableShape(dotted, ORDERS.columns, ORDERS.key), (1, "a"))
+    for name in ("a.b.c.d", dotted):
+        assert read(tmp_path, name).arrow().num_rows == 1
+
+
 def test_columns_come_and_go(tmp_path: Path) -> None:
     """ADD x; DROP sig; ADD sig again, of another type: a new physical column, null in older rows."""
     feeder = Feeder(tmp_path)
@@ -133,29 +136,6 @@ def test_columns_come_and_go(tmp_path: Path) -> None:
     for epoch, (names, rows) in expected.items():
         table = read(tmp_path, "shop.orders", epoch, origin=False).arrow()
         assert (table.column_names, rows_of(table)) == (names, rows)
-
-
-def test_views_are_a_snapshot_that_runs(feeder: Feeder) -> None:
-    path = write_views(feeder.root)
-    with duckdb.connect() as connection:
-        connection.execute(path.read_text())
-        assert connection.sql("SELECT id, sig FROM shop.orders ORDER BY 1").fetchall() == [(1, "a"), (2, "B")]
-        connection.execute(views(feeder.root, 1))
-        assert connection.sql("SELECT count(*) FROM shop.orders").fetchall() == [(3,)]
-    assert "snapshot" in path.read_text()
-    assert list(path.parent.glob("*.new")) == []
-
-
-def test_views_of_names_that_are_one_in_duckdb_are_refused(feeder: Feeder) -> None:
-    upper = shape("Orders", {"id": INT}, ("id",))
-    feeder.epoch += 1
-    feeder.commit((ORDERS, upper), delta(ORDERS), delta(upper))
-    with pytest.raises(ConfigError, match=r"shop\.Orders and shop\.orders would be one view"):
-        views(feeder.root)
-    of_its_own = TableShape(TableId("memory", "t"), upper.columns, upper.key)
-    feeder.put(of_its_own, (1,))
-    with pytest.raises(ConfigError, match="DuckDB has a database or schema memory"):
-        views(feeder.root)
 
 
 def test_a_collation_of_the_readers_session_joins_no_keys(tmp_path: Path) -> None:
@@ -187,11 +167,13 @@ def typed_rows() -> list[Row]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
+    """A session whose files lie in another file system, where paths do not say that they are of this host."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     session = (
         builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.hadoop.fs.defaultFS", "hdfs://elsewhere.invalid:9000")
         .getOrCreate()
     )
     yield session
@@ -227,8 +209,8 @@ def test_every_type_in_every_engine(tmp_path: Path, spark: SparkSession) -> None
 
 
 def test_no_name_of_a_column_is_taken_for_one_of_the_rule(tmp_path: Path, spark: SparkSession) -> None:
-    """Nor a path for a pattern."""
-    feeder = Feeder(tmp_path / "a [1] {b,c} *?")
+    """Nor a path for a pattern or a URL."""
+    feeder = Feeder(tmp_path / "a [1]:{b,c} *?" / "x: 100%#é&'+ %zz")
     names = ("c", "b", "n", "r", "_newest", "base", "changes")
     odd = shape("odd", dict.fromkeys(names, INT), names[:2])
     feeder.put(odd, (1, 1, *range(5)), (2, 2, *range(5)), part=Part.BASE)
@@ -238,3 +220,17 @@ def test_no_name_of_a_column_is_taken_for_one_of_the_rule(tmp_path: Path, spark:
     expected = [(1, 1, 0, 1, 2, 3, 4), (2, 2, *[9] * 5), (3, 3, *[9] * 5)]
     assert sorted(state.duckdb().fetchall()) == expected
     assert sorted(map(tuple, state.spark(spark).collect())) == expected
+
+
+def test_a_path_is_not_decoded(tmp_path: Path, spark: SparkSession) -> None:
+    """Delta's writers open no lake with such a path, but other mounts of it may have one."""
+    feeder = Feeder(tmp_path / "lake")
+    feeder.put(ORDERS, (1, "a"), part=Part.BASE)
+    feeder.put(ORDERS, (2, "b"))
+    state = read(feeder.root, "shop.orders")
+    moved = str(feeder.root.rename(tmp_path / "a%20b [c]:d"))
+    base, changes = (
+        tuple(f.replace(str(feeder.root), moved) for f in part) for part in (state.base, state.changes)
+    )
+    state = msgspec.structs.replace(state, base=base, changes=changes)
+    assert state.arrow().num_rows == state.spark(spark).count() == 2

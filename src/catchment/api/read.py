@@ -4,7 +4,6 @@ The epochs table says which version of each table is an epoch's; a version is on
 tables read at one epoch belong together.
 """
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ class TableState(msgspec.Struct, frozen=True):
 
     Rows have the source's columns and, with `origin`, first `_shard` and `_epoch` (the epoch of the row's
     last change). They come in no order. The files stay for the feed's `sink.keep` after a fold replaced them.
+    Paths of files are absolute.
     """
 
     shape: TableShape
@@ -71,15 +71,18 @@ class TableState(msgspec.Struct, frozen=True):
         return frame
 
     def spark(self, session: "SparkSession") -> "DataFrame":
-        """A Spark frame. The files must be visible to the executors under the same path."""
+        """A Spark frame. The files must be visible to the executors under the same path, as files of the host
+        or of a mount, whatever file system the session's `fs.defaultFS` is."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)
+        # Paths, not patterns: of one with a colon Hadoop's globbing makes a URISyntaxException, however it is escaped.
+        files = session.read.schema(schema).option("__globPaths__", "false")
         parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
         if self.base:
-            parts["base"] = session.read.schema(schema).parquet(*map(_spark_path, self.base))
+            parts["base"] = files.parquet(*map(_spark_path, self.base))
         if self.changes:
-            parts["changes"] = session.read.schema(schema).parquet(*map(_spark_path, self.changes))
+            parts["changes"] = files.parquet(*map(_spark_path, self.changes))
         changes = "{changes}" if self.changes else None
         return session.sql(rule_sql(self.shape, "{base}", changes, SPARK, self.origin, self._net), **parts)
 
@@ -100,12 +103,12 @@ def read(
 ) -> TableState:
     """State of `table` (`schema.name`) as of a committed epoch, the newest by default.
 
-    `lake` is the lake's directory, a feed or the path of a feed file; `feed` names one where several
-    feeds share the directory. Raises ConfigError for an unknown table, epoch or feed, SinkError when the
-    files are no longer there.
+    `lake` is the lake's directory, a feed or the path of a feed file, whose secrets are not needed; `feed` names
+    one where several feeds share the directory. Raises ConfigError for an unknown table, epoch or feed,
+    SinkError when the files are no longer there.
     """
     root, row = committed(lake, epoch, feed)
-    return state(root, row, table if isinstance(table, TableId) else _parsed(table), origin)
+    return state(root, row, table if isinstance(table, TableId) else _named(row, table), origin)
 
 
 def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> dict[str, int]:
@@ -114,13 +117,12 @@ def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) 
 
 
 def committed(lake: Lake, epoch: int | None, feed: str | None) -> tuple[Path, EpochRow]:
-    """The lake's directory and a committed epoch's row; raises ConfigError."""
+    """The lake's directory, absolute, and a committed epoch's row; raises ConfigError."""
     if not isinstance(lake, Feed) and Path(lake).suffix in (".yaml", ".yml"):
-        lake = load(lake)
+        lake = load(lake, secrets=())
     if isinstance(lake, Feed):
-        root, feed = lake.sink.path, feed or lake.name
-    else:
-        root = Path(lake)
+        lake, feed = lake.sink.path, feed or lake.name
+    root = Path(lake).absolute()
     epochs = EpochsTable(root, feed or _only_feed(root))
     row = epochs.newest() if epoch is None else epochs.at(epoch)
     if row is None:
@@ -145,7 +147,11 @@ def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> Tab
     return TableState(shapes[table], row.commit.epoch, version, base, changes, origin)
 
 
-def _parsed(name: str) -> TableId:
+def _named(row: EpochRow, name: str) -> TableId:
+    """The table of an epoch that has this name, whatever dots are in its schema's; else what the name says."""
+    for shape in row.manifest.shapes:
+        if str(shape.table) == name:
+            return shape.table
     try:
         return TableId.parse(name)
     except ValueError as fault:
@@ -153,8 +159,8 @@ def _parsed(name: str) -> TableId:
 
 
 def _spark_path(path: str) -> str:
-    """A path in which Hadoop sees no pattern (FileSystem.globStatus)."""
-    return re.sub(r"([*?\[\]{}\\])", r"\\\1", path)
+    """A path as Hadoop's Path takes it: of the host's files, nothing of it percent-encoded."""
+    return f"file://{path}"
 
 
 def _only_feed(root: Path) -> str:

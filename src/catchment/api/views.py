@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from catchment.api.read import Lake, committed, state
 from catchment.api.rule import double_quoted
+from catchment.flow.sink.epochs import EpochRow
 from catchment.flow.sink.layout import epochs_dir
-from catchment.model.errors import ConfigError
+from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")
@@ -24,9 +26,32 @@ def views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> s
     and fail once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch. Raises
     ConfigError for names that are one in DuckDB, and as `read`.
     """
+    return _text(*committed(lake, epoch, feed))
+
+
+def write_views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> Path:
+    """Write the views to `_catchment/views.sql` in the lake, replaced whole; its path.
+
+    To be called again after a fold or a change of a table's columns. Raises SinkError when the file cannot be
+    written, and as `views`.
+    """
     root, row = committed(lake, epoch, feed)
+    text = _text(root, row)
+    target = epochs_dir(root).parent / "views.sql"
+    fresh = target.with_suffix(f".{os.getpid()}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(target)
+    except OSError as fault:
+        with suppress(OSError):
+            fresh.unlink()
+        raise SinkError(f"cannot write {target}: {fault.strerror}") from fault
+    return target
+
+
+def _text(root: Path, row: EpochRow) -> str:
     text = [_HEADER.format(epoch=row.commit.epoch)]
-    tables = [TableId.parse(name) for name in sorted(row.commit.versions)]
+    tables = sorted(s.table for s in row.manifest.shapes if str(s.table) in row.commit.versions)
     _must_be_told_apart(root, tables)
     for schema in sorted({table.schema for table in tables}):
         text.append(f"CREATE SCHEMA IF NOT EXISTS {double_quoted(schema)};\n")
@@ -34,19 +59,6 @@ def views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> s
         name = f"{double_quoted(table.schema)}.{double_quoted(table.name)}"
         text.append(f"CREATE OR REPLACE VIEW {name} AS\n{state(root, row, table).sql()};\n")
     return "\n".join(text)
-
-
-def write_views(lake: Lake, *, feed: str | None = None) -> Path:
-    """Write the views as of the newest epoch to `_catchment/views.sql`, replaced whole; its path.
-
-    To be called again after a fold or a change of a table's columns.
-    """
-    root, _ = committed(lake, None, feed)
-    target = epochs_dir(root).parent / "views.sql"
-    fresh = target.with_suffix(f".{os.getpid()}.new")
-    fresh.write_text(views(lake, feed=feed), encoding="utf-8")
-    fresh.replace(target)
-    return target
 
 
 def _must_be_told_apart(root: Path, tables: Sequence[TableId]) -> None:

@@ -17,7 +17,7 @@ from catchment.run.store import Store
 @feed_argument
 def fold(file: Path) -> None:
     """Fold recent changes of every table into its base, and delete files that no reader needs any more."""
-    feed = load(file)
+    feed = load(file, secrets=("state",))
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
         folded = carry_out(order_for(feed, newest_fence(store), all_tables=True))
     for table, rows in sorted(folded.changes.items()):

@@ -19,6 +19,7 @@ _COMMANDS = {
     "status": "catchment.cli.status:status",
     "verify": "catchment.cli.verify:verify_command",
     "fold": "catchment.cli.fold:fold",
+    "views": "catchment.cli.views:views_command",
     "demo": "catchment.cli.demo:demo",
 }
 

@@ -18,7 +18,7 @@ from catchment.run.store import Store
 @json_option
 def status(file: Path, as_json: bool) -> None:
     """Show epoch, lag, cut and copy progress, from the state store."""
-    feed = load(file)
+    feed = load(file, secrets=("state",))
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
         found = read_status(store)
     show(found, _lines, as_json=as_json)

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,10 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from catchment.config.feed import Feed
+from catchment.config.values import SECRETS, Context
 from catchment.model.errors import ConfigError
-
-# Keys whose values, and what stands inside them by mistake, are not to be shown.
-_SECRET = ("password", "state")
 
 # What pydantic's kinds of error mean in a file.
 _SAID = {
@@ -28,8 +27,10 @@ _Place = tuple[int | str, ...]
 _Fault = tuple[_Place, str]
 
 
-def load(path: str | Path) -> Feed:
+def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
     """The feed that the YAML file at `path` describes; relative paths in it are relative to that file.
+
+    `secrets`: which of `SECRETS` the caller needs; the others are not read, and need not be there.
 
     Raises ConfigError with every fault, one per line, as `file:line: path.in.the.file: what is wrong`.
     """
@@ -41,16 +42,16 @@ def load(path: str | Path) -> Feed:
     except UnicodeDecodeError as fault:
         raise ConfigError(f"the feed file {file} is not UTF-8 text (byte {fault.start})") from None
     try:
-        return _validated(file, text)
+        return _validated(file, text, secrets)
     except RecursionError:
         raise ConfigError(f"{file}: an alias contains itself, or the nesting is too deep") from None
 
 
-def _validated(file: Path, text: str) -> Feed:
+def _validated(file: Path, text: str, secrets: Collection[str]) -> Feed:
     root, values = _parse(file, text)
     faults = _duplicates(root)
     try:
-        feed = Feed.model_validate(values, context={"directory": file.parent})
+        feed = Feed.model_validate(values, context=Context(directory=file.parent, secrets=secrets))
     except ValidationError as invalid:
         faults += [_fault(error) for error in invalid.errors(include_url=False, include_input=False)]
     if faults:
@@ -118,7 +119,7 @@ def _written(place: _Place) -> str:
         # `password:secret`, without a space behind the colon, is a key: of a key only its first word is shown.
         word = step if isinstance(step, int) else re.split(r"[^\w.-]", step)[0]
         text += f"[{word}]" if isinstance(step, int) else f".{word}"
-        if word in _SECRET:
+        if word in SECRETS:  # what stands inside it by mistake is not to be shown
             break
     return text.removeprefix(".") or "the file"
 

@@ -2,13 +2,23 @@
 
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
-from pydantic import BeforeValidator, SecretStr, ValidationInfo
+from pydantic import (
+    BeforeValidator,
+    SecretStr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
+
+# The keys of the feed file that hold secrets.
+SECRETS = ("password", "state")
 
 # SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
@@ -21,10 +31,34 @@ _MEANT_AS_URL = re.compile(
 )
 
 
+class Context(TypedDict):
+    """What the validation of a feed file is told; there is none when a feed is built by a program."""
+
+    directory: Path
+    secrets: Collection[str]
+
+
+class Unread(SecretStr):
+    """Stands for a secret that was not asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def get_secret_value(self) -> str:
+        """Raises LookupError always: an empty text would be taken for the secret."""
+        raise LookupError("the feed file was loaded without this secret")
+
+
 def base_directory(info: ValidationInfo) -> Path:
     """Directory of the feed file; the current one when a feed is built by a program."""
-    context: dict[str, Path] = info.context or {}
-    return context.get("directory", Path.cwd())
+    context: Context | None = info.context
+    return context["directory"] if context else Path.cwd()
+
+
+def _if_asked_for(value: object, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    """The secret, checked; unread, and neither looked for nor looked at, when nobody wants it."""
+    context: Context | None = info.context
+    return read(value) if context is None or info.field_name in context["secrets"] else Unread()
 
 
 def _absolute(text: str, info: ValidationInfo) -> Path:
@@ -103,6 +137,6 @@ def _setting(value: Any) -> Any:
 
 
 FilePath = Annotated[Path, BeforeValidator(_path)]
-Secret = Annotated[SecretStr, BeforeValidator(_secret)]
-Database = Annotated[SecretStr, BeforeValidator(_database)]
+Secret = Annotated[SecretStr, BeforeValidator(_secret), WrapValidator(_if_asked_for)]
+Database = Annotated[SecretStr, BeforeValidator(_database), WrapValidator(_if_asked_for)]
 SettingText = Annotated[str, BeforeValidator(_setting)]

@@ -1,0 +1,23 @@
+"""`catchment views`: the lake as views for DuckDB."""
+
+from pathlib import Path
+
+import click
+
+from catchment.api.views import views, write_views
+from catchment.cli.output import feed_argument
+from catchment.config import load
+
+
+@click.command(name="views")
+@feed_argument
+@click.option("--epoch", type=int, metavar="NUMBER", help="As of this epoch instead of the newest.")
+@click.option("--write", is_flag=True, help="Write it to _catchment/views.sql in the lake; print the path.")
+def views_command(file: Path, epoch: int | None, write: bool) -> None:
+    """Print SQL with a DuckDB view of every table, all as of one epoch.
+
+    Views do not follow the feed, and end when the files that they name are removed: sink.keep after a fold. Make them
+    anew then. Needs the lake alone: no shard, no state store, no password.
+    """
+    feed = load(file, secrets=())
+    click.echo(write_views(feed, epoch) if write else views(feed, epoch))

@@ -1,0 +1,31 @@
+"""A feed without a source: commits epochs with rows of one or more tables."""
+
+from pathlib import Path
+
+from catchment.flow.sink.apply import DeltaSink
+from catchment.flow.sink.epochs import EpochsTable
+from catchment.flow.sink.layout import PART, delta_schema, table_dir
+from catchment.flow.sink.tables import create_table
+from catchment.model.epoch import Commit, Part, TableDelta, TableShape
+from tests.sink.model import FEED, Row, delta, manifest, write
+
+
+class Feeder:
+    """Commits epochs with rows of one or more tables."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sink = DeltaSink(root, FEED)
+        self.epoch = 0
+
+    def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
+        for added in deltas:  # a feed begins with all its tables; here they come one by one
+            create_table(table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], FEED)
+        record = manifest(self.epoch, shapes, *deltas)
+        versions = self.sink.apply_epoch(record, 1)
+        EpochsTable(self.root, FEED).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
+
+    def put(self, table: TableShape, *rows: Row, part: Part = Part.CHANGES, deleted: bool = False) -> None:
+        self.epoch += 1
+        tagged = [("s/0", self.epoch, deleted, row) for row in rows]
+        self.commit((table,), delta(table, write(self.root, table, part, f"{self.epoch}-a-0", tagged)))
