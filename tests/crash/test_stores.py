@@ -102,6 +102,36 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     assert not life.lake.exists()
 
 
+def test_a_table_of_which_an_older_copy_was_put_back_is_refused(
+    pair: dict[str, PrivateServer],
+    spark: SparkSession,
+    live: MakeLife,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    life = live(pair)
+    life.load(60)
+    run_until(life, Fault.AFTER_EPOCH_ROW, 2)
+    table = min(path.parent for path in life.lake.glob("[!_]*/*/_delta_log"))
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    shutil.copytree(table, older)
+    life.touch(1)
+    assert life.run() == 0
+    epoch = newest(life)
+    table.rename(newer)
+    shutil.copytree(older, table)
+    life.touch(2)
+    capfd.readouterr()
+    for _ in range(2):  # nor does a refused run make it look newer
+        assert life.run() == SinkRestored.exit_code
+        assert "an older copy of it was put back" in capfd.readouterr().err
+    assert newest(life) == epoch
+    shutil.rmtree(table)
+    newer.rename(table)
+    assert life.run() == 0
+    life.must_be_exact()
+
+
 def test_a_store_restored_to_just_the_lakes_epoch_takes_back_what_was_applied_after_it(
     pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
 ) -> None:

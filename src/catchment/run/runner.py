@@ -18,7 +18,7 @@ from catchment.flow.capture.identity import continued, must_be_same_log, must_ha
 from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.restore import restore
+from catchment.flow.sink.restore import must_hold, restore
 from catchment.model.epoch import Commit, Manifest
 from catchment.model.errors import SinkError
 from catchment.model.position import Position
@@ -122,6 +122,8 @@ def _take_up(
     decision = decide(feed.name, stored, committed, lake)
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
         present = list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
+    if lake is not None:
+        must_hold(feed.sink.path, lake)
     epochs.take_over(lease.fence)
     if isinstance(decision, Continue):
         sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)

@@ -1,7 +1,8 @@
-"""Putting lake tables back to a committed epoch, when parts of a later one were applied and its manifest is
-lost.
+"""Lake tables compared with a committed epoch, and put back to it when parts of a later one were applied whose
+manifest is lost.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -16,7 +17,33 @@ from catchment.flow.sink.tables import (
     open_table,
     sync_version,
 )
+from catchment.model.errors import SinkRestored
 from catchment.model.table import TableId
+
+_THREADS = 8
+
+
+def must_hold(root: str | Path, row: EpochRow) -> None:
+    """Raise SinkRestored when a table is older than `row` says: a copy of its directory was put back.
+
+    What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone.
+    """
+
+    def check(name: TableId) -> None:
+        directory = table_dir(root, name)
+        table = open_table(directory)
+        if table is None:
+            gone(str(name), directory)
+        version = row.commit.versions[str(name)]
+        if table.version() < version:
+            raise SinkRestored(
+                f"{name}: the lake table at {directory} stands at version {table.version()}, but epoch "
+                f"{row.commit.epoch} is its version {version}: an older copy of it was put back, and what was applied "
+                "since is missing; put back the newest one, or restore the whole lake and remove the state store"
+            )
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
 
 
 def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
