@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CutMissed, SourceError, Unsupported
+from catchment.model.table import Table
+from catchment.run import loop
 from tests.conftest import Shards
 from tests.exact.steps import Steps, run_here
 from tests.servers.chosen import on_mysql
@@ -148,6 +151,75 @@ def test_a_table_that_another_shard_has_is_created(shards: Shards, begin: Begin)
         Unsupported, match=r"shard b, \w+\.t at .*: it was created while the feed was running"
     ):
         steps.run()
+
+
+@pytest.mark.parametrize("dropping", ["a", "b"])
+def test_a_shard_adds_what_another_drops_in_the_same_epoch(
+    shards: Shards, begin: Begin, dropping: str
+) -> None:
+    adding = "b" if dropping == "a" else "a"
+    definitions = {dropping: [TABLE, ROWS], adding: ["CREATE TABLE t (id INT PRIMARY KEY)"]}
+    steps = begin(shards, definitions["a"], definitions["b"])
+    steps.sql(dropping, "INSERT INTO t VALUES (3, 3)", "ALTER TABLE t DROP c", "INSERT INTO t VALUES (4)")
+    steps.sql(adding, "INSERT INTO t VALUES (7)", "ALTER TABLE t ADD c INT", "INSERT INTO t VALUES (8, 42)")
+    steps.run()
+    dropped = [(dropping, n, None) for n in (1, 2, 3, 4)]
+    assert steps.lake("t", "id", "c") == sorted([*dropped, (adding, 7, None), (adding, 8, 42)])
+    steps.sql(adding, "UPDATE t SET c = 43")
+    steps.run()
+    assert steps.lake("t", "id", "c") == sorted([*dropped, (adding, 7, 43), (adding, 8, 43)])
+
+
+@pytest.mark.parametrize("again", ["a", "b"])
+@pytest.mark.parametrize("first", [[], ["INSERT INTO t VALUES (9, 9)"]], ids=["no row", "a row"])
+def test_a_shard_adds_what_another_drops_and_adds_again_in_the_same_epoch(
+    shards: Shards, begin: Begin, again: str, first: list[str]
+) -> None:
+    adding = "b" if again == "a" else "a"
+    definitions = {again: [TABLE, ROWS], adding: ["CREATE TABLE t (id INT PRIMARY KEY)"]}
+    steps = begin(shards, definitions["a"], definitions["b"])
+    steps.sql(again, "ALTER TABLE t DROP c, ADD c INT", *first)
+    steps.sql(adding, "ALTER TABLE t ADD c INT", "INSERT INTO t VALUES (8, 42)")
+    before = steps.lake("t", "id")
+    with pytest.raises(Unsupported, match="cannot be told"):
+        steps.run()
+    assert steps.lake("t", "id") == before
+
+
+def test_two_shards_drop_and_add_other_columns_crosswise(shards: Shards, begin: Begin) -> None:
+    """Neither order of the two gives what both tasks have written: that is an error, and no value is lost."""
+    steps = begin(
+        shards,
+        ["CREATE TABLE t (id INT PRIMARY KEY, c INT)"],
+        ["CREATE TABLE t (id INT PRIMARY KEY, d INT)"],
+    )
+    steps.sql("a", "ALTER TABLE t DROP c, ADD d INT", "INSERT INTO t VALUES (1, 1)")
+    steps.sql("b", "ALTER TABLE t DROP d, ADD c INT", "INSERT INTO t VALUES (2, 2)")
+    with pytest.raises(Unsupported, match=r"column \w was added on shard \w, and dropped on another"):
+        steps.run()
+    assert steps.lake("t", "id") == []
+
+
+def test_an_alter_while_the_catalog_is_asked_for_another(
+    shard: PrivateServer, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog then is that of a later cut: only the column asked for is taken from it."""
+    steps = begin(
+        [shard], ["CREATE TABLE t (id INT PRIMARY KEY, x INT, c INT)", "INSERT INTO t VALUES (1, 2, 3)"]
+    )
+    later = ["ALTER TABLE t DROP x, ADD y INT", "INSERT INTO t (id, y) VALUES (2, 5)"]
+    real = loop.read_table
+
+    def late(*args: Any) -> Table:
+        while later:
+            steps.sql("a", later.pop(0))
+        return real(*args)
+
+    monkeypatch.setattr(loop, "read_table", late)
+    steps.sql("a", "ALTER TABLE t ADD n INT NULL")
+    steps.run()
+    assert not later, "the catalog was not asked"
+    steps.must_be_equal("t", "id", "c", "n", "y")
 
 
 @pytest.mark.parametrize("change", ["ADD n INT", "DROP c"])

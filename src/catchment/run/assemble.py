@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from catchment.flow.epoch.columns import shape_after
-from catchment.flow.epoch.ddl import Columns
+from catchment.flow.epoch.ddl import AGAIN, Columns
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import DataFile, Manifest, Plan, TableDelta, TableShape
-from catchment.model.errors import Retry
+from catchment.model.errors import Retry, Unsupported
 from catchment.model.table import Table, TableId
 from catchment.spark.work import ChunkReceipt, Failed, Output, Receipt, SegmentReceipt
 
@@ -75,32 +75,64 @@ def gather(
 
 @dataclass(frozen=True)
 class _Log:
-    """What the segments say of each shard's tables: definitions in the order of trust, effects of DDL."""
+    """What the segments say of each shard's tables: as the last row event described them, effects of DDL, and which
+    ones they wrote changes of; and the catalog's word."""
 
-    seen: dict[tuple[str, TableId], list[Table]]
+    met: dict[tuple[str, TableId], Table]
     effects: dict[tuple[str, TableId], list[Columns]]
+    written: frozenset[tuple[str, TableId]]
+    catalog: Mapping[tuple[str, TableId], Table]
 
     @classmethod
     def of(
-        cls, segments: Mapping[str, SegmentReceipt], late_tables: Mapping[tuple[str, TableId], Table]
+        cls, segments: Mapping[str, SegmentReceipt], catalog: Mapping[tuple[str, TableId], Table]
     ) -> "_Log":
-        seen = {(shard, table.id): [table] for shard, segment in segments.items() for table in segment.met}
-        for key, table in late_tables.items():
-            seen.setdefault(key, []).append(table)
+        met = {(shard, table.id): table for shard, segment in segments.items() for table in segment.met}
         effects: dict[tuple[str, TableId], list[Columns]] = {}
         for shard, segment in segments.items():
             for alteration in segment.altered:
                 effects.setdefault((shard, alteration.effect.table), []).append(alteration.effect)
-        return cls(seen, effects)
+        written = frozenset((shard, o.table) for shard, segment in segments.items() for o in segment.outputs)
+        return cls(met, effects, written, catalog)
 
 
 def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> TableShape:
-    for shard in shards:
+    """The shape after an epoch. Raises Unsupported when a shard's task has written a column's values elsewhere.
+
+    Each task knows the others as of the epoch before. So who only adds columns comes first here: it joins a column that
+    another shard drops in the same epoch, as its task has done.
+    """
+    changed = [s for s in shards if (s, shape.table) in log.met or (s, shape.table) in log.effects]
+    changed.sort(key=lambda shard: any(e.dropped for e in log.effects.get((shard, shape.table), [])))
+    after = shape
+    for shard in changed:
         key = (shard, shape.table)
-        if key in log.seen or key in log.effects:
-            seen, effects = log.seen.get(key, []), log.effects.get(key, [])
-            shape = shape_after(shape, shard, shards, seen, effects, epoch)
-    return shape
+        effects = log.effects.get(key, [])
+        after = shape_after(after, shard, shards, log.met.get(key), effects, epoch, log.catalog.get(key))
+    altered = [shard for shard in changed if (shard, shape.table) in log.effects]
+    if len(altered) > 1:
+        for shard in altered:
+            key = (shard, shape.table)
+            if key in log.written:
+                alone = shape_after(shape, shard, shards, log.met.get(key), log.effects[key], epoch)
+                _must_agree(shard, alone, after, altered)
+    return after
+
+
+def _must_agree(shard: str, alone: TableShape, after: TableShape, altered: Sequence[str]) -> None:
+    columns = _physical(after, shard)
+    for name, physical in _physical(alone, shard).items():
+        if columns.get(name) != physical:
+            raise Unsupported(
+                f"{after.table}: column {name} was added on shard {shard}, and dropped on another of the shards "
+                f"{', '.join(altered)}, between two epochs, so that its values cannot be told from the old "
+                f"column's; {AGAIN.format(table=after.table)}; next time let an epoch pass between the two"
+            )
+
+
+def _physical(shape: TableShape, shard: str) -> dict[str, str]:
+    """Where the values of a shard's columns lie."""
+    return {c.column.name.lower(): c.physical for c in shape.columns if c.live and shard not in c.missing}
 
 
 @dataclass

@@ -102,8 +102,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         for number, (table, spool) in enumerate(sorted(spools.items())):
             mine = [a for a in altered if a.effect.table == table]
             effects = [a.effect for a in mine]
-            seen = [tables[table]] if table in tables else []
-            shape = shape_after(shapes[table], shard, holders[table], seen, effects, task.target.epoch)
+            met_last = tables.get(table)
+            shape = shape_after(shapes[table], shard, holders[table], met_last, effects, task.target.epoch)
             output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)

@@ -20,36 +20,56 @@ def shape_after(
     shape: TableShape,
     shard: str,
     shards: Sequence[str],
-    seen: Sequence[Table],
+    met: Table | None,
     effects: Sequence[Columns],
     epoch: int,
+    catalog: Table | None = None,
 ) -> TableShape:
     """The shape once `shard` has gone through `effects` in `epoch`.
 
-    `seen`: definitions of the table in the order of trust: as the last row event described it, as the catalog
-    has it. The first one that the effects can have led to is taken. Without one, columns are dropped but none
-    is added yet: no row has a value there. Columns that are new without an effect were added in an earlier
-    epoch that changed no rows. Raises as `shape.evolve`.
+    `met`: the table as the last row event behind the effects described it. Columns that it has and that are new
+    without an effect were added in an earlier epoch that changed no rows. Without it, `catalog`, the table as it is
+    now, tells the types of added columns, and nothing else: it may have gone on. Without both, columns are dropped but
+    none is added yet: no row has a value there. Raises as `shape.evolve`.
     """
     before = table_on(shape, shard)
-    table = next((t for t in seen if _results_from(t, effects)), None)
-    if table is None:
-        effects = [Columns(e.table, (), e.dropped) for e in effects]
-        dropped = {name.lower() for e in effects for name in e.dropped}
-        table = Table(
-            shape.table, tuple(c for c in before.columns if c.name.lower() not in dropped), shape.key
-        )
-    else:
-        table = Table(table.id, table.columns, shape.key)
+    if met is not None and _results_from(met, effects):
+        table = Table(met.id, met.columns, shape.key)
         announced = {name.lower() for e in effects for name in e.added} | {
             c.name.lower() for c in before.columns
         }
         late = tuple(c.name for c in table.columns if c.name.lower() not in announced)
         effects = [Columns(shape.table, late, ()), *effects] if late else effects
+    else:
+        found = _resulting(before, effects, catalog)
+        if found is None:
+            effects = [Columns(e.table, (), e.dropped) for e in effects]
+            found = _resulting(before, effects, None)
+        assert found is not None
+        table = found
     if table == before and not effects:
         return shape
     others = {other: table_on(shape, other) for other in shards if other != shard}
     return evolve(shape, table, effects, epoch, shard=shard, others=others)
+
+
+def _resulting(before: Table, effects: Sequence[Columns], catalog: Table | None) -> Table | None:
+    """The table after the effects, with added columns as the catalog has them; None when it lacks one of them."""
+    known = {c.name.lower(): c for c in catalog.columns} if catalog is not None else {}
+    columns = {c.name.lower(): c for c in before.columns}
+    lacking: set[str] = set()
+    for e in effects:
+        for name in map(str.lower, e.dropped):
+            columns.pop(name, None)
+            lacking.discard(name)
+        for name in map(str.lower, e.added):
+            if name in columns:
+                continue
+            if name in known:
+                columns[name] = known[name]
+            else:
+                lacking.add(name)
+    return None if lacking else Table(before.id, tuple(columns.values()), before.key)
 
 
 def _results_from(table: Table, effects: Sequence[Columns]) -> bool:

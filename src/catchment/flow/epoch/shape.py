@@ -129,8 +129,9 @@ def _added(
             if known.torn and shard in known.missing:
                 raise Unsupported(
                     f"shard {shard}: column {name} of {table} was added while another shard still has "
-                    "an old one, which some shard dropped; drop it on every shard, let an epoch pass, "
-                    "then add it again; or " + AGAIN.format(table=table)
+                    "an old one, which some shard dropped: their values cannot be told apart; "
+                    + AGAIN.format(table=table)
+                    + "; next time drop it on every shard and let an epoch pass before it is added"
                 )
             found = replace(known, missing=tuple(s for s in known.missing if s != shard))
             return (*columns[:place], found, *columns[place + 1 :])
