@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from catchment.api.read import read
 from catchment.config import Feed
-from catchment.model.errors import ConfigError, Unsupported
+from catchment.model.errors import ConfigError, SourceError, Unsupported
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.judge import lake_rows, source_rows
@@ -67,3 +67,51 @@ def test_a_feed_goes_on_without_a_table_that_was_dropped(
     assert read(feed, f"{schema}.u", whole.epoch).arrow().num_rows == 2
     with pytest.raises(ConfigError, match="tables are"):
         read(feed, f"{schema}.u", manifest.epoch)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DROP TABLE {}.u", r'was dropped; add "!{}\.u" to `tables`: the feed goes on without it'),
+        (
+            "ALTER TABLE {}.u CHANGE id ident INT",
+            r'was renamed .* or add "!{}\.u" to `tables`: the feed goes on',
+        ),
+    ],
+    ids=["dropped", "key renamed"],
+)
+def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
+    statement: str,
+    said: str,
+    servers: Servers,
+    spark: SparkSession,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    schema = fresh_schema(*servers.values())
+    for server in servers.values():
+        server.sql(
+            f"USE {schema}",
+            "CREATE TABLE u (id INT PRIMARY KEY)",
+            "INSERT INTO u SELECT seq FROM seq_1_to_3000",
+            "CREATE TABLE t (id INT PRIMARY KEY, c INT)",
+            "INSERT INTO t VALUES (1, 1), (2, 2)",
+        )
+    feed = make_feed(tmp_path, servers, schema, chunk_rows=10)
+
+    def go_while_it_is_copied(run: FeedRun) -> None:
+        copying = run.wait("some rows", lambda epochs: any(p.rows for p in epochs[-1].progress))
+        assert not all(p.done for p in copying.progress)
+        servers["80-"].sql(statement.format(schema))
+        run.wait_for_log(servers)
+
+    with pytest.raises(SourceError, match=said.format(schema)) as first, FeedRun(feed) as run:
+        go_while_it_is_copied(run)
+    with pytest.raises(SourceError) as second, FeedRun(feed) as run:
+        run.wait_for_log(servers)
+    assert str(second.value) == str(first.value)
+    without = _with_rules(feed, f"{schema}.*", f"!{schema}.u")
+    with FeedRun(without) as run:
+        manifest = run.wait("the rest", lambda epochs: all(p.done for p in epochs[-1].progress))
+    found = read(feed, f"{schema}.t", manifest.epoch).arrow().to_pylist()
+    assert lake_rows(found, ("id",)) == source_rows(servers, f"{schema}.t", ("id",))

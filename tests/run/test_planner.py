@@ -11,7 +11,7 @@ from catchment.flow.capture.bounds import MARK, where
 from catchment.flow.capture.connect import connect, pin
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import Manifest, Tick
-from catchment.model.errors import ServerSaid
+from catchment.model.errors import Retry, ServerSaid, SourceError
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -148,3 +148,25 @@ def test_a_step_that_takes_too_long_is_tried_later_with_fewer_rows(
         assert planner.groups(manifest, tick) == []
         assert list(planner.unplanned) == [("a", TableId(schema, "t"))]
     assert (asked[0], asked[1], asked[-1]) == (FIRST_ROWS, FIRST_ROWS // SHRINK, ROWS_MIN)
+
+
+def test_a_table_that_is_gone_or_shut_keeps_no_other_from_being_planned(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(shard)
+    for name in ("gone", "renamed", "stays"):
+        shard.sql(
+            f"CREATE TABLE {schema}.{name} (id INT PRIMARY KEY)", f"INSERT INTO {schema}.{name} VALUES (1)"
+        )
+    manifest = begun(shard, schema)
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut["a"].at})
+    shard.sql(f"DROP TABLE {schema}.gone", f"ALTER TABLE {schema}.renamed CHANGE id ident INT")
+    planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, FIRST_ROWS, 2, LOG_BUDGET))
+    groups = planner.groups(manifest, tick)
+    assert [chunk.table.name for group in groups for chunk in group] == ["stays"]
+    assert [(table.name, error.retry) for (_, table), error in planner.unplanned.items()] == [
+        ("gone", Retry.NEVER),
+        ("renamed", Retry.NEVER),
+    ]
+    with pytest.raises(SourceError, match="1146"):
+        planner.raise_refused()

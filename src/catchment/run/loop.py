@@ -173,7 +173,7 @@ class Loop:
                 self._planner.learn(receipt)
             elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
                 self._event_times[receipt.shard] = receipt.event_time
-        unplanned = self._planner.unplanned
+        unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
         self._standstill.count(previous.progress, gathered.progress, gathered.refused, unplanned)
         self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)

@@ -8,7 +8,7 @@ from catchment.flow.capture.connect import connect, pin
 from catchment.flow.capture.offsets import log_files
 from catchment.model.chunk import Chunk, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableShape, Tick
-from catchment.model.errors import ServerSaid
+from catchment.model.errors import ConnectionLost, Diverged, Retry, SourceError
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -17,8 +17,6 @@ from catchment.spark.work import ChunkReceipt
 
 # SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
 CHUNKS_PER_GROUP = 3
-# Server errors: lock wait timeout exceeded, KILL QUERY; max_statement_time, max_execution_time (MySQL) exceeded.
-_WAITED_TOO_LONG = (1205, 1317, 1969, 3024)
 # What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
 IMAGE_BUDGETS = 4
 
@@ -37,8 +35,8 @@ class Planner:
     """Keeps the pace of every table and deals chunks to groups; not thread-safe.
 
     `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy; replaced whole, so that
-    another thread may look. `unplanned`: why tables have no further chunk in the newest plan, though it was asked for
-    one.
+    another thread may look. `unplanned`: what kept tables without a further chunk in the newest plan, though it was
+    asked for one.
     """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
@@ -48,7 +46,7 @@ class Planner:
         self._failed: set[tuple[str, TableId]] = set()
         self._shrunk: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
-        self.unplanned: dict[tuple[str, TableId], str] = {}
+        self.unplanned: dict[tuple[str, TableId], SourceError] = {}
 
     def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the next epoch; within a table they follow one another from group to group."""
@@ -76,6 +74,12 @@ class Planner:
             groups += self._deal(self._shard(shard, tables, shapes))
         self.floor_lag = lags
         return groups
+
+    def raise_refused(self) -> None:
+        """Raise what kept a table out of the newest plan and would again; for those who read no log meanwhile."""
+        for error in self.unplanned.values():
+            if error.retry is Retry.NEVER:
+                raise error
 
     @property
     def image_bytes(self) -> int:
@@ -149,16 +153,17 @@ class Planner:
         return planned
 
     def _next(self, walk: Walk, progress: Progress) -> tuple[Chunk, int] | None:
-        """The walk's next chunk; None also when the table is locked or slow now: a later epoch asks again, for
-        fewer rows.
+        """The walk's next chunk; None also when the server refuses it: the log of this epoch may say why (a DROP, a
+        key renamed), and of a table that is locked or slow now a later epoch asks again, for fewer rows.
         """
         try:
             return walk.step()
-        except ServerSaid as error:
-            if error.code not in _WAITED_TOO_LONG:
-                raise
-            walk.pace.shrink()
-            self.unplanned[progress.shard, progress.table] = str(error)
+        except (ConnectionLost, Diverged):
+            raise
+        except SourceError as error:
+            if error.retry is Retry.SAME:
+                walk.pace.shrink()
+            self.unplanned[progress.shard, progress.table] = error
             return None
 
     def _deal(self, chunks: list[tuple[Chunk, int]]) -> list[tuple[Chunk, ...]]:

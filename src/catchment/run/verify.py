@@ -112,6 +112,7 @@ def _groups(
     offsets = {shard: position.at for shard, position in standing.cut.items()}
     manifest = msgspec.structs.replace(standing, progress=parted)
     groups = planner.groups(manifest, Tick(manifest.epoch, manifest.time_us, 0, offsets))
+    planner.raise_refused()
     rest = [p for p in progress if p.table in whole and not p.done]
     return groups + [(Chunk(p.shard, p.table, None, None, last=True),) for p in rest]
 

@@ -77,6 +77,7 @@ def all_groups(planner: Planner, cut: Manifest) -> list[tuple[Chunk, ...]]:
     while progress:
         waiting = msgspec.structs.replace(cut, progress=tuple(progress.values()))
         found = planner.groups(waiting, tick)
+        planner.raise_refused()
         fruitless = 0 if found else fruitless + 1
         if fruitless == FRUITLESS_MAX:
             shard, table = next(iter(progress)), cut.shapes[0].table

@@ -93,7 +93,9 @@ def with_chunks(
     planned: dict[str, list[Chunk]] = {}
     offsets = {shard: part.position.at for shard, part in cut.shards.items()}
     at_cut = Tick(tick.number, tick.time_us, tick.window_us, offsets)
-    for group in planner.groups(cut.manifest(shape), at_cut):
+    groups = planner.groups(cut.manifest(shape), at_cut)
+    planner.raise_refused()
+    for group in groups:
         planned.setdefault(group[0].shard, []).extend(group)
     return StreamCut(
         cut.epoch,

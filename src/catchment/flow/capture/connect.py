@@ -16,7 +16,9 @@ from catchment.model.position import Server
 from catchment.model.source import Endpoint
 
 CONNECT_SECONDS = 10
-READ_SECONDS = 300
+# What the server allows a statement; a minute later the socket gives up, so that the server's own word comes first.
+STATEMENT_SECONDS = 300
+READ_SECONDS = STATEMENT_SECONDS + 60
 
 # Client errors of libmysql's numbering: no connection, lost connection, server gone. And 1053: shutdown in
 # progress, 1927 and 3169: connection killed, 4031: it was idle, 1040, 1203 and 1226: too many connections.
@@ -34,19 +36,24 @@ _PINNED = {
     "character_set_results": "utf8mb4",
     "character_set_connection": "utf8mb4",
     "lock_wait_timeout": "5",
+    # else a global max_join_size below a table's size refuses to read it (error 1104)
+    "sql_big_selects": "1",
     "group_concat_max_len": str(2**30),
 }
-_PINNED_MARIADB = {"tx_isolation": "READ-COMMITTED", "max_statement_time": "300.0"}
-# The hard limit is in milliseconds and for SELECT alone. A secondary engine (HeatWave) lags behind InnoDB;
-# estimates of rows may be a day old; a primary key that the server made can be hidden from the catalog.
+_PINNED_MARIADB = {"tx_isolation": "READ-COMMITTED", "max_statement_time": f"{STATEMENT_SECONDS}.0"}
+# The hard limit is in milliseconds and for SELECT alone.
 _PINNED_MYSQL = {
     "transaction_isolation": "READ-COMMITTED",
-    "max_execution_time": "300000",
-    "sql_big_selects": "1",
-    "information_schema_stats_expiry": "0",
-    "use_secondary_engine": "OFF",
+    "max_execution_time": str(STATEMENT_SECONDS * 1000),
 }
-_PINNED_MYSQL_8_0_30 = {"show_gipk_in_create_table_and_information_schema": "1"}
+# By the version that brought them (MySQL manual: Option and Variable Changes for MySQL 8.0). Estimates of rows may be a
+# day old; a secondary engine (HeatWave) lags behind InnoDB; a primary key that the server made can be hidden from the
+# catalog.
+_PINNED_MYSQL_SINCE = {
+    (8, 0, 3): {"information_schema_stats_expiry": "0"},
+    (8, 0, 13): {"use_secondary_engine": "OFF"},
+    (8, 0, 30): {"show_gipk_in_create_table_and_information_schema": "1"},
+}
 
 
 def _context(endpoint: Endpoint) -> ssl.SSLContext | None:
@@ -130,7 +137,11 @@ def mysql_version(connection: "Connection[pymysql.cursors.Cursor]") -> tuple[int
 def _pinned(version: tuple[int, ...] | None) -> dict[str, str]:
     if version is None:
         return _PINNED | _PINNED_MARIADB
-    return _PINNED | _PINNED_MYSQL | (_PINNED_MYSQL_8_0_30 if version >= (8, 0, 30) else {})
+    pinned = _PINNED | _PINNED_MYSQL
+    for since, settings in _PINNED_MYSQL_SINCE.items():
+        if version >= since:
+            pinned |= settings
+    return pinned
 
 
 def pin(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
