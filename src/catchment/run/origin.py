@@ -1,11 +1,13 @@
 """The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 import pymysql
 from pymysql.connections import Connection
 
@@ -13,12 +15,13 @@ from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
 from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
 from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
-from catchment.flow.capture.stretch import Stretch, read_facts
+from catchment.flow.capture.stretch import Stretch, read_facts, read_stretch
 from catchment.flow.epoch.chain import went_backwards
 from catchment.flow.epoch.ddl import Stop
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import first_shape, merge
+from catchment.flow.rewind.states import BEFORE, SIDE
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
@@ -29,6 +32,7 @@ from catchment.model.table import Table, TableId
 from catchment.run.definitions import definitions_at, describes_itself
 from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.wire.facts import Checkpoint, Ddl, Statement
+from catchment.wire.types import logged_as_binary
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
@@ -41,6 +45,7 @@ class _ShardOrigin:
     estimates: dict[TableId, int]
     newest: dict[TableId, Bound | None]
     definitions: tuple[Definition, ...]
+    left: frozenset[TableId]
 
 
 def originate(
@@ -96,6 +101,8 @@ def must_be_apart(cut: Mapping[str, Position]) -> None:
 
 
 def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:
+    if table in origin.left:  # at the cut its largest key was perhaps another one
+        return Progress(shard, table, rows_expected=origin.estimates[table])
     newest = origin.newest[table]
     return Progress(
         shard,
@@ -127,7 +134,38 @@ def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _Sha
         )
     _must_stand_behind_ddl(endpoint, position, tables)
     definitions = () if describes_itself(endpoint) else definitions_at(endpoint, position, tables)
-    return _ShardOrigin(position, tables, estimates, newest, definitions)
+    left = _left_by_rows(endpoint, position, tables, definitions)
+    return _ShardOrigin(position, tables, estimates, newest, definitions, left)
+
+
+def _left_by_rows(
+    endpoint: Endpoint,
+    position: Position,
+    tables: Mapping[TableId, Table],
+    definitions: Sequence[Definition],
+) -> frozenset[TableId]:
+    """The tables of which a key went away behind the cut: it may have been larger than those that SELECT shows.
+
+    On a server at rest the cut lies before the last transaction, which may have been a DELETE.
+    """
+    left: set[TableId] = set()
+
+    def on_images(table: Table, batch: pa.RecordBatch) -> None:
+        if pc.any(pc.equal(batch.column(SIDE), BEFORE)).as_py():
+            left.add(table.id)
+
+    read_stretch(
+        endpoint,
+        position.server,
+        position.at,
+        None,
+        keys={table.id: table.key for table in tables.values()},
+        kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
+        definitions={definition.table: definition for definition in definitions},
+        before="key",
+        on_images=on_images,
+    )
+    return frozenset(left)
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
