@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pymysql
+from pymysql.connections import Connection
 
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
@@ -24,9 +26,11 @@ from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import (
     AlteredUnseen,
+    CatchmentError,
     ConnectionLost,
     CutMissed,
     Diverged,
+    ServerSaid,
     SourceError,
     TooManyImages,
 )
@@ -174,10 +178,8 @@ def _select_all(
     reads: dict[TableId, list[Read]] = {}
     failed: list[tuple[Chunk, str]] = []
     broken: dict[TableId, str] = {}
-    connection = connect(task.endpoint)
+    connection = _session(task)
     try:
-        pin(connection, task.endpoint)
-        must_be(identify(connection, task.endpoint), task.server, task.endpoint)
         tables: dict[TableId, Table] = {}
         for chunk in task.chunks:
             if chunk.table in broken:
@@ -196,6 +198,10 @@ def _select_all(
             except SourceError as error:
                 broken[chunk.table] = str(error)
                 failed.append((chunk, str(error)))
+                if not isinstance(error, ServerSaid):
+                    # What is left of a result that we gave up still comes on its connection.
+                    connection._force_close()  # type: ignore[attr-defined]
+                    connection = _session(task)
                 continue
             reads.setdefault(chunk.table, []).append(
                 (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
@@ -203,6 +209,17 @@ def _select_all(
     finally:
         connection._force_close()  # type: ignore[attr-defined]
     return reads, failed
+
+
+def _session(task: ChunkTask) -> "Connection[pymysql.cursors.Cursor]":
+    connection = connect(task.endpoint)
+    try:
+        pin(connection, task.endpoint)
+        must_be(identify(connection, task.endpoint), task.server, task.endpoint)
+    except CatchmentError:
+        connection._force_close()  # type: ignore[attr-defined]
+        raise
+    return connection
 
 
 def _as_planned(table: Table, shape: TableShape) -> Table:
