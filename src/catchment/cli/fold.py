@@ -8,7 +8,7 @@ import click
 from catchment.cli.output import feed_argument
 from catchment.config import load
 from catchment.run.fold_process import carry_out
-from catchment.run.folding import order_for
+from catchment.run.folding import must_have_lake, order_for
 from catchment.run.lease import newest_fence
 from catchment.run.store import Store
 
@@ -19,6 +19,7 @@ def fold(file: Path) -> None:
     """Fold recent changes of every table into its base, and delete files that no reader needs any more."""
     feed = load(file, secrets=("state",))
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+        must_have_lake(feed, store)
         folded = carry_out(order_for(feed, newest_fence(store), all_tables=True))
     for table, rows in sorted(folded.changes.items()):
         click.echo(f"{table}: {rows:,} changes folded")

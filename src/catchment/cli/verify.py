@@ -9,7 +9,7 @@ from catchment.config import load
 from catchment.model.errors import ConfigError, VerifyDifference
 from catchment.model.table import TableId
 from catchment.run.runner import spark_log
-from catchment.run.verify import Verdict, verify
+from catchment.run.verify import Verdict, must_be_verifiable, verify
 from catchment.spark import job
 
 
@@ -29,8 +29,10 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
         only = [TableId.parse(name) for name in tables]
     except ValueError as error:
         raise ConfigError(f"--table: {error}") from error
+    endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+    must_be_verifiable(feed, endpoints, only)
     spark = job.session(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
-    verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark, only)
+    verdict = verify(feed, endpoints, spark, only)
     for line in lines(verdict):
         click.echo(line)
     if verdict.differences:

@@ -18,13 +18,16 @@ from catchment.flow.sink.due import (
     should_gather,
     table_stats,
 )
+from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.run.fold_process import FoldOrder, start
 from catchment.run.lease import LEASE_SECONDS
 from catchment.run.report import Report
+from catchment.run.store import Store
 
 # A fold process takes 0.4 s to start: tiny tables, always above their share, are folded no oftener.
 START_SECONDS_MIN = 5.0
@@ -39,6 +42,15 @@ def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
     limits = FoldLimits(fold.share, fold.files, fold.age)
     root, keep = str(feed.sink.path), feed.sink.keep
     return FoldOrder(root, feed.name, fence, limits, keep, all_tables, 2 * LEASE_SECONDS)
+
+
+def must_have_lake(feed: Feed, store: Store) -> None:
+    """Raise SinkError when the feed's epochs are not in its lake; nothing is made there then."""
+    if store.newest()[2] is not None and EpochsTable(feed.sink.path, feed.name).newest() is None:
+        raise SinkError(
+            f"feed {feed.name}: the lake {feed.sink.path} holds no epoch, and the state store has committed some; "
+            "correct sink.path, or mount the lake"
+        )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The feed file's `tables` beside the tables that a feed carries, when a run begins."""
+"""The feed file's shards and `tables` beside those that a feed carries, when a run or a verification begins."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from catchment.config import selects
 from catchment.model.epoch import Manifest
-from catchment.model.errors import ConfigError
+from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 from catchment.run.doctor import unmatched_rules
 
@@ -19,6 +19,15 @@ def must_take(rules: Sequence[str], manifest: Manifest) -> None:
     idle = unmatched_rules(rules, {shape.table for shape in manifest.shapes})
     if idle:
         raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))
+
+
+def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:
+    """Raise SinkError when the feed file names other shards than the lake holds."""
+    if set(shards) != set(manifest.cut):
+        raise SinkError(
+            f"the feed file names shards {sorted(shards)}, the lake holds {sorted(manifest.cut)}; shards cannot be "
+            "added to or taken from a feed yet: start a new feed with another sink path"
+        )
 
 
 def still_taken(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> Manifest:

@@ -20,7 +20,6 @@ from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import must_hold, restore
 from catchment.model.epoch import Commit, Manifest
-from catchment.model.errors import SinkError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
@@ -34,7 +33,7 @@ from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
-from catchment.run.rules import must_take, still_taken
+from catchment.run.rules import must_name_shards, must_take, still_taken
 from catchment.run.store import Store
 from catchment.spark import job
 
@@ -120,6 +119,8 @@ def _take_up(
     plan, stored, committed = store.newest()
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
+    if isinstance(decision, Continue):
+        must_name_shards(endpoints, decision.manifest)
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
         present = list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
     if lake is not None:
@@ -153,12 +154,6 @@ def _commit(manifest: Manifest, store: Store, sink: DeltaSink, epochs: EpochsTab
 
 def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
     """Where the logs of the shards go on; raises SourceError for one that is not that of the manifest any more."""
-    if set(endpoints) != set(manifest.cut):
-        raise SinkError(
-            f"the feed file names shards {sorted(endpoints)}, the lake holds {sorted(manifest.cut)}; "
-            "shards cannot be added to or "
-            "taken from a feed yet: start a new feed with another sink path"
-        )
     must_be_apart(manifest.cut)
     cut = {shard: continued(endpoint, manifest.cut[shard]) for shard, endpoint in endpoints.items()}
     for shard, endpoint in endpoints.items():

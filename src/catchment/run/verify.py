@@ -1,6 +1,6 @@
 """Comparing source and lake while both move on: waves of chunks, each at the newest committed epoch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,6 +16,7 @@ from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceErr
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.run.planner import Limits, Planner
+from catchment.run.rules import must_name_shards
 from catchment.spark import job
 from catchment.spark.verify_task import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.spark.work import ChunkReceipt, ChunkTask, Failed, Target
@@ -46,13 +47,10 @@ def verify(
     observe: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Verdict:
     """Compare the copied rows of the chosen tables; raises SourceError when the source cannot be read to the
-    end.
+    end, and what `must_be_verifiable` raises.
     """
+    row = must_be_verifiable(feed, endpoints, only)
     epochs = EpochsTable(feed.sink.path, feed.name)
-    row = _newest(epochs, feed)
-    unknown = set(only) - {shape.table for shape in row.manifest.shapes}
-    if unknown:
-        raise ConfigError(f"feed {feed.name} carries no table {', '.join(map(str, sorted(unknown)))}")
     limits = Limits(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
     )
@@ -81,10 +79,24 @@ def verify(
     return verdict
 
 
+def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[TableId]) -> EpochRow:
+    """The newest epoch. Raises ConfigError when there is none, or it has no such table, SinkError when the lake cannot
+    be read or holds other shards. Writes nothing."""
+    row = _newest(EpochsTable(feed.sink.path, feed.name), feed)
+    must_name_shards(shards, row.manifest)
+    unknown = set(only) - {shape.table for shape in row.manifest.shapes}
+    if unknown:
+        raise ConfigError(f"feed {feed.name} carries no table {', '.join(map(str, sorted(unknown)))}")
+    return row
+
+
 def _newest(epochs: EpochsTable, feed: Feed) -> EpochRow:
     row = epochs.newest()
     if row is None:
-        raise ConfigError(f"feed {feed.name} has not committed an epoch yet: run it first")
+        raise ConfigError(
+            f"feed {feed.name} has not committed an epoch to {feed.sink.path}: run it first, or correct sink.path, or "
+            "mount the lake"
+        )
     return row
 
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from catchment.model.errors import EngineError
+from catchment.model.errors import EngineError, SinkError
 from catchment.spark.run_task import run_task
 from catchment.spark.work import Receipt, Task
 
@@ -72,14 +72,20 @@ def _own_signals() -> Iterator[None]:
 
 @contextmanager
 def _errors_to(log: Path | None) -> Iterator[None]:
-    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there."""
+    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there. Its
+    directory is there already, if the lake is; raises SinkError."""
     if log is None:
         yield
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file = log.open("ab")
+    except OSError as fault:
+        raise SinkError(
+            f"cannot write {log}, where Spark's own messages go: {fault.strerror}; check the lake's rights and mount"
+        ) from fault
     sys.stderr.flush()
     ours = os.dup(2)
-    with log.open("ab") as file:
+    with file:
         os.dup2(file.fileno(), 2)
     try:
         yield

@@ -91,7 +91,7 @@ def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None
         named |= _paths(_opened(directory, version))
     lost = [path for path in candidates if str(path.relative_to(directory)) not in named]
     for path in lost:
-        path.unlink(missing_ok=True)
+        _delete(path)
     return CleanReport(len(lost), 0)
 
 
@@ -103,8 +103,17 @@ def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> Clea
     replaced = [directory / path for path in _tombstones(table, math.ceil(keep_s / 3600), versions)]
     present = [path for path in replaced if path.exists()]
     for path in present:
-        path.unlink(missing_ok=True)
+        _delete(path)
     return CleanReport(0, len(present))
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SinkError(
+            f"cannot delete {path}: {error.strerror}; check the lake's rights and mount"
+        ) from error
 
 
 def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:

@@ -28,14 +28,15 @@ _OWNER = "catchment.feed"  # table property: the feed whose rows stand in the ta
 
 def open_table(directory: Path, version: int | None = None) -> DeltaTable | None:
     """A fresh handle at the newest version or at `version`; None when there is no table."""
-    if not (directory / "_delta_log").is_dir():
-        return None
     try:
+        if not (directory / "_delta_log").is_dir():
+            return None
         return DeltaTable(directory, version=version)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise SinkError(f"cannot open the Delta table {directory} at version {version}: {error}") from error
+        at = "" if version is None else f" at version {version}"
+        raise SinkError(f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
 
 
 def create_table(
@@ -57,11 +58,16 @@ def create_table(
         sync_directory(directory)
     except (DeltaError, OSError) as error:
         if open_table(directory) is None:  # not merely lost a race of two creators
-            raise SinkError(f"cannot create the Delta table {directory}: {error}") from error
+            raise SinkError(f"cannot create the Delta table {directory}: {_in_a_line(error)}") from error
     table = open_table(directory)
     if table is None:
         raise SinkError(f"the Delta table {directory} vanished after it was created")
     return table
+
+
+def _in_a_line(error: Exception) -> str:
+    """What delta-rs says over several lines, with a rail beside them."""
+    return " ".join(str(error).replace("\u2502", " ").split())
 
 
 class LakeTable:
@@ -74,13 +80,15 @@ class LakeTable:
 
     def refreshed(self) -> DeltaTable | None:
         """A handle at the newest version; None when the table does not exist."""
-        if self._handle is None or not (self.directory / "_delta_log").is_dir():
-            self._handle = open_table(self.directory)
-            return self._handle
         try:
+            if self._handle is None or not (self.directory / "_delta_log").is_dir():
+                self._handle = open_table(self.directory)
+                return self._handle
             self._handle.update_incremental()
         except (DeltaError, OSError) as error:
-            raise SinkError(f"{self.name}: cannot read the log of the lake table: {error}") from error
+            raise SinkError(
+                f"{self.name}: cannot read the log of the lake table: {_in_a_line(error)}"
+            ) from error
         return self._handle
 
     def commit(
@@ -101,7 +109,9 @@ class LakeTable:
                 self._handle = None
                 now = open_table(self.directory)
                 if now is None or now.version() == before:
-                    raise SinkError(f"{self.name}: {self.directory} refused a commit: {error}") from error
+                    raise SinkError(
+                        f"{self.name}: {self.directory} refused a commit: {_in_a_line(error)}"
+                    ) from error
                 # It may have been ours, with a checkpoint that failed: what is found done must be durable.
                 for version in range(before + 1, now.version() + 1):
                     sync_version(self.directory, version)
