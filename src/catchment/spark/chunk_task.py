@@ -49,12 +49,16 @@ Inside = Callable[[pa.Table, Ranges], Mask]
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of a group's chunks as of the epoch, by table, with the chunks that they come from."""
+    """The rows of a group's chunks as of the epoch, by table, with the chunks that they come from.
+
+    `spoiled`: the tables of those `failed` that never can be read as of this epoch, for what the log says of them.
+    """
 
     rows: dict[TableId, pa.Table]
     copied: dict[TableId, tuple[CopiedChunk, ...]]
     failed: tuple[tuple[Chunk, str], ...]
     log_bytes: int
+    spoiled: frozenset[TableId]
 
 
 @dataclass
@@ -130,6 +134,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
         tuple(failed),
         stretch.read_bytes + prepared_bytes,
+        frozenset(spoiled),
     )
 
 

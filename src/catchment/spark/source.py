@@ -21,9 +21,12 @@ or checkpoint; it must be at the same path on all machines, and variables that i
 `table` (schema.name), `startingOffset` (earliest: copy first; latest: changes only; or a cut as JSON),
 `startingGtids` (changes only, those behind a backup: the GTIDs that it names, `@@gtid_executed` of MySQL or
 `@@gtid_binlog_pos` of MariaDB then, as JSON {"SHARD": "GTIDS"}; of a feed with one shard the GTIDs alone),
-`maxBytesPerTrigger` (log per micro-batch, cut at the end of a group: 64MB), `maxChunksPerTrigger` (chunks
-copied per shard and micro-batch), `maxLogBytes` (log that one task of a batch read may have to read behind
-its rows, 1GB). Sizes of chunks are those of the feed's `copy` section.
+`maxBytesPerTrigger` (log per micro-batch, of all shards together, cut at the end of a group; 64MB if not given),
+`maxChunksPerTrigger` (chunks copied per shard and micro-batch; as the feed's `copy` section has it if not given),
+`maxLogBytes` (log that one task of a batch read may have to read behind its rows; 1GB if not given). Sizes of chunks
+are those of the feed's `copy` section.
+
+docs/spark-source.md has examples, and what ends a stream.
 
 Set PYSPARK_PYTHON to the Python that has Catchment: Spark's workers take `python3` else.
 """

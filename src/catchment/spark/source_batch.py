@@ -37,7 +37,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         feed, endpoints = options.load()
         origin = originate(feed.name, endpoints, lambda table: table == options.table, 0)
         # What is proven visible may lie behind what is visible: the cut is taken from there on.
-        cut = cut_now(endpoints, feed, first_cut(origin, copy=True)).manifest(origin.shapes[0])
+        cut = cut_now(endpoints, feed, options.table, first_cut(origin, copy=True)).manifest(origin.shapes[0])
         copying = feed.copying
         limits = Limits(copying.chunk_time, copying.chunk_rows_max, _GROUPS_PER_SHARD, options.log_bytes)
         groups = all_groups(Planner(endpoints, limits), cut)

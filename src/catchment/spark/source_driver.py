@@ -3,12 +3,12 @@
 from typing import Any
 
 from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect, identify, must_be, pin
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.epoch import TableShape, Tick
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError
-from catchment.model.position import LogOffset, Order, relation
+from catchment.model.position import LogOffset, Order, Server, reaches, relation
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.clock import Clock
@@ -17,6 +17,7 @@ from catchment.run.planner import Limits, Planner
 from catchment.spark.source_offset import Offset, StreamCut, first_cut, read, written
 from catchment.spark.source_options import LATEST, SourceOptions
 from catchment.spark.source_plan import ATTEMPTS, cut_now, next_cut, with_chunks
+from catchment.spark.source_resume import must_go_on
 from catchment.spark.source_start import cut_at
 
 # Spark polls every 12 ms or so; a call waits this long for a tick when it has to try again.
@@ -60,6 +61,7 @@ class StreamDriver:
         self._tick = 0
         self._missed = 0
         self._end: dict[str, LogOffset] | None = None
+        self._told_end: dict[str, Server] = {}
 
     def shape(self) -> TableShape:
         """The table's columns as of the first call."""
@@ -75,6 +77,7 @@ class StreamDriver:
         for shard, endpoint in self._endpoints.items():
             connection = snapshot_session(endpoint)
             try:
+                self._told_end[shard] = identify(connection, endpoint)
                 self._end[shard] = snapshot_offset(connection, endpoint)
             finally:
                 connection.close()
@@ -111,9 +114,8 @@ class StreamDriver:
                 return end
         else:
             raise SourceError(
-                f"{self._options.table}: no chunk could be planned in {ATTEMPTS} ticks: too much log lies "
-                "behind what is proven visible (copy.log_budget of the feed), or a shard is silent; start "
-                "the query again"
+                f"{self._options.table}: nothing could be planned in {ATTEMPTS} ticks: {self._obstacle()}; start the "
+                "query again with the same checkpoint"
             )
         return start
 
@@ -133,9 +135,17 @@ class StreamDriver:
             return start
         return end
 
+    def _obstacle(self) -> str:
+        unplanned = self._planner.unplanned.items()
+        locked = [f"shard {shard}: {why} (does a session lock the table?)" for (shard, _), why in unplanned]
+        return (
+            "; ".join(locked) or "a shard is silent, or no group of its log ends where it says that it stands"
+        )
+
     @staticmethod
     def _ended(cut: StreamCut, end: dict[str, LogOffset]) -> bool:
         behind = (relation(end[shard], part.position.at) for shard, part in cut.shards.items())
+        # An end that lies before it: the cut has gone beyond while rows were copied.
         return not cut.copying and Order.AFTER not in behind
 
     def _begin(self, *, copy: bool) -> Offset:
@@ -143,7 +153,7 @@ class StreamDriver:
         manifest = originate(self._feed.name, self._endpoints, lambda one: one == table, 0)
         self._shape = manifest.shapes[0]
         cut = first_cut(manifest, copy=copy)
-        return written(cut if copy else cut_now(self._endpoints, self._feed, cut))
+        return written(cut if copy else cut_now(self._endpoints, self._feed, table, cut))
 
     def _begin_behind(self, gtids: dict[str, str]) -> Offset:
         if set(gtids) != set(self._endpoints):
@@ -163,17 +173,34 @@ class StreamDriver:
                     f"{sorted(self._endpoints)}; start "
                     "with a new checkpoint"
                 )
+            must_go_on(self._endpoints, positions)
             servers = {shard: position.server for shard, position in positions.items()}
+            for shard, told in self._told_end.items():
+                must_be(told, servers[shard], self._endpoints[shard])
             self._clock = Clock(self._endpoints, servers, self._feed.epoch.tick, cut.epoch).start(positions)
+            self._mend_end(cut, self._clock)
         self._clock.verified(positions)
         return self._clock
+
+    def _mend_end(self, cut: StreamCut, clock: Clock) -> None:
+        """Where the end lies before the cut, which the log has been shown to reach, it was read at a rotation: take
+        that of a tick, which never does.
+        """
+        if self._end is None or all(reaches(self._end[s], p.position.at) for s, p in cut.shards.items()):
+            return
+        tick = clock.after(cut.epoch, ATTEMPTS * TICK_SECONDS)
+        if tick is None:
+            raise SourceError(
+                f"no shard of {', '.join(cut.shards)} says where its log ends; start the query again"
+            )
+        self._end = dict(tick.offsets)
 
     def _next(self, start: Offset, cut: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
         aim = tick if cut.copying or self._end is None else _no_later(tick, cut, self._end)
         moved = any(aim.offsets[shard] != part.position.at for shard, part in cut.shards.items())
         if not moved and not cut.copying:
             return start
-        end = next_cut(self._endpoints, cut, aim, byte_limit)
+        end = next_cut(self._endpoints, self._options.table, cut, aim, byte_limit)
         if cut.copying:
             end = with_chunks(end, self._planner, self.shape(), aim, self._options.chunks_per_trigger)
         still = all(end.shards[s].position.at == p.position.at for s, p in cut.shards.items())

@@ -1,9 +1,10 @@
 """Offsets of a stream: the cut as JSON, small and versioned, resumable from any one of them.
 
     {"version": 1, "epoch": 7638912345600000001, "time_us": 1790000000000000, "shards": {"-80": {
-        "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "server": [101,
-        "db1", 3306], "sealed": "binlog.000002:4400", "prepared": [], "shown": true, "copy": {"copied": [500],
-        "through": [[250], [500]], "born_after": [2000], "done": false, "expected": 2000}}}}
+        "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "resets": [0,
+        1789000000, 1790000007], "server": [101, "db1", 3306], "sealed": "binlog.000002:4400", "prepared": [],
+        "shown": true, "copy": {"copied": [500], "through": [[250], [500]], "born_after": [2000], "done": false,
+        "expected": 2000}, "dropped": ["note"]}}}
 
 A stream that has not begun yet stands at {"version": 1, "start": "earliest"}, or "latest", or at the GTIDs of every
 shard, {"version": 1, "start": {"-80": "0-101-93"}}: the same for everyone who asks.
@@ -19,7 +20,7 @@ from catchment.model.chunk import Bound, Chunk, Progress
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import ConfigError
-from catchment.model.position import LogOffset, Position, Prepared, Server, Xid
+from catchment.model.position import LogOffset, Position, Prepared, Resets, Server, Xid
 from catchment.model.table import TableId
 from catchment.spark.source_options import EARLIEST, LATEST
 
@@ -45,7 +46,7 @@ class ShardCut(msgspec.Struct, frozen=True):
     """A shard's part of a cut: a verified position, what is sealed there, and the copy (None: no such table).
 
     `shown`: a tick showed the position; else it is the end of some group before. `definition`: of the table there,
-    where the log does not describe itself.
+    where the log does not describe itself. `dropped`: names of columns that the table had (spark/source_columns.py).
     """
 
     position: Position
@@ -53,6 +54,7 @@ class ShardCut(msgspec.Struct, frozen=True):
     shown: bool
     copy: Copying | None
     definition: Definition | None = None
+    dropped: tuple[str, ...] = ()
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -157,18 +159,20 @@ def written(cut: StreamCut) -> Offset:
 
 
 def _shard_written(part: ShardCut) -> Offset:
-    at, server = part.position.at, part.position.server
+    at, server, resets = part.position.at, part.position.server, part.position.resets
     return {
         "file": at.file,
         "offset": at.offset,
         "gtid": str(part.position.gtids),
         "born": part.position.born,
+        **({"resets": [resets.count, resets.started, resets.asked]} if resets is not None else {}),
         "server": [server.server_id, server.hostname, server.port, *filter(None, [server.uuid])],
         "sealed": str(part.sealed),
         "prepared": [_prepared_written(one) for one in part.position.prepared],
         "shown": part.shown,
         "copy": None if part.copy is None else msgspec.to_builtins(part.copy),
         **({"definition": msgspec.to_builtins(part.definition)} if part.definition is not None else {}),
+        **({"dropped": list(part.dropped)} if part.dropped else {}),
     }
 
 
@@ -239,10 +243,12 @@ def _shard_read(part: Mapping[str, Any]) -> ShardCut:
             born=int(part["born"]),
             server=server,
             gtids=server.gtids(part["gtid"]),
+            resets=Resets(*map(int, part["resets"])) if "resets" in part else None,
             prepared=tuple(_prepared_read(one) for one in part.get("prepared", ())),
         ),
         _offset_read(part["sealed"]),
         bool(part["shown"]),
         None if part["copy"] is None else msgspec.convert(part["copy"], Copying),
         msgspec.convert(part.get("definition"), Definition | None),
+        tuple(map(str, part.get("dropped", ()))),
     )

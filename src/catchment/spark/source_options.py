@@ -13,6 +13,8 @@ from catchment.model.table import TableId
 EARLIEST, LATEST = "earliest", "latest"
 # Log that a group of a batch read may read behind its floor.
 LOG_BYTES_MAX = 1 << 30
+# Log of a micro-batch: after a long pause the log comes in batches that a consumer can hold.
+BYTES_PER_TRIGGER = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class SourceOptions:
     table: TableId
     starting: str = EARLIEST
     gtids: str | None = None
-    bytes_per_trigger: int | None = None
+    bytes_per_trigger: int = BYTES_PER_TRIGGER
     chunks_per_trigger: int | None = None
     log_bytes: int = LOG_BYTES_MAX
 
@@ -66,7 +68,7 @@ def read_options(options: Mapping[str, str]) -> SourceOptions:
         table=table,
         starting=given.get("startingoffset", EARLIEST),
         gtids=given.get("startinggtids"),
-        bytes_per_trigger=limits["maxBytesPerTrigger"],
+        bytes_per_trigger=limits["maxBytesPerTrigger"] or BYTES_PER_TRIGGER,
         chunks_per_trigger=limits["maxChunksPerTrigger"],
         log_bytes=limits["maxLogBytes"] or LOG_BYTES_MAX,
     )

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from catchment.config import Feed
+from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.definitions import Followed
 from catchment.model.chunk import Chunk
@@ -13,16 +14,18 @@ from catchment.model.epoch import TableShape, Tick
 from catchment.model.errors import CutMissed
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
+from catchment.model.table import TableId
 from catchment.run.clock import Clock
 from catchment.run.planner import Planner
 from catchment.spark.log_checks import arrived, must_be_whole
+from catchment.spark.source_columns import dropped_after
 from catchment.spark.source_offset import ShardCut, StreamCut, advanced
 
 ATTEMPTS = 20
 TICK_SECONDS = 5.0
 
 
-def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, start: StreamCut) -> StreamCut:
+def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, table: TableId, start: StreamCut) -> StreamCut:
     """A cut of this moment, reached from `start`: what is visible when this is called lies before it.
 
     Raises CatchmentError, CutMissed after many ticks at which no group ended.
@@ -38,7 +41,7 @@ def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, start: StreamCut) -> 
                 continue
             number = tick.number
             try:
-                return next_cut(endpoints, start, tick, None)
+                return next_cut(endpoints, table, start, tick, None)
             except CutMissed:
                 continue
     finally:
@@ -48,6 +51,7 @@ def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, start: StreamCut) -> 
 
 def next_cut(
     endpoints: Mapping[str, Endpoint],
+    table: TableId,
     start: StreamCut,
     tick: Tick,
     byte_limit: int | None,
@@ -60,21 +64,25 @@ def next_cut(
     budget = None if byte_limit is None else max(byte_limit // len(endpoints), 1)
 
     def step(shard: str) -> ShardCut:
-        return _step(endpoints[shard], start.shards[shard], tick.offsets[shard], budget)
+        return _step(endpoints[shard], table, start.shards[shard], tick.offsets[shard], budget)
 
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="cut") as pool:
         shards = dict(zip(endpoints, pool.map(step, endpoints), strict=True))
     return StreamCut(tick.number, tick.time_us, shards)
 
 
-def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | None) -> ShardCut:
+def _step(
+    endpoint: Endpoint, table: TableId, known: ShardCut, stop: LogOffset, budget: int | None
+) -> ShardCut:
     """One shard's part. The log is read without its rows; also where nothing was written, which shows that
     it is the same log.
     """
     start = known.position
+    # Before the log is read: a reset that comes later is noticed at the next cut.
+    resets = must_be_same_log(endpoint, start)
     stretch = read_facts(endpoint, start.server, start.at, stop, budget=budget)
     must_be_whole(endpoint.shard, start, None, stretch)
-    if not stretch.reached_stop and budget is None:
+    if not stretch.reached_stop and (budget is None or stretch.whole):
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")
     at = stop if stretch.reached_stop else stretch.at
     # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
@@ -83,17 +91,25 @@ def _step(endpoint: Endpoint, known: ShardCut, stop: LogOffset, budget: int | No
     copy = None if known.copy is None else advanced(known.copy, [])
     now = Followed([d.table for d in known.definitions], known.definitions).over(stretch.facts).now
     definition = next(iter(now.values()), None)
-    return ShardCut(position, sealed or known.sealed, stretch.reached_stop, copy, definition)
+    return ShardCut(
+        msgspec.structs.replace(position, resets=resets),
+        sealed or known.sealed,
+        stretch.reached_stop,
+        copy,
+        definition,
+        dropped_after(table, known.dropped, stretch.facts),
+    )
 
 
 def with_chunks(
     cut: StreamCut, planner: Planner, shape: TableShape, tick: Tick, limit: int | None
 ) -> StreamCut:
-    """The cut with the chunks that the batch ending there copies, `limit` of each shard at most."""
+    """The cut with the chunks that the batch ending there copies, `limit` of each shard at most.
+
+    None of a shard whose log goes on far beyond the cut, up to `tick`: the log behind a chunk is read to its end.
+    """
     planned: dict[str, list[Chunk]] = {}
-    offsets = {shard: part.position.at for shard, part in cut.shards.items()}
-    at_cut = Tick(tick.number, tick.time_us, tick.window_us, offsets)
-    groups = planner.groups(cut.manifest(shape), at_cut)
+    groups = planner.groups(cut.manifest(shape), tick)
     planner.raise_refused()
     for group in groups:
         planned.setdefault(group[0].shard, []).extend(group)

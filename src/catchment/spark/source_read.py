@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.definitions import Followed
@@ -27,9 +28,10 @@ from catchment.model.errors import SourceError, Unsupported
 from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
-from catchment.spark.chunk_task import read_group
+from catchment.spark.chunk_task import Group, read_group
 from catchment.spark.log_checks import alterations, must_be_whole, must_keep_keys
 from catchment.spark.prepared import read_prepared
+from catchment.spark.source_columns import must_be_new
 from catchment.spark.source_options import SourceOptions
 from catchment.spark.source_rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
 from catchment.spark.work import Alteration, ChunkTask, Target
@@ -47,6 +49,7 @@ class LogRange:
     progress: Progress
     epoch: int
     definitions: tuple[Definition, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,19 @@ def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> It
     group = read_group(task, work.log_bytes, asked)
     if group.failed:
         chunk, reason = group.failed[0]
-        raise SourceError(
-            f"{chunk} could not be read as of {work.at}: {reason}; read again, a stream with a new checkpoint"
-        )
+        raise SourceError(f"{chunk} could not be read as of {work.at}: {reason}; {_way_out(group, chunk)}")
     for rows in group.rows.values():
         yield from batches(copied_rows(rows, work.shard, work.epoch, work.time_us), schema)
+
+
+def _way_out(group: Group, chunk: Chunk) -> str:
+    """What a stream's offset names is read again until it succeeds; what the log holds behind it stays there."""
+    if chunk.table in group.spoiled:
+        return (
+            "that was written after the chunk was planned, so that it never can be read: start a stream with a new "
+            "checkpoint and an empty target, and alter the table before its copy or after it; read a batch again"
+        )
+    return "start the query again, a stream with the same checkpoint"
 
 
 def _table(shape: TableShape) -> Table:
@@ -130,6 +141,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             kept.add(typed(images, followed))
 
         followed_ddl = Followed([table], work.definitions)
+        must_be_same_log(endpoint, work.start)
         stretch = read_stretch(
             endpoint,
             work.start.server,
@@ -157,6 +169,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             on_images=on_images,
             definitions=work.definitions,
         )
+        must_be_new(work.shard, table, work.dropped, altered)
         _must_be_known(work, endpoint, altered)
         known = groups.table()
         for images in kept.tables():

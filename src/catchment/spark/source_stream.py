@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
     SupportsTriggerAvailableNow,
@@ -54,9 +53,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._live().end_at_now()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """`maxBytesPerTrigger` of log; without it, everything there is."""
-        limit = self._options.bytes_per_trigger
-        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
+        """`maxBytesPerTrigger` of log."""
+        return ReadMaxBytes(self._options.bytes_per_trigger)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """The cut at which the next batch ends; `start` itself when there is nothing new."""
@@ -96,7 +94,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 known = progress(shard, shape.table, copy)
                 at = end.position.at
                 yield LogRange(
-                    self._options, shape, shard, start.position, at, known, until.epoch, start.definitions
+                    self._options,
+                    shape,
+                    shard,
+                    start.position,
+                    at,
+                    known,
+                    until.epoch,
+                    start.definitions,
+                    start.dropped,
                 )
             if end.copy is None:
                 continue
