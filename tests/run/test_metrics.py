@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from catchment.model.epoch import Refusal
+from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import ConfigError
+from catchment.model.position import GroupKind, XaGroup, Xid
 from catchment.run.metrics import Metrics
 from tests.run import records
 
@@ -28,6 +30,12 @@ class Clock:
         return self.now
 
 
+def manifest(turn: int) -> Manifest:
+    """The record of an epoch of two shards."""
+    record = records.manifest(turn)
+    return replace(record, cut={"-80": record.cut["-80"], "80-": record.cut["-80"]})
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -35,7 +43,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def metrics(clock: Clock) -> Metrics:
-    return Metrics("shop", {"-80": 7200.0, "80-": None}, clock=clock)
+    return Metrics(manifest(0), {"-80": 7200.0, "80-": None}, clock=clock)
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -44,9 +52,9 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_two_epochs(metrics: Metrics, clock: Clock) -> None:
     for turn in (1, 2):
-        metrics.observe(records.manifest(turn), records.commit(turn), {"read": 0.2, "apply": 0.05})
+        metrics.observe(manifest(turn), {"read": 0.2, "apply": 0.05})
     clock.now = START + 5
-    assert value(metrics, "epoch") == records.commit(2).epoch
+    assert value(metrics, "epoch") == manifest(2).epoch
     assert value(metrics, "lag_seconds") == pytest.approx(3)
     assert value(metrics, "cut_window_seconds") == pytest.approx(0.00012)
     assert value(metrics, "rows_copied_total", table="shop.orders") == 20
@@ -70,16 +78,50 @@ def test_retention_left(metrics: Metrics, clock: Clock) -> None:
     assert value(metrics, "log_retention_left_seconds", shard="80-") == math.inf
     clock.now = START + 3601
     assert value(metrics, "log_retention_left_seconds", shard="-80") == 3599
-    metrics.observe(records.manifest(3601), records.commit(3601), {})
+    metrics.observe(manifest(3601), {})
     assert value(metrics, "log_retention_left_seconds", shard="-80") == 7200
 
 
 def test_a_source_at_rest_is_no_lag_and_no_imminent_purge(metrics: Metrics, clock: Clock) -> None:
-    metrics.observe(records.manifest(1), records.commit(1), {})
+    metrics.observe(manifest(1), {})
     clock.now = START + 7210
     metrics.at_rest(int((START + 7200) * 1e6))
     assert value(metrics, "lag_seconds") == pytest.approx(10)
     assert value(metrics, "log_retention_left_seconds", shard="-80") == pytest.approx(7190)
+
+
+def test_what_an_earlier_runner_left(clock: Clock) -> None:
+    clock.now = START + 172_800
+    standing = manifest(5)
+    group = XaGroup(
+        GroupKind.XA_PREPARE, False, Xid(1, b"x", b""), records.offset(1), records.offset(2), 0, int(START)
+    )
+    cut = {**standing.cut, "-80": replace(standing.cut["-80"], prepared=(group.prepared,))}
+    metrics = Metrics(replace(standing, cut=cut), {"-80": 259_200.0, "80-": 259_200.0}, clock=clock)
+    assert value(metrics, "epoch") == standing.epoch
+    assert value(metrics, "copy_rows", table="shop.orders") == 50
+    assert value(metrics, "rows_copied_total", table="shop.orders") is None
+    assert value(metrics, "lag_seconds") == pytest.approx(172_795)
+    assert value(metrics, "log_retention_left_seconds", shard="80-") == pytest.approx(86_405)
+    metrics.at_rest(int(clock.now * 1e6))
+    assert value(metrics, "log_retention_left_seconds", shard="80-") == pytest.approx(259_200)
+    assert value(metrics, "log_retention_left_seconds", shard="-80") == pytest.approx(86_400)
+
+
+def test_a_purge_that_nears_is_told_once(
+    metrics: Metrics, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for now, told in ((5000, 0), (5401, 1), (5500, 1), (7201, 1)):
+        clock.now = START + now
+        metrics.warn_of_purges()
+        assert len(caplog.messages) == told
+    metrics.observe(manifest(7201), {})
+    metrics.warn_of_purges()
+    clock.now = START + 15_000
+    metrics.warn_of_purges()
+    what = "feed shop: shard -80 keeps its log for 7,200 s, and what the feed needs of it may be purged"
+    how = "set a longer retention there (binlog_expire_logs_seconds, expire_logs_days) until the feed has caught up"
+    assert caplog.messages == [f"{what} in 1,799 s: {how}", f"{what} already: {how}"]
 
 
 def test_a_copy_that_stands_still_and_goes_on(metrics: Metrics) -> None:

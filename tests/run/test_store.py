@@ -12,10 +12,12 @@ import msgspec
 import pytest
 from sqlalchemy import select
 
+from catchment.flow.sink.epochs import EpochRow
 from catchment.model.epoch import Commit, epoch_number
 from catchment.model.errors import ConfigError, LeaseLost, StateError
 from catchment.run.database import record_table
 from catchment.run.lease import hold
+from catchment.run.resume import Continue, decide
 from catchment.run.store import Store
 from tests.run import records
 
@@ -89,6 +91,25 @@ def test_a_commit_needs_its_manifest(store: Store) -> None:
         store.put_manifest(records.manifest(1), lease.fence)
         with pytest.raises(StateError, match="without its manifest"):
             store.put_commit(Commit(epoch_number(1), "0" * 64, 0, {}), lease.fence)
+
+
+def test_an_epoch_taken_up_from_the_lake(store: Store) -> None:
+    row = EpochRow(msgspec.structs.replace(records.manifest(4), deltas=()), records.commit(4), 1)
+    with hold(store) as lease:
+        store.put_manifest(records.manifest(2), lease.fence)
+        store.put_commit(records.commit(2), lease.fence)
+        store.adopt(row.manifest, row.commit, lease.fence)
+        _, manifest, commit = store.newest()
+        assert (manifest, commit) == (row.manifest, row.commit)
+        assert decide("shop", manifest, commit, row) == Continue(row.manifest, apply=False, undo=row)
+        other = msgspec.structs.replace(row, commit=msgspec.structs.replace(row.commit, digest="0" * 64))
+        with pytest.raises(StateError, match="different epochs"):
+            decide("shop", manifest, commit, other)
+        store.put_manifest(records.manifest(5), lease.fence)
+        _, manifest, commit = store.newest()
+        assert decide("shop", manifest, commit, row) == Continue(records.manifest(5), apply=True)
+    with pytest.raises(LeaseLost):
+        store.adopt(row.manifest, row.commit, lease.fence - 1)
 
 
 def test_old_records_are_forgotten_but_the_newest_never(store: Store) -> None:
@@ -243,6 +264,7 @@ _FULL = """
 import sys
 from catchment.model.errors import StateError
 from catchment.run.lease import hold
+from catchment.run.resume import Continue, decide
 from catchment.run.store import Store
 from tests.run import records
 store = Store.open(sys.argv[1], "shop")

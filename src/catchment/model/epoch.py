@@ -143,6 +143,10 @@ class Manifest(msgspec.Struct, frozen=True):
             found[progress.table] += (progress.shard,)
         return found
 
+    def stood_at(self, tick: Tick) -> bool:
+        """Whether every shard's log still stood at this cut when `tick` was taken."""
+        return all(self.cut[shard].at == at for shard, at in tick.offsets.items())
+
     def digest(self) -> str:
         """SHA-256 of the record, hexadecimal."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()

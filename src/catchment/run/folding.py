@@ -5,11 +5,13 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from catchment.config import Feed
+from catchment.flow.sink.clean import window_hours
 from catchment.flow.sink.due import (
     SMALL_CHANGES_BYTES,
     FoldLimits,
@@ -21,12 +23,11 @@ from catchment.flow.sink.due import (
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.layout import table_dir
 from catchment.flow.sink.tables import open_table
-from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.epoch import DataFile, Manifest, Part, TableShape
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.run.fold_process import FoldOrder, start
 from catchment.run.lease import LEASE_SECONDS
-from catchment.run.report import Report
 from catchment.run.store import Store
 
 # A fold process takes 0.4 s to start: tiny tables, always above their share, are folded no oftener.
@@ -60,30 +61,39 @@ class _Known:
 
 
 class Folding:
-    """Watches the tables of one run. `observe` is called after each commit, by one thread."""
+    """Watches the tables of one run: `count` is called after each commit, `turn` after each turn of the loop, one
+    call at a time."""
 
-    def __init__(self, order: FoldOrder) -> None:
+    def __init__(self, order: FoldOrder, shapes: Sequence[TableShape]) -> None:
         self._order = order
+        self._shapes = shapes
         self._known: dict[TableId, _Known] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
         self._pause = START_SECONDS_MIN
+        self._clean_at = self._next_clean()
 
-    def observe(self, report: Report) -> None:
-        """Count what the epoch added; start a fold when a table is due."""
+    def count(self, manifest: Manifest) -> None:
+        """Count what a committed epoch added."""
+        self._shapes = manifest.shapes
+        for delta in manifest.deltas:
+            if delta.shape.table in self._known:
+                self._add(delta.shape.table, delta.files)
+
+    def turn(self) -> None:
+        """Take note of a fold that has ended; start one when a table is due, or the cleaner that runs with it."""
         now = time.monotonic()
         code = self._process.poll() if self._process is not None else None
         if code is not None:
             self._process = None
             self._known.clear()
+            self._clean_at = self._next_clean()
             self._ended(code)
-        deltas = {delta.shape.table: delta for delta in report.manifest.deltas}
-        for shape in report.manifest.shapes:
+        for shape in self._shapes:
             if shape.table not in self._known:
                 self._known[shape.table] = self._look(shape, now)
-            elif shape.table in deltas:
-                self._add(shape.table, deltas[shape.table].files)
-        if self._process is None and now - self._started >= self._pause and self._due(now):
+        may_start = self._process is None and now - self._started >= self._pause
+        if may_start and (self._due(now) or now >= self._clean_at):
             self._started = now
             self._process = start(self._order)
 
@@ -101,6 +111,10 @@ class Folding:
                 break
         self._process.kill()
         self._process.wait()
+
+    def _next_clean(self) -> float:
+        """When all that was replaced until now lies past the readers' window."""
+        return time.monotonic() + 3600.0 * max(1, window_hours(self._order.keep_seconds))
 
     def _ended(self, code: int) -> None:
         """Tell of a fold that failed, and leave twice the time before each further one."""
@@ -124,6 +138,8 @@ class Folding:
 
     def _add(self, table: TableId, files: tuple[DataFile, ...]) -> None:
         known = self._known[table]
+        if not known.stats.changes_rows:
+            known.since = time.monotonic()
         for file in files:
             stats = known.stats
             if file.part is Part.CHANGES:

@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import (
@@ -19,7 +20,7 @@ from prometheus_client import (
     write_to_textfile,
 )
 
-from catchment.model.epoch import Commit, Manifest, Refusal
+from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
@@ -32,18 +33,22 @@ _log = logging.getLogger(__name__)
 class Metrics:
     """The numbers of one feed, one call of `observe` per committed epoch.
 
-    `kept_seconds` says how long each shard keeps its log (None: no limit in time).
+    `standing` is the newest epoch when the runner starts; `kept_seconds` says how long each shard keeps its log (None:
+    no limit in time).
     """
 
     def __init__(
-        self, feed: str, kept_seconds: Mapping[str, float | None], *, clock: Callable[[], float] = time.time
+        self,
+        standing: Manifest,
+        kept_seconds: Mapping[str, float | None],
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.registry = CollectorRegistry()
-        self._feed = feed
+        self._feed = standing.feed
         self._clock = clock
-        self._cut_at = clock()
         self._kept_seconds = dict(kept_seconds)
-        self._prepared_at = dict.fromkeys(kept_seconds, math.inf)
+        self._warned: set[str] = set()
         self._epoch = self._gauge("epoch", "Number of the newest committed epoch.")
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
         self._unfolded = self._gauge("unfolded_share", "Changed rows not yet folded, by table.", "table")
@@ -69,21 +74,17 @@ class Metrics:
         )
         self._gauge(
             "lag_seconds", "Age of the newest committed cut, or since all logs were seen at it."
-        ).labels(feed).set_function(self.lag_seconds)
+        ).labels(self._feed).set_function(self.lag_seconds)
         retention = self._gauge(
             "log_retention_left_seconds", "Until a purge could reach us, by shard.", "shard"
         )
         for shard in kept_seconds:
-            retention.labels(feed, shard).set_function(self._retention_left(shard))
+            retention.labels(self._feed, shard).set_function(partial(self.retention_left, shard))
+        self._stand_at(standing)
 
-    def observe(self, manifest: Manifest, commit: Commit, phase_seconds: Mapping[str, float]) -> None:
+    def observe(self, manifest: Manifest, phase_seconds: Mapping[str, float]) -> None:
         """Count a committed epoch; `phase_seconds` is the time each phase of the loop took."""
-        self._cut_at = manifest.time_us * _MICRO
-        for shard, position in manifest.cut.items():
-            times = [p.time for p in position.prepared if p.committed is None]
-            self._prepared_at[shard] = min(times, default=math.inf)
-        self._epoch.labels(self._feed).set(commit.epoch)
-        self._window.labels(self._feed).set(manifest.window_us * _MICRO)
+        self._stand_at(manifest)
         self._bytes.labels(self._feed, "log").inc(manifest.log_bytes)
         self._bytes.labels(self._feed, "chunk").inc(manifest.chunk_bytes)
         for delta in manifest.deltas:
@@ -91,7 +92,6 @@ class Metrics:
             self._copied.labels(self._feed, table).inc(delta.copied)
             self._changes.labels(self._feed, table, "upsert").inc(delta.upserts)
             self._changes.labels(self._feed, table, "delete").inc(delta.deletes)
-        self._observe_progress(manifest)
         for phase, seconds in phase_seconds.items():
             self._phases.labels(self._feed, phase).observe(seconds)
 
@@ -117,9 +117,36 @@ class Metrics:
         self._unfolded.labels(self._feed, table).set(share)
 
     def lag_seconds(self) -> float:
-        """Age of the newest committed cut, at rest of the last look at it; since this runner's start before its
-        first epoch."""
+        """Age of the newest committed cut, at rest of the last look at it."""
         return max(0.0, self._clock() - self._cut_at)
+
+    def retention_left(self, shard: str) -> float:
+        """Seconds until a purge could reach us, below 0 when it may have; infinite without a limit in time.
+
+        A log file is purged when its last write is older than the limit, and ours ends at or after our cut. The
+        file of an XA PREPARE that is open is needed, too.
+        """
+        kept = self._kept_seconds[shard]
+        needed_since = min(self._cut_at, self._prepared_at[shard])
+        return math.inf if kept is None else kept - max(0.0, self._clock() - needed_since)
+
+    def warn_of_purges(self) -> None:
+        """Log a warning for each shard of which less than a quarter of the retention is left, once until there is
+        more again."""
+        short = {s for s, kept in self._kept_seconds.items() if self.retention_left(s) < (kept or 0) / 4}
+        for shard in sorted(short - self._warned):
+            _log.warning("%s", self._purge_nears(shard))
+        self._warned = short
+
+    def _purge_nears(self, shard: str) -> str:
+        left = self.retention_left(shard)
+        when = f"in {left:,.0f} s" if left > 0 else "already"
+        xa = "end the XA transaction that has long been prepared there (XA RECOVER) or "
+        return (
+            f"feed {self._feed}: shard {shard} keeps its log for {self._kept_seconds[shard]:,.0f} s, and what the feed "
+            f"needs of it may be purged {when}: {xa if self._prepared_at[shard] < self._cut_at else ''}set a longer "
+            "retention there (binlog_expire_logs_seconds, expire_logs_days) until the feed has caught up"
+        )
 
     def serve(self, port: int) -> Callable[[], None]:
         """Answer scrapes on 127.0.0.1 until the returned function is called; ConfigError when the port is
@@ -145,7 +172,15 @@ class Metrics:
         except OSError as fault:
             _log.warning("metrics.file: cannot write %s (%s)", file, fault.strerror)
 
-    def _observe_progress(self, manifest: Manifest) -> None:
+    def _stand_at(self, manifest: Manifest) -> None:
+        """What is so since an epoch, whoever committed it."""
+        self._cut_at = manifest.time_us * _MICRO
+        self._prepared_at = {
+            shard: min((p.time for p in position.prepared if p.committed is None), default=math.inf)
+            for shard, position in manifest.cut.items()
+        }
+        self._epoch.labels(self._feed).set(manifest.epoch)
+        self._window.labels(self._feed).set(manifest.window_us * _MICRO)
         rows: dict[str, tuple[int, int]] = {}
         for progress in manifest.progress:
             table = str(progress.table)
@@ -154,17 +189,6 @@ class Metrics:
         for table, (copied, expected) in rows.items():
             self._rows.labels(self._feed, table).set(copied)
             self._expected.labels(self._feed, table).set(expected)
-
-    def _retention_left(self, shard: str) -> Callable[[], float]:
-        """A log file is purged when its last write is older than the limit, and ours ends at or after our
-        cut. The file of an XA PREPARE that is open is needed, too."""
-        kept = self._kept_seconds[shard]
-
-        def left() -> float:
-            needed_since = min(self._cut_at, self._prepared_at[shard])
-            return math.inf if kept is None else kept - max(0.0, self._clock() - needed_since)
-
-        return left
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)

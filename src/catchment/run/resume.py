@@ -42,7 +42,9 @@ def decide(
         )
     at = lake.manifest.epoch
     if at == stored.epoch:
-        if lake.commit.digest != stored.digest():
+        # Of an epoch that the store took up from the lake, its commit alone has the digest.
+        known = committed.digest if committed is not None and committed.epoch == at else stored.digest()
+        if lake.commit.digest != known:
             raise StateError(
                 f"feed {feed}: state store and lake hold different epochs {at}; one of them belongs to "
                 "another feed of that name"

@@ -19,7 +19,8 @@ from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import must_hold, restore
-from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch import Commit, Manifest, Refusal
+from catchment.model.errors import CatchmentError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.run.clock import Clock
@@ -27,7 +28,7 @@ from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.folding import Folding, order_for
 from catchment.run.lease import Lease, hold
-from catchment.run.loop import Loop
+from catchment.run.loop import TICK_WAIT_SECONDS, Loop
 from catchment.run.metrics import Metrics
 from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
@@ -36,6 +37,8 @@ from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.rules import must_name_shards, must_take, still_taken
 from catchment.run.store import Store
 from catchment.spark import job
+
+_Own = tuple[Folding, Metrics, Feed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,12 @@ def run_feed(
         hold(store, fence_above=epochs.fence()) as lease,
     ):
         standing, highest = _take_up(feed, endpoints, store, sink, epochs, lease)
-        folding = Folding(order_for(feed, lease.fence))
-        metrics = Metrics(feed.name, _kept_seconds(endpoints))
+        folding = Folding(order_for(feed, lease.fence), standing.shapes)
+        metrics = Metrics(standing, _kept_seconds(endpoints))
         clock = _started_clock(feed, endpoints, standing, highest)
         try:
             spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
+            _tell_start(standing, clock, (folding, metrics, feed))
             loop = Loop(
                 endpoints=endpoints,
                 interval=feed.epoch.interval,
@@ -88,7 +92,7 @@ def run_feed(
                 sink=sink,
                 epochs=epochs,
                 observe=lambda report: _tell(report, (folding, metrics, feed), observe),
-                at_rest=lambda rest: _tell_rest(rest, metrics, feed, at_rest),
+                at_rest=lambda rest: _tell_rest(rest, (folding, metrics, feed), at_rest),
                 fault=fault,
                 stop=stop,
             )
@@ -141,6 +145,8 @@ def _take_up(
         last = max(last, restore(feed.sink.path, feed.name, decision.undo, lease.fence))
     if decision.apply:
         _commit(standing, store, sink, epochs, lease)
+    elif lake is not None and (committed is None or committed.epoch < lake.commit.epoch):
+        store.adopt(lake.manifest, lake.commit, lease.fence)
     standing = _going_on(still_taken(feed.tables, standing, set(chain.from_iterable(present))), cut)
     return standing, max(last, standing.epoch)
 
@@ -185,27 +191,44 @@ def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
     return kept
 
 
-def _tell(report: Report, own: tuple[Folding, Metrics, Feed], observe: Callable[[Report], None]) -> None:
+def _tell_start(standing: Manifest, clock: Clock, own: _Own) -> None:
+    """Let folding and metrics know where the run begins, and whether the source has moved since."""
+    _, metrics, _ = own
+    with suppress(CatchmentError):  # the loop will meet it, too
+        tick = clock.after(standing.epoch, TICK_WAIT_SECONDS)
+        if tick is not None and standing.stood_at(tick):
+            metrics.at_rest(tick.time_us)
+    _turn(own, ())
+
+
+def _tell(report: Report, own: _Own, observe: Callable[[Report], None]) -> None:
     """Let folding, metrics and whoever started the run know of a committed epoch."""
-    folding, metrics, feed = own
-    folding.observe(report)
-    metrics.observe(report.manifest, report.commit, report.phases)
-    for table, share in folding.unfolded().items():
-        metrics.observe_unfolded(str(table), share)
-    metrics.observe_refused(report.refused)
+    folding, metrics, _ = own
+    folding.count(report.manifest)
+    metrics.observe(report.manifest, report.phases)
     metrics.observe_floor_lag(report.floor_lag)
-    if feed.metrics.file is not None:
-        metrics.write(feed.metrics.file)
+    _turn(own, report.refused)
     observe(report)
 
 
-def _tell_rest(rest: Rest, metrics: Metrics, feed: Feed, at_rest: Callable[[Rest], None]) -> None:
-    """Let metrics and whoever started the run know of a turn without an epoch."""
+def _tell_rest(rest: Rest, own: _Own, at_rest: Callable[[Rest], None]) -> None:
+    """Let folding, metrics and whoever started the run know of a turn without an epoch."""
+    _, metrics, _ = own
     metrics.at_rest(rest.time_us)
-    metrics.observe_refused(rest.refused)
+    _turn(own, rest.refused)
+    at_rest(rest)
+
+
+def _turn(own: _Own, refused: tuple[Refusal, ...]) -> None:
+    """What the start and every turn ask for, with an epoch or without."""
+    folding, metrics, feed = own
+    folding.turn()
+    for table, share in folding.unfolded().items():
+        metrics.observe_unfolded(str(table), share)
+    metrics.observe_refused(refused)
+    metrics.warn_of_purges()
     if feed.metrics.file is not None:
         metrics.write(feed.metrics.file)
-    at_rest(rest)
 
 
 @contextmanager

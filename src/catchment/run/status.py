@@ -55,7 +55,7 @@ def read_status(store: Store) -> Status:
 
 def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
     """When the source was last known to be as in the newest epoch: at its cut, or at rest when planned again."""
-    if plan is None or any(committed.cut[shard].at != at for shard, at in plan.tick.offsets.items()):
+    if plan is None or not committed.stood_at(plan.tick):
         return committed.time_us
     return max(committed.time_us, plan.tick.time_us)
 

@@ -75,6 +75,15 @@ class Store:
             self._put(connection, _COMMIT, commit)
             self._trim(connection, keep)
 
+    def adopt(self, manifest: Manifest, commit: Commit, fence: int) -> None:
+        """Take up the newest epoch of a lake that is ahead. Its manifest has no deltas (see EpochRow), so that
+        `commit.digest` is not its own."""
+        with self.database.transaction() as connection:
+            self._guard(connection, fence)
+            self._put(connection, _MANIFEST, manifest)
+            self._put(connection, _COMMIT, commit)
+            self._trim(connection, KEEP_COMMITS)
+
     def newest(self) -> tuple[Plan | None, Manifest | None, Commit | None]:
         """The newest record of each kind, as of one moment."""
         with self.database.transaction() as connection:

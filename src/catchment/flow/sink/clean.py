@@ -33,7 +33,7 @@ class CleanReport(msgspec.Struct, frozen=True):
 def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float) -> CleanReport:
     """Clean all tables of a feed, as of its newest committed epoch.
 
-    `keep_s`: the readers' window, rounded up to hours; files of the newest epoch stay in any case.
+    `keep_s`: the readers' window (see `window_hours`); files of the newest epoch stay in any case.
     `attempt_age_s`: files of attempts younger than this stay; give the lease's length or more. A table that cannot be
     cleaned keeps no other from its turn; then the first SinkError is raised.
     """
@@ -55,6 +55,11 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     if failures:
         raise failures[0]
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
+
+
+def window_hours(keep_s: float) -> int:
+    """The readers' window in the hours that Delta counts in, rounded up."""
+    return math.ceil(keep_s / 3600)
 
 
 def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> CleanReport:
@@ -100,7 +105,7 @@ def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> Clea
     table = open_table(directory)
     if table is None:
         return CleanReport(0, 0)
-    replaced = [directory / path for path in _tombstones(table, math.ceil(keep_s / 3600), versions)]
+    replaced = [directory / path for path in _tombstones(table, window_hours(keep_s), versions)]
     present = [path for path in replaced if path.exists()]
     for path in present:
         _delete(path)
