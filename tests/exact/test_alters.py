@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.flow.capture.catalog import read_table
 from catchment.model.errors import CutMissed, SourceError, Unsupported
 from catchment.model.table import Table
 from catchment.run import loop
@@ -208,7 +209,7 @@ def test_an_alter_while_the_catalog_is_asked_for_another(
         [shard], ["CREATE TABLE t (id INT PRIMARY KEY, x INT, c INT)", "INSERT INTO t VALUES (1, 2, 3)"]
     )
     later = ["ALTER TABLE t DROP x, ADD y INT", "INSERT INTO t (id, y) VALUES (2, 5)"]
-    real = loop.read_table
+    real = read_table
 
     def late(*args: Any) -> Table:
         while later:
