@@ -137,6 +137,8 @@ zzzz: 1
         ("{path: lake}", "{path: ~nosuchuser/lake}", "8: sink.path: begins with ~ and the name of a user"),
         ("hunter2", "{file: ~nosuchuser/secret}", "6: source.shards[0].password: begins with ~"),
         ("{path: lake}", '{path: "a\\0b"}', "8: sink.path: expected a path"),
+        ("{path: lake}", "{path: a%20b}", "because of %20 in it"),
+        ("{path: lake}", r"{path: a\b}", r"because of \ in it"),
         ("{path: lake}", "{path: ''}", "8: sink.path: expected a path"),
         ("{path: lake}", "{path: 5}", "8: sink.path: expected a path, as a text"),
         ("[shop.*]", "shop.*", "7: tables: expected a list"),

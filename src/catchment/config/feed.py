@@ -25,6 +25,9 @@ KEEP_SECONDS_MAX = 86_400.0  # Delta's log is kept a day longer
 DEFAULT_STATE = "<name>.state.db"
 
 
+# Delta's reader takes a path for a URL: it decodes the one and has a slash for the other (seen with deltalake).
+_TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
+
 # Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+|mesos://\S+"
@@ -162,6 +165,15 @@ class SinkConfig(Section):
         le=KEEP_SECONDS_MAX,
         description="How long files that a fold replaced stay for readers of older epochs; a day at most.",
     )
+
+    @field_validator("path")
+    @classmethod
+    def _can_be_opened(cls, path: Path) -> Path:
+        if (found := _TAKEN_FOR_A_URL.search(str(path))) is not None:
+            raise ValueError(
+                f"Delta cannot open {path}, because of {found[0]} in it; choose another directory"
+            )
+        return path
 
 
 class SchemaChange(Enum):
