@@ -4,17 +4,75 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from pymysql.connections import Connection
+from pymysql.converters import escape_string
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture import connect as module
 from catchment.flow.capture.connect import connect, pin
-from catchment.model.errors import ServerSaid
+from catchment.model.errors import ServerSaid, SourceError
 from catchment.model.source import Endpoint
-from tests.servers.chosen import on_mysql
+from tests.servers.chosen import chosen_server, on_mysql
+
+PASSWORD = "pässwörd of 64'"
 
 
 def endpoint_of(server: PrivateServer) -> Endpoint:
     return Endpoint("a", server.host, server.port, "catchment", server.password)
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[PrivateServer]:
+    """A server whose settings these tests change."""
+    with chosen_server(server_id=161) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[PrivateServer]:
+    """The system's MariaDB, for its login plugins."""
+    with PrivateServer(server_id=162) as server:
+        yield server
+
+
+def test_an_account_of_ed25519_is_let_in(mariadb: PrivateServer) -> None:
+    mariadb.sql(
+        "INSTALL PLUGIN IF NOT EXISTS ed25519 SONAME 'auth_ed25519'",
+        f"CREATE USER modern IDENTIFIED VIA ed25519 USING PASSWORD('{escape_string(PASSWORD)}')",
+    )
+    with closing(connect(Endpoint("a", mariadb.host, mariadb.port, "modern", PASSWORD))) as session:
+        pin(session, endpoint_of(mariadb))
+    with pytest.raises(SourceError, match="'modern' is refused"):
+        connect(Endpoint("a", mariadb.host, mariadb.port, "modern", "wrong"))
+
+
+LACKED = {
+    "dialog": ("INSTALL SONAME 'auth_pam'", "CREATE USER lacked IDENTIFIED VIA pam"),
+    "unknown auth switch": (
+        "SET GLOBAL secure_auth = OFF",
+        "CREATE USER lacked IDENTIFIED VIA mysql_old_password USING '0123456789abcdef'",
+    ),
+    "parsec": (
+        "INSTALL PLUGIN IF NOT EXISTS ed25519 SONAME 'auth_ed25519'",
+        "CREATE USER lacked IDENTIFIED VIA ed25519 USING PASSWORD('x')",
+    ),
+}
+
+
+@pytest.mark.parametrize("plugin", LACKED)
+def test_a_login_plugin_that_we_lack_is_told_with_the_way_out(
+    plugin: str, mariadb: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mariadb.sql(*LACKED[plugin])
+    if plugin == "parsec":  # the server's real question, under a name that PyMySQL does not have
+        process = Connection._process_auth  # type: ignore[attr-defined]
+        monkeypatch.setattr(
+            Connection, "_process_auth", lambda self, _, *rest: process(self, b"parsec", *rest)
+        )
+    lacked = Endpoint("a", mariadb.host, mariadb.port, "lacked", PASSWORD)
+    with pytest.raises(SourceError, match=rf"shard a at .*'lacked'.*{plugin}.*ALTER USER"):
+        connect(lacked)
+    mariadb.sql("DROP USER lacked")
 
 
 def test_the_server_ends_a_statement_before_the_socket_gives_up(shard: PrivateServer) -> None:
@@ -29,17 +87,17 @@ def test_the_server_ends_a_statement_before_the_socket_gives_up(shard: PrivateSe
 
 
 def test_a_large_table_is_read_whatever_the_global_limit_of_a_join(
-    shard: PrivateServer, fresh_schema: Callable[..., str], small_joins: None
+    own: PrivateServer, fresh_schema: Callable[..., str], small_joins: None
 ) -> None:
-    schema = fresh_schema(shard)
-    shard.sql(
+    schema = fresh_schema(own)
+    own.sql(
         "SET sql_big_selects = 1",
         "CREATE TABLE t (id INT PRIMARY KEY)",
         "INSERT INTO t SELECT seq FROM seq_1_to_100",
         "ANALYZE TABLE t",
         database=schema,
     )
-    endpoint = endpoint_of(shard)
+    endpoint = endpoint_of(own)
     with closing(connect(endpoint)) as session, session.cursor() as cursor:
         select = f"SELECT COUNT(DISTINCT id) FROM {schema}.t"
         with pytest.raises(ServerSaid, match="1104"), module.mapped(endpoint):
@@ -50,11 +108,11 @@ def test_a_large_table_is_read_whatever_the_global_limit_of_a_join(
 
 
 @pytest.fixture
-def small_joins(shard: PrivateServer) -> Iterator[None]:
-    """A server whose new sessions may look at ten rows."""
-    shard.sql("SET GLOBAL max_join_size = 10")
+def small_joins(own: PrivateServer) -> Iterator[None]:
+    """The server's new sessions may look at ten rows."""
+    own.sql("SET GLOBAL max_join_size = 10")
     yield
-    shard.sql("SET GLOBAL max_join_size = DEFAULT")
+    own.sql("SET GLOBAL max_join_size = DEFAULT")
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,20 @@ def test_one_bad_shard_does_not_hide_the_other(server: PrivateServer, tmp_path: 
     assert_only(examine(feed), expected)
 
 
+def test_a_login_plugin_that_is_not_known_does_not_hide_the_other_shard(
+    server: PrivateServer, neighbour: PrivateServer, tmp_path: Path
+) -> None:
+    server.sql("INSTALL SONAME 'auth_pam'", "CREATE USER odd IDENTIFIED VIA pam")
+    neighbour.sql(
+        "CREATE USER odd IDENTIFIED BY 'pw'",
+        "GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO odd",
+        "CREATE SEQUENCE shop.x",
+    )
+    findings = examine(feed_of(tmp_path, server, neighbour, user="odd", password="pw"))
+    assert_only(findings, [(ERROR, "plugin dialog", ""), (ERROR, "shop.x is a sequence", "")])
+    server.sql("DROP USER odd", "UNINSTALL SONAME 'auth_pam'")
+
+
 def test_clock_skew(server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 90)

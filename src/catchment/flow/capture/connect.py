@@ -7,11 +7,19 @@ import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.model.errors import ConfigError, ConnectionLost, Diverged, ServerSaid, SourceError
+from catchment.model.errors import (
+    CatchmentError,
+    ConfigError,
+    ConnectionLost,
+    Diverged,
+    ServerSaid,
+    SourceError,
+)
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 
@@ -24,6 +32,8 @@ READ_SECONDS = STATEMENT_SECONDS + 60
 # progress, 1927 and 3169: connection killed, 4031: it was idle, 1040, 1203 and 1226: too many connections.
 _LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203, 1226}
 _ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
+# PyMySQL's own, at a login: a plugin that it does not know, one that failed, and what it gives no number.
+_LOGIN = {2059, 2061, 0}
 
 # What every reading session sets, and then reads back: each one changed values or truncated results
 # somewhere.
@@ -104,10 +114,47 @@ def mapped(endpoint: Endpoint) -> Iterator[None]:
         raise ConnectionLost(f"{where}: {error}") from error
 
 
+class _Plugins(dict[str, Any]):
+    """Further login plugins for PyMySQL: none, but it tells here which one the server asks for."""
+
+    asked = ""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, name: str | bytes | None, default: object = None) -> None:
+        self.asked = name.decode("ascii", "replace") if isinstance(name, bytes) else name or ""
+
+
+@contextmanager
+def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
+    """Turn what PyMySQL raises at a login plugin that it lacks or knows by half into SourceError: errors of its own,
+    and of Python (RuntimeError without PyNaCl, AttributeError, IndexError)."""
+    cause: Exception
+    try:
+        with mapped(endpoint):
+            yield
+        return
+    except ServerSaid as error:
+        if error.code not in _LOGIN:
+            raise
+        said, cause = str(error.__cause__), error
+    except CatchmentError:
+        raise
+    except Exception as error:
+        said, cause = f"plugin {plugins.asked}: {type(error).__name__}: {error}", error
+    raise SourceError(
+        f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: user {endpoint.user!r} logs in by a plugin that "
+        f"PyMySQL does not master ({said}); ALTER USER to one of ed25519, mysql_native_password (MariaDB), "
+        "caching_sha2_password (MySQL)"
+    ) from cause
+
+
 def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connection[pymysql.cursors.Cursor]":
     """Log in; raises ConnectionLost, SourceError, or ConfigError for what `tls` names."""
     context = _context(endpoint)
-    with mapped(endpoint):
+    plugins = _Plugins()
+    with _login(endpoint, plugins):
         return pymysql.connect(
             host=endpoint.host,
             port=endpoint.port,
@@ -123,6 +170,7 @@ def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connect
             read_timeout=read_seconds,
             write_timeout=CONNECT_SECONDS,
             program_name="catchment",
+            auth_plugin_map=plugins,
         )
 
 
