@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+import pymysql
+from pymysql.connections import Connection
+
 from catchment.flow.capture.connect import connect, pin
 from catchment.flow.capture.offsets import log_files
 from catchment.model.chunk import Chunk, Progress, chunk_key
@@ -75,6 +78,18 @@ class Planner:
         self.floor_lag = lags
         return groups
 
+    def all_chunks(self, progress: Progress, shape: TableShape) -> tuple[Chunk, ...]:
+        """All chunks of what is not done of a table on one shard, for who reads it as a whole; none when the server
+        refuses to say where one ends (`unplanned`)."""
+        endpoint = self._endpoints[progress.shard]
+        chunks: list[Chunk] = []
+        with closing(connect(endpoint)) as connection:
+            pin(connection, endpoint)
+            walk = self._walk(connection, endpoint, progress, shape)
+            while (step := self._next(walk, progress)) is not None:
+                chunks.append(step[0])
+        return tuple(chunks) if chunks and chunks[-1].last else ()
+
     def raise_refused(self) -> None:
         """Raise what kept a table out of the newest plan and would again; for those who read no log meanwhile."""
         for error in self.unplanned.values():
@@ -137,20 +152,23 @@ class Planner:
         try:
             pin(connection, endpoint)
             for progress in tables:
-                shape = shapes[progress.table]
-                walk = Walk(
-                    connection,
-                    endpoint,
-                    progress,
-                    chunk_key(shape.definition),
-                    self._pace(shard, progress.table),
-                )
+                walk = self._walk(connection, endpoint, progress, shapes[progress.table])
                 while budget > 0 and (step := self._next(walk, progress)) is not None:
                     planned.append(step)
                     budget -= max(step[1] / walk.pace.wanted(), 0.05)
         finally:
             connection.close()
         return planned
+
+    def _walk(
+        self,
+        connection: "Connection[pymysql.cursors.Cursor]",
+        endpoint: Endpoint,
+        progress: Progress,
+        shape: TableShape,
+    ) -> Walk:
+        pace = self._pace(progress.shard, progress.table)
+        return Walk(connection, endpoint, progress, chunk_key(shape.definition), pace)
 
     def _next(self, walk: Walk, progress: Progress) -> tuple[Chunk, int] | None:
         """The walk's next chunk; None also when the server refuses it: the log of this epoch may say why (a DROP, a

@@ -119,14 +119,16 @@ def _groups(
     planner: Planner, standing: Manifest, progress: list[Progress], whole: set[TableId]
 ) -> list[tuple[Chunk, ...]]:
     """Groups of chunks to compare next. Which lake rows belong to a chunk of a collated key only the server
-    knows, so that such a table is one chunk on each shard."""
+    knows, so that all chunks of such a table on a shard are one group."""
     parted = tuple(p for p in progress if p.table not in whole)
     offsets = {shard: position.at for shard, position in standing.cut.items()}
     manifest = msgspec.structs.replace(standing, progress=parted)
     groups = planner.groups(manifest, Tick(manifest.epoch, manifest.time_us, 0, offsets))
+    shapes = {shape.table: shape for shape in standing.shapes}
+    rest = [p for p in progress if p.table in whole and not p.done and p.shard in standing.sealed]
+    wholes = [planner.all_chunks(p, shapes[p.table]) for p in rest]
     planner.raise_refused()
-    rest = [p for p in progress if p.table in whole and not p.done]
-    return groups + [(Chunk(p.shard, p.table, None, None, last=True),) for p in rest]
+    return groups + [chunks for chunks in wholes if chunks]
 
 
 def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:
@@ -159,6 +161,7 @@ def _advance(
             if receipt.error.retry is Retry.NEVER:
                 raise receipt.error
             continue
+        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.failed, 0))
         for table, chunks in receipt.compared.items():
             planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
             before = at[receipt.shard, table]

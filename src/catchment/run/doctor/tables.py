@@ -8,6 +8,7 @@ from pymysql.connections import Connection
 
 from catchment.config import selects
 from catchment.config.rules import SYSTEM_SCHEMAS
+from catchment.flow.capture.bounds import table_size
 from catchment.flow.capture.catalog import left_out_columns, read_table
 from catchment.flow.capture.connect import mapped
 from catchment.model.chunk import chunk_key
@@ -29,7 +30,8 @@ _CASCADE = re.compile(
 _VIEWS = ("VIEW", "SYSTEM VIEW")
 _KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
 
-# Rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker.
+# Rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker; so does a whole
+# table while it is verified, if only the server knows the order of its key.
 VALUE_BYTES_MAX = 256 << 20
 _PER_VALUE = """
 SELECT MIN(t.TABLE_ROWS / GREATEST(s.CARDINALITY, 1)), MIN(t.AVG_ROW_LENGTH)
@@ -196,10 +198,13 @@ def _cascades(
 def _crowded(
     session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table
 ) -> list[Finding]:
-    """A key that is cut by its first columns alone, of which one value has very many rows, by the server's estimate."""
+    """A key that is cut by its first columns alone, of which one value has very many rows, by the server's estimate;
+    and a large table of which only the server knows the order."""
     key = chunk_key(table)
     cut_by = [column.name for column in key.columns]
-    if not key.ordered or len(cut_by) == len(table.key):
+    if not key.ordered:
+        return _verified_whole(session, endpoint, table)
+    if len(cut_by) == len(table.key):
         return []
     with mapped(endpoint), session.cursor() as cursor:
         cursor.execute(_PER_VALUE, (table.id.schema, table.id.name, len(cut_by), cut_by[-1]))
@@ -216,6 +221,25 @@ def _crowded(
             f"they are copied in one chunk, of about {rows * row_bytes / 2**20:,.0f} MB in the memory of a worker: the "
             f"order of {other} is known to the server alone",
             f'give the workers that much memory, or add "!{table.id}" to `tables`',
+        )
+    ]
+
+
+def _verified_whole(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table
+) -> list[Finding]:
+    rows, row_bytes = table_size(session, endpoint, table.id)
+    if rows * row_bytes <= VALUE_BYTES_MAX:
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            endpoint.shard,
+            f"{table.id} has about {rows:,} rows, and the order of its key ({', '.join(table.key)}) is known to the "
+            "server alone",
+            f"it is copied in parts, but `catchment verify` holds all its rows of this shard and of the lake, about "
+            f"{rows * row_bytes / 2**20:,.0f} MB each, in the memory of a worker",
+            "give the workers that much memory, or verify the other tables alone (`--table`)",
         )
     ]
 
