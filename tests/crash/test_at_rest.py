@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochsTable
@@ -81,6 +82,7 @@ def test_changes_that_grow_old_at_rest_are_folded(
         assert scrape.value("unfolded_share", table=table)
         scrape.wait("a fold", lambda: scrape.value("unfolded_share", table=table) == 0)
         assert len(run.epochs) == epochs
+    assert not read(life.feed, table).changes
     life.must_be_exact()
 
 

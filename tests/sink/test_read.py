@@ -19,7 +19,7 @@ from catchment.model.epoch import LakeColumn, Part, TableShape
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from tests.sink.feeder import Feeder
-from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape
+from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape, write
 
 EVERY_TYPE = {
     "tiny": ColumnType(Kind.TINYINT),
@@ -62,6 +62,24 @@ def test_as_of_each_epoch(feeder: Feeder) -> None:
     assert tagged.column_names == ["_shard", "_epoch", "id", "sig"]
     assert ("s/0", 2, 2, "B") in rows_of(tagged)
     assert tables_at(feeder.root, 2) == {"shop.orders": 2}
+
+
+def test_a_fold_serves_readers_before_the_next_epoch(feeder: Feeder) -> None:
+    before = read(feeder.root, "shop.orders")
+    assert fold(feeder.root, ORDERS, FEED, 1) is not None
+    folded = read(feeder.root, "shop.orders")
+    assert (before.changes != (), folded.changes) == (True, ())
+    assert (folded.epoch, rows_of(folded.arrow())) == (3, rows_of(before.arrow()))
+    # An epoch of which the row is not written yet.
+    feeder.epoch += 1
+    file = write(feeder.root, ORDERS, Part.CHANGES, "4-a-0", [("s/0", 4, False, (9, "new"))])
+    feeder.sink.apply(delta(ORDERS, file), 4, 1)
+    assert read(feeder.root, "shop.orders") == before
+    assert rows_of(read(feeder.root, "shop.orders", 2, origin=False).arrow()) == [
+        (1, "a"),
+        (2, "B"),
+        (3, "c"),
+    ]
 
 
 def test_what_was_never_committed_is_named(feeder: Feeder, tmp_path: Path) -> None:

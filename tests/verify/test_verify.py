@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
-from catchment.api.read import read
+from catchment.api.read import read, tables_at
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
@@ -121,7 +121,7 @@ def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> 
     delta = DeltaTable(str(directory))
     actions: list[AddAction] = [add_action(file)]
     delta.create_write_transaction(actions, "append", delta_schema(shape), [PART])
-    _repoint(feed, table, state.version, delta.version() + 1)
+    _repoint(feed, table, tables_at(feed)[str(table)], delta.version() + 1)
 
 
 def _repoint(feed: Feed, table: TableId, old: int, new: int) -> None:

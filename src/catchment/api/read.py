@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from catchment.api.rule import DUCKDB, SPARK, duckdb_source, output_schema, rule_sql
 from catchment.config.feed import Feed
 from catchment.config.file import load
 from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
 from catchment.flow.sink.files import by_columns
-from catchment.flow.sink.layout import arrow_schema, table_dir
+from catchment.flow.sink.layout import arrow_schema, epoch_app, table_dir
 from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import Part, TableShape
@@ -139,12 +140,23 @@ def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> Tab
         known = ", ".join(sorted(row.commit.versions)) or "none"
         raise ConfigError(f"{root}: no table {table} as of epoch {row.commit.epoch}; tables are: {known}")
     directory = table_dir(root, table)
-    handle = open_table(directory, version)
+    handle = _as_of(directory, row, table, version)
     if handle is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
     files = file_lists(handle)
     base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
-    return TableState(shapes[table], row.commit.epoch, version, base, changes, origin)
+    return TableState(shapes[table], row.commit.epoch, handle.version(), base, changes, origin)
+
+
+def _as_of(directory: Path, row: EpochRow, table: TableId, version: int) -> DeltaTable | None:
+    """The newest version as long as no later epoch has come to the table: folds since, which change no row, serve at
+    once, also while the source is at rest. Else the version that the epoch names."""
+    newest = open_table(directory)
+    if newest is None:
+        return None
+    carried = newest.transaction_version(epoch_app(row.manifest.feed, table)) or 0
+    later = carried > row.commit.epoch or newest.version() < version
+    return open_table(directory, version) if later else newest
 
 
 def _named(row: EpochRow, name: str) -> TableId:
