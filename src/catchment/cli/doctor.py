@@ -15,7 +15,7 @@ from catchment.run.doctor import Finding, Severity, examine
 @feed_argument
 @json_option
 def doctor(file: Path, as_json: bool) -> int:
-    """Check shards, tables, lake and state store; change nothing.
+    """Check shards, tables, lake and state store; write nothing.
 
     Each finding says what it risks and which setting to change. The exit code is 3 when there is an error,
     else 0.
