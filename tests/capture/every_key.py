@@ -52,6 +52,15 @@ KEYS: dict[str, tuple[str, ...]] = {
     "enum": ("e ENUM('z','a','m','b'), n INT", "ELT(1 + seq MOD 4, 'z', 'a', 'm', 'b'), seq"),
     "enum that may be invalid": ("e ENUM('z','表') CHARACTER SET sjis, n INT", "seq MOD 3, seq"),
     "set": ("s SET('z','a','m','b','q','c')", "seq"),
+    "set of 64": (
+        f"s SET({', '.join(repr(f'l{n}') for n in range(64))})",
+        "IF(seq MOD 2, 18446744073709551615, 9223372036854775808 + 60) - seq",
+    ),
+    "enum of many": (
+        f"e ENUM({', '.join(repr(f'l{n}') for n in range(1200))}), n INT",
+        "1 + (seq MOD 5) * 299, seq",
+    ),
+    "set in a key": ("s SET('z','a'), b BIT(3), n INT", "seq MOD 4, seq MOD 3, seq"),
     "bit": ("k BIT(17)", "seq * 2000"),
     "bit(64)": ("k BIT(64)", "18446744073709551615 - seq * 7"),
     "float": ("k FLOAT", "seq / 7 - 3"),

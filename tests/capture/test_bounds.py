@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.bounds import key_after, newest_key
+from catchment.flow.capture.bounds import is_ranged, key_after, newest_key
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, pin
 from catchment.flow.capture.inside import inside
@@ -22,7 +22,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.wire.keys import Keys, encode, hash_rows
 from catchment.wire.types import logged_as_binary
-from tests.capture.every_key import CASES, ON_MYSQL, insertion, key_change, make_table
+from tests.capture.every_key import CASES, ON_MYSQL, insertion, key_change, make_table, parts
 from tests.servers.chosen import on_mysql
 from tests.servers.launch import PrivateMySQL
 from tests.wire.dumps import decoded, end_of_log, read_dump
@@ -239,3 +239,45 @@ def test_a_decimal_of_more_digits_than_arrow_has_is_ordered_by_the_server(
 ) -> None:
     assert not source("decimal as text", rows=[1]).key.ordered
     assert source("decimal", rows=[1]).key.ordered
+
+
+RANGED = {
+    "enum": ("k ENUM('z','a','m','b'), n INT", "1 + seq MOD 4, seq"),
+    "enum in a key": ("u VARCHAR(9), k ENUM('z','a','m','b'), n INT", "'x', 1 + seq MOD 4, seq"),
+    "set": ("k SET('z','a','m'), n INT", "seq MOD 8, seq"),
+    "bit": ("k BIT(20)", "seq"),
+}
+
+
+@pytest.mark.parametrize("name", RANGED)
+def test_a_chunk_reads_its_own_rows_alone(
+    name: str, shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema, rows, step = fresh_schema(shard), 4_000, 500
+    columns, values = RANGED[name]
+    names = ", ".join(part.split(" ")[0] for part in parts(columns))
+    shard.sql(
+        f"CREATE TABLE t ({columns}, v CHAR(100), PRIMARY KEY ({names}))",
+        f"INSERT INTO t SELECT {values}, 'x' FROM seq_1_to_{rows}",
+        "ANALYZE TABLE t",
+        database=schema,
+    )
+    table = Source(shard, TableId(schema, "t"))
+    with closing(table.connection), table.connection.cursor() as cursor:
+
+        def reads() -> int:
+            cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+            return sum(int(count) for _, count in cursor.fetchall())
+
+        lo: Bound | None = None
+        found: list[int] = []
+        read: list[int] = []
+        while lo is not None or not found:
+            hi = key_after(table.connection, table.endpoint, table.table.id, table.key, lo, None, step)
+            before = reads()
+            found.append(table.select(lo, hi).num_rows)
+            read.append(reads() - before)
+            lo = hi
+    assert sum(found) == rows
+    assert max(read) <= step + 100, read  # with those of SHOW itself
+    assert is_ranged(table.key)

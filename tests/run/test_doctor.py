@@ -319,6 +319,14 @@ def test_one_bad_shard_does_not_hide_the_other(server: PrivateServer, tmp_path: 
     assert_only(examine(feed), expected)
 
 
+def test_a_key_that_no_server_reads_by_ranges(server: PrivateServer, tmp_path: Path) -> None:
+    for labels in (10, 11):
+        values = ", ".join(f"'l{n}'" for n in range(labels))
+        server.sql(f"CREATE TABLE shop.s{labels} (s SET({values}) PRIMARY KEY)")
+    expected = [(WARNING, "the key of shop.s11 begins with s", "chunk_rows_max")]
+    assert_only(examine(feed_of(tmp_path, server)), expected)
+
+
 def test_a_login_plugin_that_is_not_known_does_not_hide_the_other_shard(
     server: PrivateServer, neighbour: PrivateServer, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from catchment.run import walk as walk_module
 from catchment.run.origin import originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.walk import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
+from catchment.spark.work import CopiedChunk
 
 ROWS_MAX = 1_000
 LOG_BUDGET = 1 << 20
@@ -170,3 +171,25 @@ def test_a_table_that_is_gone_or_shut_keeps_no_other_from_being_planned(
     ]
     with pytest.raises(SourceError, match="1146"):
         planner.raise_refused()
+
+
+def test_a_table_that_is_read_whole_for_each_chunk_gets_no_smaller_chunks(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(shard)
+    labels = ", ".join(f"'l{n}'" for n in range(20))
+    shard.sql(
+        f"CREATE TABLE {schema}.many (s SET({labels}) PRIMARY KEY)",
+        f"CREATE TABLE {schema}.few (s SET('a', 'b') PRIMARY KEY)",
+    )
+    manifest = begun(shard, schema)
+    asked = {}
+    with closing(connect(endpoint_of(shard))) as session:
+        for shape, progress in zip(manifest.shapes, manifest.progress, strict=True):
+            walk = Walk(session, endpoint_of(shard), progress, chunk_key(shape.definition), Pace())
+            chunk = Chunk("a", shape.table, None, None)
+            for _ in range(20):
+                walk.pace.learn(CopiedChunk(chunk, walk.pace.rows, 0, 60.0), 0.5, 1 << 30)
+                walk.pace.shrink()
+            asked[shape.table.name] = walk.pace.rows
+    assert asked == {"many": FIRST_ROWS, "few": ROWS_MIN}

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.bounds import key_after, newest_key, oldest_key, rows_between, table_size
+from catchment.flow.capture.bounds import (
+    is_ranged,
+    key_after,
+    newest_key,
+    oldest_key,
+    rows_between,
+    table_size,
+)
 from catchment.model.chunk import Bound, Chunk, ChunkKey, Progress
 from catchment.model.source import Endpoint
 from catchment.model.table import INTEGERS
@@ -24,7 +31,8 @@ class Pace:
     """What chunks of a table on a shard have taught: rows per SELECT, how far apart integer keys lie, and bytes
     per row; before the first chunk, what the server estimates.
 
-    `table_rows`: the server's estimate of all rows.
+    `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone; else it
+    reads the table, however small the chunk is, and its time says nothing of the rows to ask for.
     """
 
     rows: int = FIRST_ROWS
@@ -32,6 +40,7 @@ class Pace:
     row_bytes: float = 0.0
     table_rows: int = 0
     known: bool = False
+    ranged: bool = True
 
     def wanted(self) -> int:
         """Rows of the next chunk."""
@@ -40,7 +49,8 @@ class Pace:
     def learn(self, copied: CopiedChunk, seconds: float, rows_max: int) -> None:
         """Take what a chunk has taught; `seconds` are aimed for, `rows_max` is the limit."""
         rate = copied.rows / max(copied.seconds, 0.001)
-        self.rows = min(max(int(rate * seconds), ROWS_MIN, self.rows // 2), self.rows * 2, rows_max)
+        least = self.rows // 2 if self.ranged else self.rows
+        self.rows = min(max(int(rate * seconds), ROWS_MIN, least), self.rows * 2, rows_max)
         lo, hi = copied.chunk.lo, copied.chunk.hi
         if lo and hi and isinstance(lo[0], int) and isinstance(hi[0], int) and hi[0] > lo[0]:
             found = (hi[0] - lo[0]) / max(copied.rows, 1)
@@ -50,6 +60,8 @@ class Pace:
 
     def shrink(self) -> None:
         """Ask for fewer rows after a step or chunk that failed."""
+        if not self.ranged:
+            return
         self.rows = min(max(self.rows // SHRINK, ROWS_MIN), self.rows)
 
     def halve(self) -> None:
@@ -75,6 +87,7 @@ class Walk:
         self._progress = progress
         self._key = key
         self.pace = pace
+        pace.ranged = is_ranged(key)
         self._at = self._lo = progress.copied
         self._ended = False
         # Of two columns the first says little: all rows can have one value of it.

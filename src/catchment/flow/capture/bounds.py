@@ -22,6 +22,8 @@ MARK = "\0"
 
 NUMBERED = (Kind.ENUM, Kind.SET, Kind.BIT)
 REALS = (Kind.FLOAT, Kind.DOUBLE)
+# Values of an ENUM or SET of which those beyond a bound are listed in a condition: all that a SET of ten labels has.
+LISTED_MAX = 1024
 
 
 def quoted(name: str) -> str:
@@ -34,18 +36,28 @@ def source_name(table: TableId) -> str:
     return f"{quoted(table.schema)}.{quoted(table.name)}"
 
 
-def ordering(column: Column) -> str:
-    """SQL expression that compares as the index does: ENUM, SET and BIT are indexed by their numbers, while a
-    comparison of an ENUM with text compares labels. Only in conditions: ORDER BY it sorts the whole table."""
-    name = quoted(column.name)
-    return f"{name}+0" if column.type.kind in NUMBERED else name
-
-
 def exact(column: Column) -> str:
-    """SQL expression that the text protocol gives whole: it rounds a FLOAT to six digits."""
+    """SQL expression that the text protocol gives whole, ENUM, SET and BIT as the number by which they are indexed:
+    it rounds a FLOAT to six digits, and `+ 0` a SET of more than 53 labels."""
     if column.type.kind in REALS:
         return f"{quoted(column.name)} + 0e0"
-    return ordering(column)
+    return f"CAST({quoted(column.name)} AS UNSIGNED)" if column.type.kind in NUMBERED else quoted(column.name)
+
+
+def is_ranged(key: ChunkKey) -> bool:
+    """Whether the server reads the rows of a chunk alone: by a range of the key's index."""
+    column = key.columns[0]
+    return column.type.kind not in (Kind.ENUM, Kind.SET) or _is_listed(column)
+
+
+def _is_listed(column: Column) -> bool:
+    return column.type.kind in (Kind.ENUM, Kind.SET) and _values(column) <= LISTED_MAX
+
+
+def _values(column: Column) -> int:
+    """How many values an ENUM, with 0 for what is none of its labels, or a SET can have."""
+    labels = len(column.type.labels)
+    return labels + 1 if column.type.kind is Kind.ENUM else 2**labels
 
 
 def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes]:
@@ -64,18 +76,35 @@ def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes
     return MARK, value
 
 
+def _compared(column: Column, operator: str, value: int | str) -> Condition:
+    """`column operator value`, in the order of the index.
+
+    ENUM and SET are indexed by their numbers; compared with text, labels are. Of comparisons with a number only
+    equality reads a range of the index, on MariaDB and MySQL (docs/decisions/2026-11-21-what-types-cost.md).
+    """
+    if _is_listed(column):
+        at = int(value)
+        matching = {
+            "=": range(at, at + 1),
+            ">": range(at + 1, _values(column)),
+            "<": range(at),
+            "<=": range(at + 1),
+        }
+        listed = ", ".join(map(str, matching[operator]))
+        return (f"{quoted(column.name)} IN ({listed})" if listed else "FALSE"), []
+    text, parameter = _parameter(column, value)
+    compared = exact(column) if column.type.kind in (Kind.ENUM, Kind.SET) else quoted(column.name)
+    return f"{compared} {operator} {text}", [parameter]
+
+
 def _beyond(columns: tuple[Column, ...], bound: Bound, last: str, earlier: str) -> Condition:
-    terms, values = [], []
+    terms: list[str] = []
+    values: list[int | str | bytes] = []
     for index in range(len(bound)):
-        equal = []
-        for column, value in zip(columns[:index], bound[:index], strict=True):
-            text, parameter = _parameter(column, value)
-            equal.append(f"{ordering(column)} = {text}")
-            values.append(parameter)
-        text, parameter = _parameter(columns[index], bound[index])
-        operator = last if index == len(bound) - 1 else earlier
-        terms.append("(" + " AND ".join([*equal, f"{ordering(columns[index])} {operator} {text}"]) + ")")
-        values.append(parameter)
+        operators = ["="] * index + [last if index == len(bound) - 1 else earlier]
+        parts = [_compared(*part) for part in zip(columns, operators, bound, strict=False)]
+        terms.append("(" + " AND ".join(text for text, _ in parts) + ")")
+        values += [value for _, parameters in parts for value in parameters]
     return "(" + " OR ".join(terms) + ")", values
 
 

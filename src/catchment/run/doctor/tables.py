@@ -8,7 +8,7 @@ from pymysql.connections import Connection
 
 from catchment.config import selects
 from catchment.config.rules import SYSTEM_SCHEMAS
-from catchment.flow.capture.bounds import table_size
+from catchment.flow.capture.bounds import LISTED_MAX, is_ranged, table_size
 from catchment.flow.capture.catalog import left_out_columns, read_table
 from catchment.flow.capture.connect import mapped
 from catchment.model.chunk import chunk_key
@@ -73,6 +73,7 @@ def check_tables(
         try:
             tables[table] = read_table(session, endpoint, table)
             findings += _crowded(session, endpoint, tables[table])
+            findings += _scanned(endpoint.shard, tables[table])
             findings += _cascades(session, endpoint, table) if cascades else []
         except CatchmentError as refused:
             findings.append(Finding(Severity.ERROR, endpoint.shard, str(refused), "it cannot be copied"))
@@ -240,6 +241,22 @@ def _verified_whole(
             f"it is copied in parts, but `catchment verify` holds all its rows of this shard and of the lake, about "
             f"{rows * row_bytes / 2**20:,.0f} MB each, in the memory of a worker",
             "give the workers that much memory, or verify the other tables alone (`--table`)",
+        )
+    ]
+
+
+def _scanned(shard: str, table: Table) -> list[Finding]:
+    """A key that begins with a SET or ENUM of very many values: no server reads a range of it."""
+    key = chunk_key(table)
+    if is_ranged(key):
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            shard,
+            f"the key of {table.id} begins with {key.columns[0].name}, an ENUM or SET of more than {LISTED_MAX} values",
+            "the server reads the whole table for every chunk of it",
+            f'copy it at a quiet time, with a large copy.chunk_rows_max, or add "!{table.id}" to `tables`',
         )
     ]
 
