@@ -31,7 +31,8 @@ READ_SECONDS = STATEMENT_SECONDS + 60
 # Client errors of libmysql's numbering: no connection, lost connection, server gone. And 1053: shutdown in
 # progress, 1927 and 3169: connection killed, 4031: it was idle, 1040, 1203 and 1226: too many connections.
 _LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203, 1226}
-_ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
+# A privilege or the account itself is missing.
+ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
 # PyMySQL's own, at a login: a plugin that it does not know, one that failed, and what it gives no number.
 _LOGIN = {2059, 2061, 0}
 
@@ -103,7 +104,7 @@ def mapped(endpoint: Endpoint) -> Iterator[None]:
         text = error.args[1] if len(error.args) > 1 else str(error)
         if code in _LOST:
             raise ConnectionLost(f"{where}: {text}") from error
-        if code in _ACCESS:
+        if code in ACCESS:
             raise SourceError(
                 f"{where}: user {endpoint.user!r} is refused ({code}: {text}); "
                 "check the password and GRANT SELECT, REPLICATION SLAVE and BINLOG MONITOR (MariaDB), "

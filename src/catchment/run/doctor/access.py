@@ -1,16 +1,16 @@
 """What the feed's user may do, found out by doing it."""
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 
 import pymysql
 from pymysql.connections import Connection
 from pymysql.converters import escape_string
 
-from catchment.flow.capture.connect import connect, mapped, mysql_version
+from catchment.flow.capture.connect import ACCESS, connect, mapped, mysql_version
 from catchment.flow.capture.log import announce_checksums
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import Retry, ServerSaid
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.run.doctor.finding import Finding, Severity
@@ -18,6 +18,8 @@ from catchment.run.doctor.finding import Finding, Severity
 _COM_BINLOG_DUMP = 0x12
 _NON_BLOCKING = 1
 _FILE_HEADER_BYTES = 4
+# All that MySQL says of XA RECOVER to a user without the privilege.
+_ER_XAER_RMERR = 1401
 
 
 def quoted(table: TableId) -> str:
@@ -30,12 +32,13 @@ def check_log_access(
 ) -> tuple[list[Finding], tuple[str, str]]:
     """BINLOG MONITOR and REPLICATION SLAVE, and the server's filters (binlog_do_db, binlog_ignore_db).
 
-    On MySQL REPLICATION CLIENT, REPLICATION SLAVE and XA_RECOVER_ADMIN.
+    On MySQL REPLICATION CLIENT, REPLICATION SLAVE and XA_RECOVER_ADMIN. Raises SourceError, ConnectionLost for what is
+    no lack of a privilege.
     """
     version = mysql_version(session)
     findings = []
     if version is not None:
-        findings = _check_statement(session, endpoint, account, "XA RECOVER CONVERT XID", "XA_RECOVER_ADMIN")
+        findings = _check_xa_recover(session, endpoint, account)
     try:
         with session.cursor() as cursor:
             cursor.execute(
@@ -54,7 +57,9 @@ def check_log_access(
 def check_replica(
     session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, variables: Mapping[str, str]
 ) -> list[Finding]:
-    """Whether MySQL replicates changes that it does not log; MariaDB: see check_settings."""
+    """Whether MySQL replicates changes that it does not log; MariaDB: see check_settings. Raises as
+    check_log_access.
+    """
     logged = variables.get("log_replica_updates", variables.get("log_slave_updates", "ON"))
     version = mysql_version(session)
     if version is None or logged.upper() in ("ON", "1"):
@@ -64,8 +69,9 @@ def check_replica(
             cursor.execute("SHOW REPLICA STATUS" if version >= (8, 0, 22) else "SHOW SLAVE STATUS")
             if not cursor.fetchall():
                 return []
-    except pymysql.err.MySQLError:
-        return []  # REPLICATION CLIENT is missing; check_log_access says so
+    except pymysql.err.MySQLError as refused:
+        _missing(endpoint, "", "REPLICATION CLIENT", refused)
+        return []  # check_log_access says so
     return [
         Finding(
             Severity.ERROR,
@@ -80,7 +86,7 @@ def check_replica(
 def check_select(
     session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, account: str, tables: Iterable[TableId]
 ) -> tuple[set[TableId], list[Finding]]:
-    """The tables whose every column the user may SELECT, and findings about the others."""
+    """The tables whose every column the user may SELECT, and findings about the others. Raises ConnectionLost."""
     readable: set[TableId] = set()
     findings = []
     for table in tables:
@@ -89,44 +95,59 @@ def check_select(
                 cursor.execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
             readable.add(table)
         except pymysql.err.MySQLError as refused:
-            findings.append(_missing(endpoint, account, "SELECT", refused, quoted(table)))
+            findings.append(_unreadable(endpoint, account, table, refused))
     return readable, findings
 
 
-def _check_statement(
-    session: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
-    account: str,
-    statement: str,
-    privilege: str,
+def _unreadable(endpoint: Endpoint, account: str, table: TableId, refused: pymysql.err.MySQLError) -> Finding:
+    try:
+        return _missing(endpoint, account, "SELECT", refused, on=quoted(table))
+    except ServerSaid as said:
+        wait = "wait until what alters or locks it has ended, and ask again"
+        repair = f'look at it with CHECK TABLE, or add "!{table}" to `tables`'
+        remedy = wait if said.retry is Retry.SAME else repair
+        return Finding(
+            Severity.ERROR, endpoint.shard, f"{table} cannot be read: {said}", "it cannot be copied", remedy
+        )
+
+
+def _check_xa_recover(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, account: str
 ) -> list[Finding]:
     try:
         with session.cursor() as cursor:
-            cursor.execute(statement)
+            cursor.execute("XA RECOVER CONVERT XID")
     except pymysql.err.MySQLError as refused:
-        return [_missing(endpoint, account, privilege, refused)]
+        return [_missing(endpoint, account, "XA_RECOVER_ADMIN", refused, codes={*ACCESS, _ER_XAER_RMERR})]
     return []
 
 
 def _check_dump(endpoint: Endpoint, account: str, file: str) -> list[Finding]:
-    """Ask for the log and look at the first packet; the session is of no use afterwards."""
-    try:
-        with closing(connect(endpoint)) as session, mapped(endpoint):
-            announce_checksums(session, endpoint)
-            start = struct.pack("<IHI", _FILE_HEADER_BYTES, _NON_BLOCKING, 0) + file.encode()
-            try:
-                session._execute_command(_COM_BINLOG_DUMP, start)  # type: ignore[attr-defined]
-                session._read_packet()  # type: ignore[no-untyped-call]
-            except pymysql.err.OperationalError as refused:
-                return [_missing(endpoint, account, "REPLICATION SLAVE", refused)]
-    except CatchmentError as lost:
-        return [Finding(Severity.ERROR, endpoint.shard, str(lost))]
+    """Ask for the log and look at the first packet, in a session that is of no use afterwards."""
+    with closing(connect(endpoint)) as session, mapped(endpoint):
+        announce_checksums(session, endpoint)
+        start = struct.pack("<IHI", _FILE_HEADER_BYTES, _NON_BLOCKING, 0) + file.encode()
+        try:
+            session._execute_command(_COM_BINLOG_DUMP, start)  # type: ignore[attr-defined]
+            session._read_packet()  # type: ignore[no-untyped-call]
+        except pymysql.err.MySQLError as refused:
+            return [_missing(endpoint, account, "REPLICATION SLAVE", refused)]
     return []
 
 
 def _missing(
-    endpoint: Endpoint, account: str, privilege: str, refused: pymysql.err.MySQLError, on: str = "*.*"
+    endpoint: Endpoint,
+    account: str,
+    privilege: str,
+    refused: pymysql.err.MySQLError,
+    *,
+    on: str = "*.*",
+    codes: Collection[int] = ACCESS,
 ) -> Finding:
+    """The privilege that the account lacks; raises what `mapped` makes of an error of another number."""
+    if not refused.args or refused.args[0] not in codes:
+        with mapped(endpoint):
+            raise refused
     user, _, host = account.rpartition("@")
     grantee = f"'{escape_string(user)}'@'{escape_string(host)}'"
     return Finding(

@@ -14,7 +14,7 @@ from pymysql.connections import Connection
 from catchment.config import Feed
 from catchment.flow.capture.connect import connect, identify, mapped, pin
 from catchment.flow.capture.offsets import open_xa
-from catchment.model.errors import CatchmentError, SourceError
+from catchment.model.errors import CatchmentError, ConnectionLost, SourceError
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
@@ -95,7 +95,7 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
             findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session, endpoint)]
             # MySQL tells them to those with a privilege that access.py asks for.
             findings += [] if server.mysql else _prepared(session, endpoint)
-            access, filters = check_log_access(session, endpoint, account)
+            access, filters = _log_access(session, endpoint, account)
             chosen = chosen_tables(session, endpoint, rules)
             names = tuple(table for table, _, _ in chosen)
             readable, denied = check_select(session, endpoint, account, names)
@@ -114,6 +114,22 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
     found = f"{len(carried)} of {len(names)} chosen tables can be carried"
     findings.append(Finding(Severity.OK, endpoint.shard, found))
     return ShardReport(endpoint.shard, tuple(findings), server, names, carried)
+
+
+def _log_access(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, account: str
+) -> tuple[list[Finding], tuple[str, str]]:
+    """As check_log_access; what else the server says of its log is a finding, too."""
+    try:
+        return check_log_access(session, endpoint, account)
+    except ConnectionLost:
+        raise
+    except SourceError as said:
+        remedy = "look into the server's error log; FLUSH BINARY LOGS begins a new file"
+        return [Finding(Severity.ERROR, endpoint.shard, str(said), "the log cannot be read", remedy)], (
+            "",
+            "",
+        )
 
 
 def _asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> tuple[str, dict[str, str]]:
