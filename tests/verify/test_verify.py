@@ -19,8 +19,9 @@ from catchment.flow.sink.apply import add_action
 from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import PART, arrow_schema, delta_schema, identity_columns, table_dir
 from catchment.model.epoch import Part
-from catchment.model.errors import ConfigError, ConnectionLost
+from catchment.model.errors import ConfigError, ConnectionLost, SourceError
 from catchment.model.table import TableId
+from catchment.run import verify as verify_module
 from catchment.run.runner import run_feed
 from catchment.run.verify import Verdict, verify
 from catchment.spark import job
@@ -153,3 +154,29 @@ def test_a_stream_that_ends_early_is_an_error(
         proxy.cut_after(20_000, after=execute_begins(), times=1000)
         with pytest.raises(ConnectionLost, match="shard a"):
             verdict_of(feed, spark)
+
+
+def test_a_table_that_stays_locked_is_named(
+    tmp_path: Path,
+    shard: PrivateServer,
+    fresh_schema: Callable[..., str],
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = fresh_schema(shard)
+    shard.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1), (2)")
+    feed = feed_on(tmp_path, {"a": shard}, schema, {"a": shard.port})
+    copied(feed)
+    monkeypatch.setattr(verify_module, "FRUITLESS_WAVES_MAX", 0)
+    locking = shard.connect()
+    try:
+        with locking.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {schema}.t WRITE")
+        with pytest.raises(
+            SourceError, match=rf"shard a, {schema}\.t: .*[Ll]ock wait timeout .*\(does a session"
+        ):
+            verdict_of(feed, spark)
+    finally:
+        locking.close()
+    verdict = verdict_of(feed, spark)
+    assert (verdict.differences, verdict.rows[TableId(schema, "t")]) == (0, 2)

@@ -1,6 +1,6 @@
 """Comparing source and lake while both move on: waves of chunks, each at the newest committed epoch."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -73,7 +73,7 @@ def verify(
         advanced = _advance(progress, receipts, planner, verdict)
         fruitless = 0 if advanced != progress else fruitless + 1
         if fruitless > FRUITLESS_WAVES_MAX:
-            raise _standstill(feed.name, receipts)
+            raise _standstill(feed.name, receipts, planner.unplanned)
         progress = advanced
         observe(verdict)
     return verdict
@@ -179,13 +179,22 @@ def _advance(
     return list(at.values())
 
 
-def _standstill(feed: str, receipts: Sequence[VerifyReceipt | Failed]) -> CatchmentError:
+def _standstill(
+    feed: str,
+    receipts: Sequence[VerifyReceipt | Failed],
+    unplanned: Mapping[tuple[str, TableId], SourceError],
+) -> CatchmentError:
     """What keeps the verification from getting on."""
     for receipt in receipts:
         if isinstance(receipt, Failed):
             return receipt.error
         if receipt.failed:
             return SourceError(f"verification of feed {feed} does not get on: {receipt.failed[0][1]}")
+    for (shard, table), error in unplanned.items():
+        return SourceError(
+            f"verification of feed {feed} does not get on: shard {shard}, {table}: {error} (does a session lock the "
+            "table?)"
+        )
     return SourceError(
         f"verification of feed {feed} does not get on: the log behind its newest epoch is not sealed; run the feed"
     )

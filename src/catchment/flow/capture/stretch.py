@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.connect import connect, identify, must_be, mysql_version
 from catchment.flow.capture.log import dump
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.model.definition import HIDDEN, Definition
@@ -264,7 +264,7 @@ def _dump_files(
     `to_the_end`: to where the log ends as of the call, or beyond. Raises CorruptLog when the file behind one that is
     cut off was not begun by a server start, CutMissed when the server ends dumps before that end.
     """
-    end = _end_of_log(endpoint, server) if to_the_end else None
+    end = _visible_end(endpoint, server) if to_the_end else None
     size, at, crashed, dumps = 0, start, False, 0
     while True:
         connection = connect(endpoint)
@@ -280,45 +280,55 @@ def _dump_files(
         crashed = broken_off
         if broken_off:
             at = LogOffset(_next_file(decoder.at), _FILE_START)
-        elif end is None or not decoder.ended or reaches(decoder.at, end):
+        elif not (to_the_end and decoder.ended) or _is_end(decoder, end, dumps):
             return size
         else:
             dumps += 1
-            end = _not_yet(endpoint, server, decoder, end, dumps)
-            at = decoder.at
+            at = _going_on(endpoint, decoder, dumps)
+            end = end and _lower(end, _visible_end(endpoint, server))
         decoder.resume()
 
 
-def _end_of_log(endpoint: Endpoint, server: Server | None) -> LogOffset:
-    """A place at or behind the end of all that is visible now."""
+def _visible_end(endpoint: Endpoint, server: Server | None) -> LogOffset | None:
+    """A place at or behind the end of all that is visible now; None where the server has no word for that.
+
+    MySQL tells where its log ends, visible or not, and waits for that behind whoever rotates the log.
+    """
     connection = snapshot_session(endpoint)
     try:
         if server is not None:
             must_be(identify(connection, endpoint), server, endpoint)
-        return snapshot_offset(connection, endpoint)
+        return snapshot_offset(connection, endpoint) if mysql_version(connection) is None else None
     finally:
         connection.close()
 
 
-def _not_yet(
-    endpoint: Endpoint, server: Server | None, decoder: LogDecoder, end: LogOffset, dumps: int
-) -> LogOffset:
-    """A dump has ended before the log did; the end to reach with the next one, which is `end` unless that was torn.
+def _is_end(decoder: LogDecoder, end: LogOffset | None, dumps: int) -> bool:
+    """Whether a dump that has ended did so at the end of the log, after `dumps` others.
 
     A dump whose thread is killed, by KILL QUERY or a shutdown, ends with the packet that says end of log (MariaDB,
-    mysql_binlog_send; MySQL, Binlog_sender::run). MySQL's own end may not be synced yet, and dumps end before it.
+    mysql_binlog_send; MySQL, Binlog_sender::run). So MySQL has to say it twice in turn.
     """
+    return dumps > 0 if end is None else reaches(decoder.at, end)
+
+
+def _going_on(endpoint: Endpoint, decoder: LogDecoder, dumps: int) -> LogOffset:
+    """Where the next dump is to start."""
     if decoder.in_group:
         raise ConnectionLost(
             f"shard {endpoint.shard}: the server ended a dump inside the group at {decoder.at}"
         )
-    if dumps >= _DUMPS_MAX:
+    if dumps > _DUMPS_MAX:
         raise CutMissed(
-            f"shard {endpoint.shard}: dumps of the log end at {decoder.at}, before its end, {end}: does somebody kill "
-            "their sessions (SHOW PROCESSLIST)?"
+            f"shard {endpoint.shard}: dumps of the log end at {decoder.at}, again and again, before it does: does "
+            "somebody kill their sessions (SHOW PROCESSLIST)?"
         )
-    now = _end_of_log(endpoint, server)
-    return now if reaches(end, now) else end
+    return decoder.at
+
+
+def _lower(end: LogOffset, now: LogOffset | None) -> LogOffset:
+    """An end that was read while the log was rotated can lie beyond all there is: a later one corrects it."""
+    return now if now is not None and reaches(end, now) else end
 
 
 def _next_file(at: LogOffset) -> str:
