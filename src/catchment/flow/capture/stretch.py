@@ -294,6 +294,8 @@ def _visible_end(endpoint: Endpoint, server: Server | None) -> LogOffset | None:
 
     MySQL tells where its log ends, visible or not, and waits for that behind whoever rotates the log.
     """
+    if server is not None and server.mysql:
+        return None
     connection = snapshot_session(endpoint)
     try:
         if server is not None:
