@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(wildcard src/catchment/wire/*.py src/catchment/wire/*.pxd) setup.py
 CODE   := src tests bench setup.py
+# Two processes: a test waits for servers, locks and clocks half of its time. Who is done first takes over tests.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-mysql test-all bench lint format lock clean
@@ -20,10 +22,10 @@ demo: setup ## Copy and follow two MariaDB shards under constant writes, and ver
 	@$(BIN)/catchment demo
 
 test: setup ## The test suite with lint and types, without the long runs
-	@$(BIN)/python -m pytest -m "not long"
+	@$(PYTEST) -m "not long"
 
 test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)
-	@CATCHMENT_TEST_SERVER=mysql-8.0 $(BIN)/python -m pytest -m "not long"
+	@CATCHMENT_TEST_SERVER=mysql-8.0 $(PYTEST) -m "not long"
 
 test-all: setup ## The whole test suite, long runs included
 	@$(BIN)/python -m pytest
