@@ -1,4 +1,4 @@
-"""Small file systems that fill up."""
+"""Small file systems that fill up, and files that may not be written."""
 
 import os
 import subprocess
@@ -41,3 +41,21 @@ def small_disk(path: Path, size: int) -> Iterator[SmallDisk]:
         yield SmallDisk(path)
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@contextmanager
+def unwritable(file: Path) -> Iterator[None]:
+    """A file of a directory that stays writable; skips the test where root may not mount the file on itself."""
+    if os.geteuid() != 0:
+        mode = file.stat().st_mode
+        file.chmod(0o400)
+        yield
+        file.chmod(mode)
+        return
+    if subprocess.run(["mount", "--bind", str(file), str(file)], capture_output=True, check=False).returncode:
+        pytest.skip("a file cannot be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(file)], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(file)], check=True)

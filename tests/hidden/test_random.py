@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.model.errors import Diverged
 from tests.hidden.follow import Floor, Follower, floor_at_the_cut, sealed_floor
 from tests.hidden.judge import Verdict, judge, take_base
 from tests.hidden.source import Holder, create, under_holds
@@ -73,10 +74,17 @@ def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
 @pytest.mark.parametrize("server", [4096], indirect=True)
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong(server: PrivateServer) -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
-    for seed in range(
-        1, 6
-    ):  # one run meets a held commit in a chunk nearly always, on a busy machine not quite
-        verdict, _ = _run(server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0, seed=seed)
+    # One run meets a held commit in a chunk nearly always, on a busy machine not quite.
+    for seed in range(1, 6):
+        try:
+            verdict, _ = _run(
+                server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0, seed=seed
+            )
+        except Diverged as refused:
+            # A held commit is the first of its file: the server shows the offset behind it, but starts no dump there.
+            if "impossible position" in str(refused):
+                continue
+            raise
         assert verdict.wrong_claims == []
         assert verdict.wrong_segments == []
         if verdict.wrong_chunks:

@@ -1,6 +1,5 @@
 """What the doctor says of lake and state store, to which it writes nothing."""
 
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -16,7 +15,7 @@ from catchment.run.doctor.finding import Finding, Severity
 from catchment.run.doctor.places import check_sink, check_state
 from catchment.run.lease import hold
 from catchment.run.store import Store
-from tests.disks import small_disk
+from tests.disks import small_disk, unwritable
 from tests.run import records
 
 ERROR, WARNING, OK = Severity.ERROR, Severity.WARNING, Severity.OK
@@ -105,10 +104,15 @@ def test_an_empty_state_file_stays_empty(tmp_path: Path) -> None:
     assert file.stat().st_size == 0
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
 def test_a_state_file_that_may_not_be_written(tmp_path: Path) -> None:
-    (tmp_path / "shop.state.db").touch(mode=0o400)
-    assert only(check_state(feed_of(tmp_path)))[0] is ERROR
+    file = tmp_path / "shop.state.db"
+    file.touch()
+    with unwritable(file):
+        severity, found, remedy = only(check_state(feed_of(tmp_path)))
+    assert severity is ERROR
+    assert found == f"the state store {file} cannot be written: this user may not read and write it"
+    assert remedy == "correct `state`"
+    assert only(check_state(feed_of(tmp_path)))[0] is OK
 
 
 def test_a_feed_that_runs_is_named(tmp_path: Path) -> None:
