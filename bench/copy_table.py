@@ -27,7 +27,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
     ):
         fill(server, rows)
         began = time.perf_counter()
-        job.session("bench", "local[2]", {})
+        job.context("bench", "local[2]", {})
         session = time.perf_counter() - began
         cold = session + _copy(Path(directory) / "cold", server).copied_after()
         measured = [_round(Path(directory) / str(number), server, rows) for number in range(runs)]

@@ -1,12 +1,14 @@
-"""Servers shared by the whole run, and a fresh schema for each test."""
+"""Servers and a Spark shared by the whole run, and a fresh schema for each test."""
 
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
 
 import pytest
+from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
+from catchment.spark import job
 from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
 from tests.servers.chosen import chosen_server, on_mysql
 from tests.servers.debian import NotHere
@@ -36,6 +38,22 @@ def shards() -> Iterator[Shards]:
         chosen_server(server_id=102, password=password) as second,
     ):
         yield first, second
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkContext]:
+    """The Spark that every run in this process finds, so that Java starts once."""
+
+    def warm(number: int) -> int:
+        # what a task needs is loaded, which takes seconds, before writers fill the log
+        from catchment.spark import run_task
+
+        return number if run_task else -1
+
+    context = job.context("tests", "local[2]", {})
+    job.each(context, warm, range(4))
+    yield context
+    context.stop()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
@@ -57,7 +57,7 @@ _READ_ONLY = dict.fromkeys(("run", "verify", "fold"), (5, "Read-only file system
 )
 def test_every_command_when_the_lake_of_a_feed_cannot_be_used(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     capfd: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -97,7 +97,7 @@ def test_verify_of_a_feed_that_never_ran_starts_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     life = live(pair, count=1)
-    monkeypatch.setattr(job, "session", lambda *settings: pytest.fail("Java was started"))
+    monkeypatch.setattr(job, "context", lambda *settings: pytest.fail("Java was started"))
     assert execute(["verify", str(life.file)]) == ConfigError.exit_code
     assert str(life.lake) in capfd.readouterr().err
     assert not life.lake.exists()
@@ -109,7 +109,7 @@ def test_verify_of_a_feed_that_never_ran_starts_nothing(
 @pytest.mark.parametrize("command", ["run", "verify"])
 def test_other_shards_than_those_of_the_lake(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     capfd: pytest.CaptureFixture[str],
     command: str,
@@ -134,7 +134,7 @@ def test_other_shards_than_those_of_the_lake(
 
 def test_a_disk_that_fills_up_in_an_epoch(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     capfd: pytest.CaptureFixture[str],
     tmp_path: Path,

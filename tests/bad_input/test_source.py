@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConfigError, SourceError
@@ -82,7 +82,7 @@ def test_a_shard_that_does_not_let_us_in(
 )
 def test_a_privilege_that_is_missing(
     own: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     refusal: Refusal,
     privilege: str,
@@ -113,7 +113,7 @@ def test_a_server_without_a_log(live: MakeLife, refusal: Refusal) -> None:
 @pytest.mark.parametrize("setting", ["binlog_format=STATEMENT", "binlog_row_image=MINIMAL"])
 def test_a_log_that_does_not_hold_whole_rows(
     own: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     refusal: Refusal,
     setting: str,
@@ -139,7 +139,7 @@ def test_a_log_that_does_not_hold_whole_rows(
 )
 def test_one_session_that_logs_less_than_whole_rows_stops_the_feed_before_harm(
     own: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     refusal: Refusal,
     setting: str,
@@ -162,7 +162,7 @@ def test_one_session_that_logs_less_than_whole_rows_stops_the_feed_before_harm(
 
 @pytest.mark.parametrize("limit", [1, 5])
 def test_a_limit_on_results_does_no_harm(
-    own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, limit: int
+    own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, limit: int
 ) -> None:
     life = live(own)
     life.load(60)
@@ -207,7 +207,7 @@ def test_a_table_that_cannot_be_carried_is_refused_by_name(
 
 
 def test_tables_made_just_before_the_feed_are_no_change_of_it(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     must_go_on(life)
@@ -216,7 +216,7 @@ def test_tables_made_just_before_the_feed_are_no_change_of_it(
 
 
 def test_a_table_altered_while_the_feed_begins(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, refusal: Refusal
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, refusal: Refusal
 ) -> None:
     life = live(pair)
     life.load(20)
@@ -245,7 +245,7 @@ def test_a_table_altered_while_the_feed_begins(
     ],
 )
 def test_a_dropped_index_that_was_the_key_stops_the_feed(
-    own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, refusal: Refusal, statement: str
+    own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, refusal: Refusal, statement: str
 ) -> None:
     life = live(own)
     table = f"{life.schema}.x"

@@ -1,4 +1,4 @@
-"""Two shards of their own, one Spark session, and small feeds, for the tests of crashes."""
+"""Two shards of their own and small feeds, for the tests of crashes."""
 
 import itertools
 import secrets
@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from catchment.demo.server import PrivateServer
-from catchment.spark import job
 from tests.crash.life import Life
 from tests.servers.chosen import chosen_server
 
@@ -25,14 +23,6 @@ def pair() -> Iterator[dict[str, PrivateServer]]:
         chosen_server(server_id=122, password=password) as second,
     ):
         yield {"-80": first, "80-": second}
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The session that every run in this process finds, so that Java starts once."""
-    session = job.session("crash", "local[2]", {})
-    yield session
-    session.stop()
 
 
 _numbers = itertools.count(1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.cli.main import execute
@@ -68,7 +68,7 @@ def forgetful(pair: dict[str, PrivateServer], live: MakeLife) -> Iterator[dict[s
 
 
 def test_changes_that_grow_old_at_rest_are_folded(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(60)
@@ -88,7 +88,7 @@ def test_changes_that_grow_old_at_rest_are_folded(
 
 def test_metrics_of_a_run_that_begins_at_rest(
     forgetful: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -117,7 +117,7 @@ def test_metrics_of_a_run_that_begins_at_rest(
 
 def test_a_lag_that_a_pause_left_is_told_before_the_first_epoch(
     forgetful: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -142,7 +142,7 @@ def status_epoch(life: Life, capsys: pytest.CaptureFixture[str]) -> int:
 
 def test_status_tells_the_lakes_epoch_after_the_state_store_was_lost_or_restored(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

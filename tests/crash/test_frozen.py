@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost
@@ -58,7 +58,7 @@ def locked(life: Life) -> bool:
 
 def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     capfd: pytest.CaptureFixture[str],
 ) -> None:

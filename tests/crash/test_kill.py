@@ -3,7 +3,9 @@
 import signal
 
 import pytest
+from pyspark import SparkContext
 
+from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.layout import epoch_app, table_dir
 from catchment.flow.sink.tables import open_table
@@ -46,7 +48,7 @@ ALL = (
     "faults", [IN_SHORT, pytest.param(ALL, marks=pytest.mark.long)], ids=["in short", "all"]
 )
 def test_a_driver_killed_at_every_place_goes_on_exactly(
-    pair: dict[str, PrivateServer], live: MakeLife, faults: tuple[str, ...]
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, faults: tuple[str, ...]
 ) -> None:
     life = live(pair, count=TABLES)
     life.load(100)
@@ -57,12 +59,11 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
         life.describe(sink={"path": str(life.lake), "fold": NEVER})
-        assert life.command(*CATCH_UP).code == 0
+        assert life.run() == 0
         folded = life.command("fold", fault="during-fold:2")
         assert folded.code == -signal.SIGKILL, folded
     life.describe()
-    ended = life.command(*CATCH_UP)
-    assert ended.code == 0, ended
+    assert life.run() == 0
     life.must_be_exact()
-    assert life.command("fold").code == 0
+    assert execute(["fold", str(life.file)]) == 0
     life.must_be_exact()

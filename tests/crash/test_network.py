@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Chunk
@@ -45,7 +45,7 @@ def has_cut(proxy: Proxy, times: int, _: object) -> bool:
 
 
 def test_connections_cut_in_selects_and_dumps_are_made_anew(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, proxy: Proxy
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, proxy: Proxy
 ) -> None:
     life = through(proxy, live(pair))
     life.load(100)
@@ -66,7 +66,7 @@ def test_connections_cut_in_selects_and_dumps_are_made_anew(
 
 
 def test_a_chunk_that_fails_in_a_wave_is_copied_later(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, proxy: Proxy
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, proxy: Proxy
 ) -> None:
     life = through(proxy, live(pair))
     life.load(240)
@@ -132,7 +132,7 @@ def test_selects_and_dumps_of_another_server_do_not_count(
 
 
 def test_a_balancer_between_feed_and_servers_stops_the_run(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, proxy: Proxy
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, proxy: Proxy
 ) -> None:
     life = through(proxy, live(pair))
     life.load(100)

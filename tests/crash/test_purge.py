@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -24,7 +24,7 @@ def own() -> Iterator[PrivateServer]:
 
 
 def test_a_file_that_held_nothing_more_is_not_missed(
-    own: PrivateServer, spark: SparkSession, tmp_path: Path
+    own: PrivateServer, spark: SparkContext, tmp_path: Path
 ) -> None:
     own.sql(
         "CREATE DATABASE shop",

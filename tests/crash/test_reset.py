@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.identity import must_be_same_log
@@ -39,7 +39,7 @@ def just_after_the_second() -> None:
 
 
 def test_a_log_reset_during_a_pause_is_another_log(
-    own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, capfd: pytest.CaptureFixture[str]
+    own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, capfd: pytest.CaptureFixture[str]
 ) -> None:
     life = live(own)
     life.load(50)
@@ -60,7 +60,7 @@ def test_a_log_reset_during_a_pause_is_another_log(
 def test_a_log_reset_under_a_running_feed_is_another_log(
     pair: dict[str, PrivateServer],
     own: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     busy: bool,
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pymysql
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -53,7 +53,7 @@ def crash_in_a_large_write(server: PrivateServer, disk: SmallDisk, table: str) -
     disk.resize(10 * DISK_BYTES)
 
 
-def test_a_group_cut_off_by_a_crash_is_void(spark: SparkSession, live: MakeLife, tmp_path: Path) -> None:
+def test_a_group_cut_off_by_a_crash_is_void(spark: SparkContext, live: MakeLife, tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", DISK_BYTES) as disk,
         chosen_server(server_id=142, settings={"log_bin": str(disk.path / "binlog")}) as server,
@@ -79,7 +79,7 @@ def test_a_group_cut_off_by_a_crash_is_void(spark: SparkSession, live: MakeLife,
 
 
 def test_a_log_purged_during_a_pause_is_named_before_harm(
-    own: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, capfd: pytest.CaptureFixture[str]
+    own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, capfd: pytest.CaptureFixture[str]
 ) -> None:
     life = live(own)
     life.load(60)

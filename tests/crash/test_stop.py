@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.cli.output import EXIT_INTERRUPTED
@@ -83,7 +83,7 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
 
 @pytest.mark.timeout(300)
 def test_a_stopped_run_ends_soon_and_goes_on_later(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(1000)

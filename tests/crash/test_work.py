@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
@@ -58,7 +58,7 @@ def held_in_a_select(server: PrivateServer) -> Iterator[tuple[Proxy, threading.E
 
 
 def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(100)
@@ -78,7 +78,7 @@ def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
 
 
 def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(100)
@@ -95,7 +95,7 @@ def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
 
 
 def test_a_locked_table_is_copied_later_and_holds_up_no_other(
-    pair: dict[str, PrivateServer], spark: SparkSession, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(400)
@@ -120,7 +120,7 @@ def test_a_locked_table_is_copied_later_and_holds_up_no_other(
 
 def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -148,7 +148,7 @@ def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
 
 def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
     pair: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
@@ -66,7 +66,7 @@ def open_at_newest(life: Life, shard: str) -> tuple[Prepared, ...]:
 
 def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
     servers: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -90,7 +90,7 @@ def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_rows_count_when_they_are_committed_in_a_later_run(
-    servers: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, end: str
+    servers: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, end: str
 ) -> None:
     life = live(servers)
     life.load(20)
@@ -122,7 +122,7 @@ def test_rows_count_when_they_are_committed_in_a_later_run(
 
 
 def test_rows_prepared_in_a_purged_file_are_named(
-    servers: dict[str, PrivateServer], spark: SparkSession, live: MakeLife, capfd: pytest.CaptureFixture[str]
+    servers: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, capfd: pytest.CaptureFixture[str]
 ) -> None:
     life = live(servers)
     life.load(20)
@@ -153,7 +153,7 @@ def test_rows_prepared_in_a_purged_file_are_named(
 )
 def test_the_judge_sees_rows_that_count_at_the_wrong_place(
     servers: dict[str, PrivateServer],
-    spark: SparkSession,
+    spark: SparkContext,
     live: MakeLife,
     monkeypatch: pytest.MonkeyPatch,
     broken: str,

@@ -1,13 +1,11 @@
-"""Two shards with small log files, and one Spark session, for all exactness tests of the run."""
+"""Two shards with small log files for all exactness tests of the run."""
 
 import secrets
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
 
 from catchment.demo.server import PrivateServer
-from catchment.spark import job
 from tests.servers.chosen import chosen_server
 
 Servers = dict[str, PrivateServer]
@@ -23,19 +21,3 @@ def servers() -> Iterator[Servers]:
         chosen_server(server_id=112, password=password, settings=small) as second,
     ):
         yield {"-80": first, "80-": second}
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The session that every `run_feed` finds, so that Java starts once."""
-
-    def warm(number: int) -> int:
-        # what a task needs is loaded, which takes seconds, before writers fill the log
-        from catchment.spark import run_task
-
-        return number if run_task else -1
-
-    session = job.session("exact", "local[2]", {})
-    job.each(session, warm, range(4))
-    yield session
-    session.stop()

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed, load
@@ -30,12 +30,12 @@ Rows = list[tuple[Any, ...]]
 def run_here(patch: pytest.MonkeyPatch) -> None:
     """Have `run_feed` run its tasks in this process, without Java, and fold nothing."""
 
-    def run(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
+    def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
         receipts = [run_task(pickle.loads(pickle.dumps(task))) for task in tasks]
         return cast(list[Receipt], pickle.loads(pickle.dumps(receipts)))
 
     patch.setattr(folding, "START_SECONDS_MIN", math.inf)
-    patch.setattr(job, "session", lambda *args, **kwargs: None)
+    patch.setattr(job, "context", lambda *args, **kwargs: None)
     patch.setattr(job, "run", run)
 
 

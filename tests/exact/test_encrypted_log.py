@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -13,7 +13,7 @@ T = "shop.t"
 WORD = "plainly-to-be-seen"
 
 
-def test_a_feed_of_an_encrypted_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_feed_of_an_encrypted_log(spark: SparkContext, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("1;" + "0123456789abcdef" * 4 + "\n")
     settings = {

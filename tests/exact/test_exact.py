@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.flow.sink.epochs import EpochsTable
 from tests.exact.conftest import Servers
@@ -24,7 +24,7 @@ def _added(first: int, second: int) -> list[Alter]:
 
 @pytest.mark.timeout(600)
 def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
-    servers: Servers, spark: SparkSession, fresh_schema: Fresh, tmp_path: Path
+    servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=21)
     trial.fill("orders", "extra")
@@ -41,7 +41,7 @@ def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_300_epochs_are_exact(
-    servers: Servers, spark: SparkSession, fresh_schema: Fresh, tmp_path: Path
+    servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=22, chunk_rows=2, loaded_rows=700)
     trial.fill("orders", "extra")
@@ -55,7 +55,7 @@ def test_300_epochs_are_exact(
 
 @pytest.mark.timeout(600)
 def test_columns_that_go_and_come_back_leave_every_epoch_exact(
-    servers: Servers, spark: SparkSession, fresh_schema: Fresh, tmp_path: Path
+    servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
     schema = fresh_schema(*servers.values())
     trial = Trial(servers, schema, tmp_path, seed=23, chunk_rows=6)

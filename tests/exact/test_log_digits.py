@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -17,7 +17,7 @@ def _numbers(server: PrivateServer) -> list[int]:
     return [int(name.rpartition(".")[2]) for name, *_ in server.sql("SHOW BINARY LOGS")]
 
 
-def test_the_number_of_a_log_file_gets_a_digit_more(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_number_of_a_log_file_gets_a_digit_more(spark: SparkContext, tmp_path: Path) -> None:
     with PrivateServer(server_id=123, settings={"max_binlog_size": "4096"}) as server:
         server.sql(
             "RESET MASTER TO 999990",
@@ -48,7 +48,7 @@ def test_the_number_of_a_log_file_gets_a_digit_more(spark: SparkSession, tmp_pat
         assert lake_rows(found, KEY) == source_rows(servers, T, KEY)
 
 
-def test_a_stretch_across_the_step_read_at_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stretch_across_the_step_read_at_once(spark: SparkContext, tmp_path: Path) -> None:
     with PrivateServer(server_id=124) as server:
         server.sql(
             "RESET MASTER TO 999997",

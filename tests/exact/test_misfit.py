@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -97,7 +97,7 @@ def _chunk_misfits(server: PrivateServer, floor: LogOffset, behind: LogOffset, r
 
 @pytest.mark.timeout(300)
 def test_chunks_wait_until_their_floor_is_behind_an_alter(
-    mysql_80_build: Build, spark: SparkSession, tmp_path: Path
+    mysql_80_build: Build, spark: SparkContext, tmp_path: Path
 ) -> None:
     """On MySQL an XA transaction that nobody ends keeps floors where they are, here before an ALTER."""
     with two_shards(mysql_80_build, MINIMAL) as servers:
@@ -146,7 +146,7 @@ def _prepare(server: PrivateServer) -> None:
 
 @pytest.mark.timeout(300)
 def test_an_alter_between_the_last_cut_and_the_loss_of_metadata_ends_the_feed(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkContext, tmp_path: Path
 ) -> None:
     with two_shards(None, {"binlog_row_metadata": "FULL"}) as servers:
         server = servers["-80"]

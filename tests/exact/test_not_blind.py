@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.model.position import LogOffset
 from catchment.spark import job
@@ -27,14 +27,14 @@ def _unrewound(task: Task) -> Task:
 @pytest.mark.timeout(600)
 def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
     servers: Servers,
-    spark: SparkSession,
+    spark: SparkContext,
     fresh_schema: Fresh,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = job.run
 
-    def run_unrewound(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
+    def run_unrewound(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
         return run(spark, [_unrewound(task) for task in tasks])
 
     def run_from_its_floor(task: Task) -> Receipt:
@@ -57,7 +57,7 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
 @pytest.mark.timeout(600)
 def test_undone_rows_of_the_log_that_are_applied_are_found(
     servers: Servers,
-    spark: SparkSession,
+    spark: SparkContext,
     fresh_schema: Fresh,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

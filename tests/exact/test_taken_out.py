@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
@@ -21,7 +21,7 @@ def _with_rules(feed: Feed, *rules: str) -> Feed:
 
 def test_a_feed_goes_on_without_a_table_that_was_dropped(
     servers: Servers,
-    spark: SparkSession,
+    spark: SparkContext,
     fresh_schema: Callable[..., str],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -84,7 +84,7 @@ def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
     statement: str,
     said: str,
     servers: Servers,
-    spark: SparkSession,
+    spark: SparkContext,
     fresh_schema: Callable[..., str],
     tmp_path: Path,
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
@@ -59,7 +59,7 @@ def two_shards(build: Build | None, settings: Mapping[str, str | int]) -> Iterat
 
 
 @pytest.fixture
-def plain(spark: SparkSession) -> Iterator[Servers]:
+def plain(spark: SparkContext) -> Iterator[Servers]:
     """Two shards of MariaDB without metadata in their logs."""
     with two_shards(None, _NO_LOG) as servers:
         yield servers
@@ -131,7 +131,7 @@ def test_alters_at_other_epochs_and_a_restart_between(
     fixture: str,
     settings: Mapping[str, str | int],
     request: pytest.FixtureRequest,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> None:
     build = request.getfixturevalue(fixture) if fixture else None
@@ -148,7 +148,7 @@ def _newest_log(server: PrivateServer) -> bytes:
     return read_dump(server, LogOffset(file, 4))
 
 
-def _altered_between(servers: Servers, spark: SparkSession, directory: Path) -> None:
+def _altered_between(servers: Servers, spark: SparkContext, directory: Path) -> None:
     """A feed that copies under writes, follows ADD and DROP COLUMN, and is stopped twice, once with ALTERs between."""
     feed = make_feed(directory, servers, "shop", chunk_rows=10, interval="100ms")
     first, second = servers.values()
@@ -189,7 +189,7 @@ def _altered_between(servers: Servers, spark: SparkSession, directory: Path) -> 
 
 @pytest.mark.timeout(300)
 def test_metadata_switched_off_and_on_while_the_feed_runs(
-    plain: Servers, spark: SparkSession, tmp_path: Path
+    plain: Servers, spark: SparkContext, tmp_path: Path
 ) -> None:
     for server in plain.values():
         server.sql("SET GLOBAL binlog_row_metadata = FULL", "FLUSH BINARY LOGS")

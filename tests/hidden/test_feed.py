@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
@@ -107,7 +107,7 @@ def _copied(manifests: list[Manifest]) -> bool:
 
 
 def test_every_epoch_under_holds_and_writers_is_exact(
-    server: PrivateServer, tmp_path: Path, spark: SparkSession
+    server: PrivateServer, tmp_path: Path, spark: SparkContext
 ) -> None:
     oracle = Oracle.from_rest(server.login(), TABLES)
     feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=20)
@@ -122,7 +122,7 @@ def test_every_epoch_under_holds_and_writers_is_exact(
 def test_epochs_of_a_copy_under_long_holds(
     server: PrivateServer,
     tmp_path: Path,
-    spark: SparkSession,
+    spark: SparkContext,
     monkeypatch: pytest.MonkeyPatch,
     careless: bool,
 ) -> None:
@@ -186,7 +186,7 @@ def _written_before_a_checkpoint(server: PrivateServer) -> None:
     ],
 )
 def test_without_a_write_the_copy_does_not_wait(
-    spark: SparkSession, tmp_path: Path, before: Callable[[PrivateServer], None]
+    spark: SparkContext, tmp_path: Path, before: Callable[[PrivateServer], None]
 ) -> None:
     with chosen_server() as server:
         create(server)

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.flow.capture.catalog import read_table
@@ -96,7 +96,7 @@ def test_a_feed(
     fixture: str,
     settings: dict[str, str | int],
     request: pytest.FixtureRequest,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> None:
     build: Build = request.getfixturevalue(fixture)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pymysql
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -71,7 +71,7 @@ def test_copied_under_writes_and_followed(
     fixture: str,
     request: pytest.FixtureRequest,
     fresh_schema: Callable[..., str],
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> None:
     server: PrivateServer = request.getfixturevalue(fixture)
@@ -106,7 +106,7 @@ def test_copied_under_writes_and_followed(
 
 
 def test_without_gtids_a_copy_is_refused_and_an_old_feed_goes_on(
-    mysql_80_build: Build, spark: SparkSession, tmp_path: Path
+    mysql_80_build: Build, spark: SparkContext, tmp_path: Path
 ) -> None:
     with PrivateMySQL(mysql_80_build) as server:
         server.sql("CREATE DATABASE d")

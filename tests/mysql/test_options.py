@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.model.gtidset import GtidSet
 from catchment.run.doctor import Severity, examine
@@ -36,7 +36,7 @@ def test_a_feed_with_these_options_is_right(
     tag: str,
     kinds: set[int],
     request: pytest.FixtureRequest,
-    spark: SparkSession,
+    spark: SparkContext,
     tmp_path: Path,
 ) -> None:
     build: Build = request.getfixturevalue(fixture)

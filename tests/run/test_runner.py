@@ -29,7 +29,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise EngineError("no session")
 
-    monkeypatch.setattr(job, "session", refuse)
+    monkeypatch.setattr(job, "context", refuse)
 
 
 def start(feed: Feed) -> None:
@@ -38,9 +38,7 @@ def start(feed: Feed) -> None:
 
 
 @pytest.mark.usefixtures("no_session")
-def test_without_a_spark_session_neither_clock_nor_store_stay_open(
-    feed: Feed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_spark_neither_clock_nor_store_stay_open(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[Store] = []
     really = Store.close
 

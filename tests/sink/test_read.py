@@ -1,8 +1,5 @@
 """Reading a lake as of an epoch: every engine the same rows, columns as the source had them at that epoch."""
 
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +7,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catchment.api.read import read, tables_at
@@ -184,18 +182,13 @@ def typed_rows() -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark(spark: SparkContext) -> SparkSession:
     """A session whose files lie in another file system, where paths do not say that they are of this host."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = (
-        builder.config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.hadoop.fs.defaultFS", "hdfs://elsewhere.invalid:9000")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+    session = SparkSession(spark).newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("fs.defaultFS", "hdfs://elsewhere.invalid:9000")
+    return session
 
 
 def test_every_type_in_every_engine(tmp_path: Path, spark: SparkSession) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catchment.demo.server import PrivateServer
-from catchment.spark import job
 from catchment.spark.source import register
 from tests.spark.direct import Driver
 
@@ -19,12 +19,11 @@ Drive = Callable[..., Driver]
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(spark: SparkContext) -> SparkSession:
     """A session that knows the source."""
-    session = job.session("source", "local[2]", {})
+    session = SparkSession(spark)
     register(session)
-    yield session
-    session.stop()
+    return session
 
 
 @pytest.fixture

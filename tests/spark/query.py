@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from catchment.spark import job
 from catchment.spark.source import register
 from tests.crash.test_work import children
@@ -70,7 +72,7 @@ def running(feed: Path, table: str, directory: Path, trigger: str) -> Iterator[Q
 def main() -> None:
     """Run the query to its end."""
     feed, table, directory, trigger = sys.argv[1:]
-    spark = job.session("query", "local[2,4]", {})
+    spark = SparkSession(job.context("query", "local[2,4]", {}))
     register(spark)
     stream = (
         spark.readStream.format("catchment").options(feed=feed, table=table, maxChunksPerTrigger="2").load()

@@ -14,5 +14,5 @@ def test_the_error_names_what_happened_in_the_task(spark: SparkSession) -> None:
     with pytest.raises(
         EngineError, match=r"Spark gave up a job of 1 tasks: .*; ValueError: offset overflow in table 7$"
     ) as raised:
-        job.each(spark, broken, [7])
+        job.each(spark.sparkContext, broken, [7])
     assert len(str(raised.value).splitlines()) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
@@ -24,14 +24,8 @@ CHUNK_ROWS = 800  # the feed's chunk_rows_max
 STATEMENT_TIME_EXCEEDED = 1969
 
 
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    """The session that runs find."""
-    return job.session("verify", "local[2]", {})
-
-
 @pytest.fixture
-def feed(tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkSession) -> Feed:
+def feed(tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkContext) -> Feed:
     """A feed that has copied a table `t` of names in mixed case, whose order is not that of their bytes."""
     schema = fresh_schema(shard)
     shard.sql(f"CREATE TABLE {schema}.t (name VARCHAR(20) COLLATE utf8mb4_unicode_ci PRIMARY KEY, v INT)")
@@ -51,7 +45,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[VerifyTask]:
     seen: list[VerifyTask] = []
 
     def each(
-        spark: SparkSession, work: Callable[[VerifyTask], Any], tasks: Sequence[VerifyTask]
+        spark: SparkContext, work: Callable[[VerifyTask], Any], tasks: Sequence[VerifyTask]
     ) -> list[Any]:
         seen.extend(tasks)
         return [work(task) for task in tasks]
@@ -60,7 +54,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[VerifyTask]:
     return seen
 
 
-def test_every_select_is_bounded(feed: Feed, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = in_this_process(monkeypatch)
     sizes = []
 
@@ -77,7 +71,7 @@ def test_every_select_is_bounded(feed: Feed, spark: SparkSession, monkeypatch: p
     assert len(tasks) == 1, "which lake rows lie in one chunk only the server knows"
 
 
-def test_rows_change_and_differ(feed: Feed, shard: PrivateServer, spark: SparkSession) -> None:
+def test_rows_change_and_differ(feed: Feed, shard: PrivateServer, spark: SparkContext) -> None:
     table = table_of(feed)
     rows = read(feed, table).arrow().sort_by("name")
     wrong, removed = rows.slice(10, 1), rows.slice(ROWS // 2, 1)
@@ -98,7 +92,7 @@ def test_rows_change_and_differ(feed: Feed, shard: PrivateServer, spark: SparkSe
 
 
 def test_a_select_that_takes_too_long_makes_smaller_chunks(
-    feed: Feed, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    feed: Feed, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what was read before it is no verdict: the rest of the lake's rows is not missing at the source."""
     tasks = in_this_process(monkeypatch)

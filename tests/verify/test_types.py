@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
-from catchment.spark import job
 from tests.verify.test_verify import copied, feed_on, verdict_of
 
 COLUMNS = (
@@ -19,7 +19,7 @@ VALUES = "'2001:db8::', '10.0.0.0', POINT(1, 2), REPEAT('é', 200), '中文', x'
 
 @pytest.mark.mariadb("UUID, INET4, INET6 and COMPRESSED columns")
 def test_types_that_only_the_catalog_knows(
-    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str]
+    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkContext
 ) -> None:
     schema = fresh_schema(shard)
     shard.sql(
@@ -40,5 +40,5 @@ def test_types_that_only_the_catalog_knows(
     first = rows["123e4567-e89b-12d3-a456-426614174000"]
     assert (first["i"], first["j"], first["k"], first["v"]) == ("::ffff:1.2.3.4", "10.0.0.0", "文", 1)
     assert rows["00000000-0000-0000-0000-000000000000"]["p"] == "é" * 200
-    verdict = verdict_of(feed, job.session("verify", "local[2]", {}))
+    verdict = verdict_of(feed, spark)
     assert verdict.differences == 0, verdict.found

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import read, tables_at
 from catchment.config import Feed, load
@@ -24,17 +24,10 @@ from catchment.model.table import TableId
 from catchment.run import verify as verify_module
 from catchment.run.runner import run_feed
 from catchment.run.verify import Verdict, verify
-from catchment.spark import job
 from tests.conftest import Shards
 from tests.proxy import Proxy, execute_begins
 
 ROWS = 3000
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    """The session that runs find, too."""
-    return job.session("verify", "local[2]", {})
 
 
 def feed_on(directory: Path, servers: dict[str, PrivateServer], schema: str, ports: dict[str, int]) -> Feed:
@@ -61,13 +54,13 @@ def copied(feed: Feed) -> None:
     run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
 
 
-def verdict_of(feed: Feed, spark: SparkSession) -> Verdict:
+def verdict_of(feed: Feed, spark: SparkContext) -> Verdict:
     """What a verification finds."""
     return verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
 
 
 def test_equal_under_writes_and_differences_named(
-    tmp_path: Path, shards: Shards, fresh_schema: Callable[..., str], spark: SparkSession
+    tmp_path: Path, shards: Shards, fresh_schema: Callable[..., str], spark: SparkContext
 ) -> None:
     servers = {"a": shards[0], "b": shards[1]}
     schema = fresh_schema(*shards)
@@ -142,7 +135,7 @@ def _repoint(feed: Feed, table: TableId, old: int, new: int) -> None:
 
 
 def test_a_stream_that_ends_early_is_an_error(
-    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkSession
+    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkContext
 ) -> None:
     schema = fresh_schema(shard)
     workload.create_tables(shard, schema)
@@ -160,7 +153,7 @@ def test_a_table_that_stays_locked_is_named(
     tmp_path: Path,
     shard: PrivateServer,
     fresh_schema: Callable[..., str],
-    spark: SparkSession,
+    spark: SparkContext,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     schema = fresh_schema(shard)

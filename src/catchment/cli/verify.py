@@ -31,7 +31,7 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
         raise ConfigError(f"--table: {error}") from error
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     must_be_verifiable(feed, endpoints, only)
-    spark = job.session(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
+    spark = job.context(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
     verdict = verify(feed, endpoints, spark, only)
     for line in lines(verdict):
         click.echo(line)

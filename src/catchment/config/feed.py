@@ -191,7 +191,7 @@ class MetricsConfig(Section):
 
 
 class SparkConfig(Section):
-    """The Spark session that reads."""
+    """The Spark that reads."""
 
     master: str = Field(default="local[2]", description="Spark master.")
     conf: dict[str, SettingText] = Field(default={}, description="Further Spark settings.")
@@ -234,7 +234,7 @@ class Feed(Section):
         json_schema_extra={"default": DEFAULT_STATE},
     )
     metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the metrics go.")
-    spark: SparkConfig = Field(default=SparkConfig(), description="The Spark session.")
+    spark: SparkConfig = Field(default=SparkConfig(), description="The Spark that reads.")
 
     @model_validator(mode="before")
     @classmethod

@@ -52,7 +52,7 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
             console.print("stopped")
             return
         console.print(f"caught up at epoch {outcome.manifest.epoch}; comparing every row with the source ...")
-        spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
+        spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
         _summary(console, feed, view, verdict)
     if verdict.differences:

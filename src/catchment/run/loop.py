@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, pin
@@ -69,7 +69,7 @@ class Loop:
         lease: Lease,
         clock: Clock,
         planner: Planner,
-        spark: SparkSession,
+        spark: SparkContext,
         sink: DeltaSink,
         epochs: EpochsTable,
         observe: Callable[[Report], None],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.config import Feed, SchemaChange, selects
 from catchment.flow.capture.connect import connect
@@ -77,7 +77,7 @@ def run_feed(
         metrics = Metrics(standing, _kept_seconds(endpoints))
         clock = _started_clock(feed, endpoints, standing, highest)
         try:
-            spark = job.session(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
+            spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
             _tell_start(standing, clock, (folding, metrics, feed))
             loop = Loop(
                 endpoints=endpoints,
@@ -265,7 +265,7 @@ def spark_log(feed: Feed) -> Path:
 
 
 @contextmanager
-def _cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
+def _cancelled_on(stop: threading.Event, spark: SparkContext) -> Iterator[None]:
     """Cancel the running Spark job when told to stop, so that the run ends within seconds."""
     ended = threading.Event()
 
@@ -275,7 +275,7 @@ def _cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
                 # Again and again: the loop may be about to start another job. A signal to all processes of a
                 # service ends Java, too, and with it the jobs.
                 with suppress(Py4JError, OSError):
-                    spark.sparkContext.cancelAllJobs()
+                    spark.cancelAllJobs()
 
     thread = threading.Thread(target=watch, name="stop", daemon=True)
     thread.start()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.api.read import state
 from catchment.config import Feed
@@ -42,7 +42,7 @@ class Verdict:
 def verify(
     feed: Feed,
     endpoints: dict[str, Endpoint],
-    spark: SparkSession,
+    spark: SparkContext,
     only: Sequence[TableId] = (),
     observe: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Verdict:

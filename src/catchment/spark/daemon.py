@@ -4,11 +4,12 @@ Otherwise each worker imports it anew at its first task: a second of CPU. Spark 
 (`spark.python.daemon.module`).
 """
 
+from pyspark import worker
 from pyspark.daemon import manager
 
 from catchment.spark.run_task import run_task
 
-__all__ = ["run_task"]
+__all__ = ["run_task", "worker"]
 
 if __name__ == "__main__":
     manager()

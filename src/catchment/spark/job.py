@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from catchment.model.errors import EngineError, SinkError
 from catchment.spark.run_task import run_task
@@ -40,23 +40,26 @@ _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
 
 
-def session(name: str, master: str, conf: Mapping[str, str], log: Path | None = None) -> SparkSession:
-    """The feed's Spark session; `conf` wins over the defaults. What Spark itself says goes to the file `log`."""
+def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = None) -> SparkContext:
+    """The feed's Spark, the one that runs already in this process if there is one; `conf` wins over the defaults.
+
+    No session: the feed asks no SQL, whose classes would take Java 3 s to load. What Spark itself says goes to the
+    file `log`.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         settings["spark.driver.host"] = _LOOPBACK
-    builder = SparkSession.builder.appName(f"catchment {name}").master(master)
-    for key, value in {**settings, **conf}.items():
-        builder = builder.config(key, value)
+    wanted = SparkConf().setAppName(f"catchment {name}").setMaster(master)
+    wanted.setAll(list({**settings, **conf}.items()))
     with _errors_to(log), _own_signals():
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+        spark = SparkContext.getOrCreate(wanted)
+        spark.setLogLevel("ERROR")
     # PySpark prints a traceback when Java goes first at a stop, and closes its connection for accumulators. The
     # feed uses none.
-    spark.sparkContext._accumulatorServer.handle_error = lambda request, address: None
+    spark._accumulatorServer.handle_error = lambda request, address: None
     return spark
 
 
@@ -94,15 +97,15 @@ def _errors_to(log: Path | None) -> Iterator[None]:
         os.close(ours)
 
 
-def run(spark: SparkSession, tasks: Sequence[Task]) -> list[Receipt]:
+def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
     """Run the tasks at once and wait; one partition per task, since each holds connections of its own."""
     return each(spark, run_task, tasks)
 
 
-def each(spark: SparkSession, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
+def each(spark: SparkContext, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
     """Run `work` for each task at once; raises EngineError when Spark gives the job up."""
     try:
-        return list(spark.sparkContext.parallelize(list(tasks), len(tasks)).map(work).collect())
+        return list(spark.parallelize(list(tasks), len(tasks)).map(work).collect())
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
         raise EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}") from error
 

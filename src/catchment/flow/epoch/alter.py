@@ -2,15 +2,13 @@
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
 
-from catchment.flow.epoch.statement import Word
-
-NOT_UNDERSTOOD = "a statement that names it is not one that is known to leave rows alone"
+from catchment.flow.epoch.statement import NOT_UNDERSTOOD, Word, parted
 
 _PRIMARY = "its primary key was changed"
 _CASCADE = "it was given a foreign key that changes rows without row events (CASCADE, SET NULL, SET DEFAULT)"
@@ -93,17 +91,6 @@ def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collectio
     steps = [Alteration() if _adds_none(a, there) else _step(a) for a in told]
     steps += [Alteration(reason=_option(o)) for o in tree.args.get("options") or ()]
     return _together(steps, tree)
-
-
-def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """The actions of an ALTER TABLE: parted by the commas outside of parentheses."""
-    depth, start = 0, 0
-    for place, word in enumerate(words):
-        depth += (word.keyword == "(") - (word.keyword == ")")
-        if word.keyword == "," and depth == 0:
-            yield words[start:place]
-            start = place + 1
-    yield words[start:]
 
 
 def _leaves_rows(action: Sequence[Word]) -> bool:

@@ -8,8 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from catchment.flow.epoch.alter import NOT_UNDERSTOOD, read_alter
-from catchment.flow.epoch.statement import Unreadable, Word, readings
+from catchment.flow.epoch.statement import NOT_UNDERSTOOD, Unreadable, Word, readings
 from catchment.model.table import TableId
 
 
@@ -287,6 +286,10 @@ class _Reading:
         return HARMLESS
 
     def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
+        from catchment.flow.epoch.alter import (
+            read_alter,  # sqlglot: half a second at the start of each process
+        )
+
         change = read_alter(target, actions, self.here[table])
         if change.reason:
             return _stop(table, change.reason, _PLAIN if change.by_adding else AGAIN)

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from catchment.flow.epoch.alter import parted
 from catchment.flow.epoch.ddl import AGAIN, Columns, Stop
 from catchment.flow.epoch.declaration import read_column
 from catchment.flow.epoch.effects import Effects, Here
-from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word
+from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, parted
 from catchment.model.definition import DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.table import TableId

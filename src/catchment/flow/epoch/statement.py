@@ -5,6 +5,7 @@ read differently under NO_BACKSLASH_ESCAPES is refused. A name in double quotes 
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _LEXEME = r"""
@@ -24,6 +25,9 @@ _PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN), re.VERBOSE | re.DOTA
 NO_BACKSLASH_ESCAPES = 1 << 20
 _SOURCE_VERSION = 101100
 _MYSQL_VERSION = 80000
+
+# Why a statement stops a feed that is none of those known.
+NOT_UNDERSTOOD = "a statement that names it is not one that is known to leave rows alone"
 
 
 class Unreadable(ValueError):
@@ -98,6 +102,17 @@ def _words(lexeme: re.Pattern[str], sql: str, *, all_run: bool, mysql: bool) -> 
     if words and words[-1] == Word(";"):
         words.pop()
     return tuple(words)
+
+
+def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """The actions of an ALTER TABLE: parted by the commas outside of parentheses."""
+    depth, start = 0, 0
+    for place, word in enumerate(words):
+        depth += (word.keyword == "(") - (word.keyword == ")")
+        if word.keyword == "," and depth == 0:
+            yield words[start:place]
+            start = place + 1
+    yield words[start:]
 
 
 def _word(kind: str | None, text: str) -> Word:
