@@ -110,8 +110,10 @@ def test_where_the_log_stands(server: PrivateMySQL) -> None:
 def test_a_reset_is_counted(mysql_80_build: Build) -> None:
     with PrivateMySQL(mysql_80_build) as server, closing(snapshot_session(endpoint(server))) as session:
         before = ask_resets(session, endpoint(server)).count
-        server.sql("RESET MASTER")
-        assert ask_resets(session, endpoint(server)).count == before + 1
+        # While its session ends, MySQL counts what it said twice for a moment: once with it, once in the sum.
+        with closing(server.connect()) as resetting, resetting.cursor() as cursor:
+            cursor.execute("RESET MASTER")
+            assert ask_resets(session, endpoint(server)).count == before + 1
 
 
 def test_open_xa_transactions_and_who_may_see_them(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
