@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost
 from tests.crash.conftest import MakeLife
-from tests.crash.life import SECONDS_MAX, Command, Life
+from tests.crash.life import FOLD_NEVER, SECONDS_MAX, Command, Life
 
 TRIES = 5
 
@@ -63,7 +63,10 @@ def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair, count=12)
+    life.describe(sink={"path": str(life.lake), "fold": FOLD_NEVER})  # the fold finds changes in every table
     life.load(20)
+    assert life.run() == 0, capfd.readouterr().err
+    life.touch(-1)
     assert life.run() == 0, capfd.readouterr().err
     runner = sleeping_runner(life)
     sleepers = [(runner, runner.process.pid)]

@@ -11,7 +11,7 @@ from catchment.flow.sink.layout import epoch_app, table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.table import TableId
 from tests.crash.conftest import MakeLife
-from tests.crash.life import Life, written
+from tests.crash.life import FOLD_NEVER, Life, written
 
 CATCH_UP = ("run", "--until-caught-up")
 # More tables than the sink has threads: when one is committed, others have not begun.
@@ -26,9 +26,6 @@ def applied(life: Life) -> set[int]:
         found.add((table and table.transaction_version(epoch_app("life", TableId.parse(name)))) or 0)
     return found
 
-
-# With these limits a run folds nothing: what it brings is left to the command.
-NEVER = {"share": "100%", "files": 1_000_000, "age": "1d"}
 
 # A start of Spark costs some seconds; tests/crash/test_work.py kills a driver while it reads.
 IN_SHORT = ("after-plan:2", "after-manifest:2", "between-applies:30", "after-apply:2")
@@ -58,7 +55,7 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
-        life.describe(sink={"path": str(life.lake), "fold": NEVER})
+        life.describe(sink={"path": str(life.lake), "fold": FOLD_NEVER})
         assert life.run() == 0
         folded = life.command("fold", fault="during-fold:2")
         assert folded.code == -signal.SIGKILL, folded
