@@ -49,8 +49,10 @@ def unwritable(file: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         mode = file.stat().st_mode
         file.chmod(0o400)
-        yield
-        file.chmod(mode)
+        try:
+            yield
+        finally:
+            file.chmod(mode)
         return
     if subprocess.run(["mount", "--bind", str(file), str(file)], capture_output=True, check=False).returncode:
         pytest.skip("a file cannot be mounted here")

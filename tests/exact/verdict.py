@@ -6,12 +6,11 @@ and, where the writers rested, rows that SELECT gave (tests/judge.py).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from catchment.api.read import state
+from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochRow, EpochsTable
@@ -88,7 +87,6 @@ class Court:
         self._known: dict[str, set[tuple[str, Key]]] = {table: set() for table in self.keys}
         rows = EpochsTable(self.feed.sink.path, self.feed.name).read_all()
         self._first = rows[0].manifest.cut
-        self._root = Path(self.feed.sink.path)
         before: EpochRow | None = None
         for row in rows:
             self._epoch(row)
@@ -108,7 +106,8 @@ class Court:
         rest = self._resting.pop(manifest.epoch, None)
         verdict.rests += rest is not None
         for table in self.keys:
-            records = state(self._root, row, TableId.parse(table)).arrow()
+            state = read(self.feed, table, manifest.epoch)
+            records = state.arrow()
             self._readers(row, table, records)
             columns = [c for c in records.column_names if not c.startswith("_")]
             lake = lake_rows(records.to_pylist(), self.keys[table])

@@ -23,21 +23,21 @@ def feed(shard: PrivateServer, tmp_path: Path) -> Feed:
 
 
 @pytest.fixture
-def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Spark master that does not answer, without the wait for it."""
 
     def refuse(*arguments: object) -> None:
-        raise EngineError("no session")
+        raise EngineError("no Spark")
 
     monkeypatch.setattr(job, "context", refuse)
 
 
 def start(feed: Feed) -> None:
-    with pytest.raises(EngineError, match="no session"):
+    with pytest.raises(EngineError, match="no Spark"):
         runner.run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_without_spark_neither_clock_nor_store_stay_open(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[Store] = []
     really = Store.close
@@ -52,7 +52,7 @@ def test_without_spark_neither_clock_nor_store_stay_open(feed: Feed, monkeypatch
     assert len(closed) == 1
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_state_store_lost_after_starts_that_brought_no_epoch(feed: Feed) -> None:
     for _ in range(3):
         start(feed)

@@ -286,9 +286,8 @@ class _Reading:
         return HARMLESS
 
     def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
-        from catchment.flow.epoch.alter import (
-            read_alter,  # sqlglot: half a second at the start of each process
-        )
+        # Not above: sqlglot takes each process half a second to import, and most meet no ALTER.
+        from catchment.flow.epoch.alter import read_alter
 
         change = read_alter(target, actions, self.here[table])
         if change.reason:
