@@ -1,7 +1,10 @@
 """Sessions on real servers: who is let in, what is pinned, and who gives up first."""
 
+import socket
+import struct
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 
 import pytest
 from pymysql.connections import Connection
@@ -73,6 +76,40 @@ def test_a_login_plugin_that_we_lack_is_told_with_the_way_out(
     with pytest.raises(SourceError, match=rf"shard a at .*'lacked'.*{plugin}.*ALTER USER"):
         connect(lacked)
     mariadb.sql("DROP USER lacked")
+
+
+@pytest.mark.parametrize("plugin", ["mysql_clear_password", "dialog"])
+def test_a_password_is_not_sent_in_clear_without_tls(plugin: str) -> None:
+    with asking(plugin) as (port, answers):
+        with pytest.raises(SourceError, match=rf"shard a at .*{plugin}.*set tls"):
+            connect(Endpoint("a", "127.0.0.1", port, "trusting", "not in clear"))
+        said = answers.result(timeout=10)
+    assert b"trusting" in said, "the login had begun"
+    assert b"not in clear" not in said
+
+
+@contextmanager
+def asking(plugin: str) -> Iterator[tuple[int, Future[bytes]]]:
+    """A port where somebody in a server's place answers one login with an AuthSwitchRequest for a plugin, and all
+    that was said to it until its end."""
+    greeting = b"\x0a10.11.0-MariaDB\0" + struct.pack("<I8sxHBHHB10x", 1, b"s" * 8, 0xF7FF, 45, 2, 0x8, 21)
+    greeting += b"s" * 12 + b"\0mysql_native_password\0"
+    switch = b"\xfe" + plugin.encode() + b"\0\x04Password: "
+
+    def serve() -> bytes:
+        session, _ = listener.accept()
+        with session:
+            session.settimeout(10)
+            session.sendall(len(greeting).to_bytes(3, "little") + b"\0" + greeting)
+            said = session.recv(65536)
+            session.sendall(len(switch).to_bytes(3, "little") + b"\2" + switch)
+            while more := session.recv(65536):
+                said += more
+        return said
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        listener.settimeout(10)
+        yield listener.getsockname()[1], pool.submit(serve)
 
 
 def test_the_server_ends_a_statement_before_the_socket_gives_up(shard: PrivateServer) -> None:

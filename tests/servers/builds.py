@@ -114,7 +114,9 @@ def _fetch_mysql_80(target: Path) -> None:
         outer.open("mysql-Linux-amd64.tar.gz") as inner,
         tarfile.open(fileobj=inner, mode="r:gz") as archive,
     ):
-        archive.extractall(target, filter="tar")
+        # Debian 12's Python (3.11.2) has no filters yet; the archive is known by its digest.
+        archive.extraction_filter = getattr(tarfile, "tar_filter", lambda member, path: member)
+        archive.extractall(target)
     shutil.rmtree(jar.parent)
 
 

@@ -77,6 +77,7 @@ def _install(directory: Path) -> None:
         "--no-defaults",
         f"--datadir={directory}",
         "--auth-root-authentication-method=normal",
+        "--force",  # also where the machine's own name cannot be looked up
         "--skip-test-db",
         "--innodb-log-file-size=4M",  # the server resizes it at its first start; a small one is quick to copy
         *account_options(),
@@ -89,4 +90,4 @@ def _install(directory: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise SourceError(f"mariadb-install-db failed with {done.returncode}: {done.stderr[-2000:]}")
+        raise SourceError(f"mariadb-install-db failed with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")

@@ -35,6 +35,9 @@ _LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203, 1226}
 ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
 # PyMySQL's own, at a login: a plugin that it does not know, one that failed, and what it gives no number.
 _LOGIN = {2059, 2061, 0}
+# Login plugins to which PyMySQL sends the password as it is.
+_IN_CLEAR = {"mysql_clear_password", "dialog"}
+_WAY_OUT = "ALTER USER to one of ed25519, mysql_native_password (MariaDB), caching_sha2_password (MySQL)"
 
 # What every reading session sets, and then reads back: each one changed values or truncated results
 # somewhere.
@@ -116,15 +119,27 @@ def mapped(endpoint: Endpoint) -> Iterator[None]:
 
 
 class _Plugins(dict[str, Any]):
-    """Further login plugins for PyMySQL: none, but it tells here which one the server asks for."""
+    """Further login plugins for PyMySQL: none, but it tells here which one the server asks for, before it answers.
+    Whoever stands in the server's place may ask for the password in clear: `get` raises SourceError without TLS."""
 
     asked = ""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__()
+        self._endpoint = endpoint
 
     def __bool__(self) -> bool:
         return True
 
     def get(self, name: str | bytes | None, default: object = None) -> None:
         self.asked = name.decode("ascii", "replace") if isinstance(name, bytes) else name or ""
+        if self.asked in _IN_CLEAR and self._endpoint.tls is None:
+            endpoint = self._endpoint
+            raise SourceError(
+                f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: for user {endpoint.user!r} the server asks "
+                f"for the password in clear (plugin {self.asked}), and it was not sent; set tls for the shard, or "
+                f"{_WAY_OUT}"
+            )
 
 
 @contextmanager
@@ -146,15 +161,14 @@ def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
         said, cause = f"plugin {plugins.asked}: {type(error).__name__}: {error}", error
     raise SourceError(
         f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: user {endpoint.user!r} logs in by a plugin that "
-        f"PyMySQL does not master ({said}); ALTER USER to one of ed25519, mysql_native_password (MariaDB), "
-        "caching_sha2_password (MySQL)"
+        f"PyMySQL does not master ({said}); {_WAY_OUT}"
     ) from cause
 
 
 def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connection[pymysql.cursors.Cursor]":
     """Log in; raises ConnectionLost, SourceError, or ConfigError for what `tls` names."""
     context = _context(endpoint)
-    plugins = _Plugins()
+    plugins = _Plugins(endpoint)
     with _login(endpoint, plugins):
         return pymysql.connect(
             host=endpoint.host,
