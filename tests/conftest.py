@@ -3,13 +3,14 @@
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.spark import job
-from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
+from tests.servers.builds import Build, mariadb_11, mariadb_plugins, mysql_80, mysql_97
 from tests.servers.chosen import chosen_server, on_mysql
 from tests.servers.debian import NotHere
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
@@ -79,6 +80,15 @@ def mysql_80_build() -> Build:
 def mysql_97_build() -> Build:
     """MySQL 9.7 for a `PrivateMySQL` of one's own, with semi-sync; skips where it cannot be had."""
     return _build(mysql_97)
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Path:
+    """The directory of plugins of the system's MariaDB (its `plugin_dir`); skips where they cannot be had."""
+    try:
+        return mariadb_plugins()
+    except NotHere as why:
+        pytest.skip(str(why))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from pymysql.connections import Connection
@@ -32,9 +33,9 @@ def own() -> Iterator[PrivateServer]:
 
 
 @pytest.fixture(scope="module")
-def mariadb() -> Iterator[PrivateServer]:
+def mariadb(plugins: Path) -> Iterator[PrivateServer]:
     """The system's MariaDB, for its login plugins."""
-    with PrivateServer(server_id=162) as server:
+    with PrivateServer(server_id=162, settings={"plugin_dir": str(plugins)}) as server:
         yield server
 
 

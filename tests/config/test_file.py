@@ -145,6 +145,11 @@ zzzz: 1
         ("sink:", "state: ''\nsink:", "8: state: expected a path"),
         ("sink:", "copy: {chunk_time: 1h}\nsink:", "copy.chunk_time: should be less than or equal to 60"),
         ("sink:", f"epoch: {{interval: {'9' * 400}s}}\nsink:", "8: epoch.interval: expected a duration"),
+        (
+            "sink:",
+            "spark: {conf: {spark.hadoop.fs.s3a.secret.key: hunter2}}\nsink:",
+            "8: spark.conf: spark.hadoop.fs.s3a.secret.key: PySpark hands",
+        ),
         ("sink:", "spark: {master: 'loca[2]'}\nsink:", "8: spark.master: expected local, local[4]"),
         ("sink:", "epoch: {tick: 1ms}\nsink:", "epoch.tick: should be greater than or equal to 0.01"),
     ],

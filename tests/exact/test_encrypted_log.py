@@ -13,10 +13,11 @@ T = "shop.t"
 WORD = "plainly-to-be-seen"
 
 
-def test_a_feed_of_an_encrypted_log(spark: SparkContext, tmp_path: Path) -> None:
+def test_a_feed_of_an_encrypted_log(spark: SparkContext, plugins: Path, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("1;" + "0123456789abcdef" * 4 + "\n")
     settings = {
+        "plugin_dir": str(plugins),
         "plugin_load_add": "file_key_management",
         "file_key_management_filename": str(keys),
         "encrypt_binlog": "ON",

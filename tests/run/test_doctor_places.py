@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from catchment.config import Feed
+from catchment.config.feed import SparkConfig
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost, StateError
 from catchment.run.doctor.finding import Finding, Severity
-from catchment.run.doctor.places import check_sink, check_state
+from catchment.run.doctor.places import check_sink, check_spark, check_state
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from tests.disks import small_disk, unwritable
@@ -129,6 +130,20 @@ def test_options_that_the_driver_does_not_take(tmp_path: Path) -> None:
     assert "options" in found
     assert "foo" in found
     assert "hunter2" not in found
+
+
+def test_a_cluster_that_hears_passwords_is_told(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    assert check_spark(feed) == []
+
+    def on(**conf: str) -> list[Finding]:
+        return check_spark(feed.model_copy(update={"spark": SparkConfig(master="spark://h:7077", conf=conf)}))
+
+    severity, found, remedy = only(on())
+    assert severity is WARNING
+    assert "spark://h:7077" in found
+    assert "spark.network.crypto.enabled" in remedy
+    assert only(on(**{"spark.network.crypto.enabled": "true"}))[0] is OK
 
 
 @pytest.fixture

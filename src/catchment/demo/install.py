@@ -90,4 +90,6 @@ def _install(directory: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise SourceError(f"mariadb-install-db failed with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+        raise SourceError(
+            f"mariadb-install-db failed with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}"
+        )

@@ -136,9 +136,9 @@ class _Plugins(dict[str, Any]):
         if self.asked in _IN_CLEAR and self._endpoint.tls is None:
             endpoint = self._endpoint
             raise SourceError(
-                f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: for user {endpoint.user!r} the server asks "
-                f"for the password in clear (plugin {self.asked}), and it was not sent; set tls for the shard, or "
-                f"{_WAY_OUT}"
+                f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: for user {endpoint.user!r} the server "
+                f"asks for the password in clear (plugin {self.asked}), and it was not sent; set tls for the shard, "
+                f"or {_WAY_OUT}"
             )
 
 

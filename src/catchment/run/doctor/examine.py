@@ -1,5 +1,5 @@
-"""The examination: every shard at the same time, then what holds between shards, then lake and state
-store."""
+"""The examination: every shard at the same time, then what holds between shards, then lake, state
+store and Spark."""
 
 import time
 from collections import defaultdict
@@ -20,7 +20,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.doctor.access import check_log_access, check_replica, check_select
 from catchment.run.doctor.finding import Finding, Severity
-from catchment.run.doctor.places import check_sink, check_state
+from catchment.run.doctor.places import check_sink, check_spark, check_state
 from catchment.run.doctor.settings import check_gtids, check_settings, logs_cascades
 from catchment.run.doctor.tables import (
     check_filters,
@@ -57,7 +57,7 @@ def examine(feed: Feed) -> list[Finding]:
     findings += compare_shards({report.shard: report.carried for report in reached})
     if len(reached) == len(reports):
         findings += unmatched_rules(feed.tables, {table for report in reached for table in report.chosen})
-    return [*findings, *check_sink(feed), *check_state(feed)]
+    return [*findings, *check_sink(feed), *check_state(feed), *check_spark(feed)]
 
 
 def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:

@@ -1,4 +1,5 @@
-"""Checks of the places that a feed writes to: the lake and the state store. Nothing is written to them here."""
+"""Checks of the places that a feed writes to, the lake and the state store, and of the Spark that it sends tasks to.
+Nothing is written or sent here."""
 
 import os
 import shutil
@@ -13,6 +14,8 @@ from catchment.run.lease import holder
 from catchment.run.store import Store
 
 FREE_BYTES_MIN = 1 << 30
+# Spark manual: Security, Network Encryption. Either encrypts tasks on their way.
+_ENCRYPTS = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 _SQLITE_MODE_AT, _SQLITE_WAL = 19, b"\2"  # "read version" (SQLite manual: Database File Format, 1.3)
 
 
@@ -36,6 +39,23 @@ def check_sink(feed: Feed) -> list[Finding]:
             Finding(Severity.WARNING, "", found, "the feed stops when the disk is full", "free some space")
         ]
     return [Finding(Severity.OK, "", f"the lake {path} can be written, {free >> 30} GiB are free")]
+
+
+def check_spark(feed: Feed) -> list[Finding]:
+    """Whether tasks, which hold the shards' passwords, reach a cluster's executors encrypted."""
+    if feed.spark.master.startswith("local"):
+        return []
+    if any(feed.spark.conf.get(name, "").lower() == "true" for name in _ENCRYPTS):
+        return [Finding(Severity.OK, "", f"tasks reach {feed.spark.master} encrypted")]
+    return [
+        Finding(
+            Severity.WARNING,
+            "",
+            f"`spark.conf` does not encrypt what is sent to {feed.spark.master}",
+            "tasks hold the passwords of the shards, and whoever hears the cluster's network reads them",
+            "set `spark.authenticate` and `spark.network.crypto.enabled` to true there, unless the cluster does",
+        )
+    ]
 
 
 def check_state(feed: Feed) -> list[Finding]:
