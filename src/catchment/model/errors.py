@@ -6,6 +6,11 @@ the loop whether the same work may succeed later; `exit_code` is what the comman
 """
 
 from enum import Enum
+from typing import Final
+
+# How whatever cannot be continued is copied again. A feed of the same name would find the state store's epochs, one
+# with the same path the tables of the other.
+NEW_FEED: Final = "a new feed (another `name` and `sink.path`)"
 
 
 class Retry(Enum):

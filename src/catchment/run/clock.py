@@ -20,7 +20,7 @@ from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.chain import must_continue, went_backwards
 from catchment.model.epoch import Tick, epoch_number
-from catchment.model.errors import CatchmentError, Diverged, Purged, Retry, WireError
+from catchment.model.errors import NEW_FEED, CatchmentError, Diverged, Purged, Retry, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 
@@ -101,7 +101,7 @@ class _Reader:
             reason = error
         raise Diverged(
             f"shard {shard}: the log stood at {self.newest} and now stands at {offset}: "
-            "it was reset (RESET MASTER) or the server was replaced; start a new feed to copy again"
+            f"it was reset (RESET MASTER) or the server was replaced; start {NEW_FEED} to copy again"
         ) from reason
 
 

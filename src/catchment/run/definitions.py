@@ -12,7 +12,7 @@ from catchment.flow.epoch.ddl import Harmless
 from catchment.flow.epoch.effects import Effects
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest
-from catchment.model.errors import SourceError
+from catchment.model.errors import NEW_FEED, SourceError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -57,6 +57,6 @@ def definitions_at(
                 raise SourceError(
                     f"shard {endpoint.shard}, {did.table}: it was altered at {fact.at}, after {position.at}, and the "
                     "log does not say what it was like before (binlog_row_metadata is not FULL): set "
-                    "binlog_row_metadata=FULL; start a new feed, or one that is just starting again"
+                    f"binlog_row_metadata=FULL, then run again a feed that has only begun, or start {NEW_FEED}"
                 )
     return tuple(known.values())

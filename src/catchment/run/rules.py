@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from catchment.config import selects
 from catchment.model.epoch import Manifest
-from catchment.model.errors import ConfigError, SinkError
+from catchment.model.errors import NEW_FEED, ConfigError, SinkError
 from catchment.model.table import TableId
 from catchment.run.doctor import unmatched_rules
 
@@ -26,7 +26,7 @@ def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:
     if set(shards) != set(manifest.cut):
         raise SinkError(
             f"the feed file names shards {sorted(shards)}, the lake holds {sorted(manifest.cut)}; shards cannot be "
-            "added to or taken from a feed yet: start a new feed with another sink path"
+            f"added to or taken from a feed yet: start {NEW_FEED}"
         )
 
 
@@ -48,9 +48,9 @@ def still_taken(rules: Sequence[str], manifest: Manifest, present: Collection[Ta
         )
     for table in sorted(set(present) - kept):
         _log.warning(
-            "%s is taken by `tables`, but the feed has begun without it and does not carry it; a new feed (another "
-            "name and sink path) does",
+            "%s is taken by `tables`, but the feed has begun without it and does not carry it; %s does",
             table,
+            NEW_FEED,
         )
     if not left_out:
         return manifest

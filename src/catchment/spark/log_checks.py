@@ -13,7 +13,7 @@ from catchment.flow.epoch.effects import Effects, Here
 from catchment.flow.epoch.indexes import touch
 from catchment.flow.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
-from catchment.model.errors import CutMissed, Unsupported
+from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
 from catchment.model.errors import IncompleteImage as IncompleteImageError
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
@@ -40,12 +40,12 @@ def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: 
             raise IncompleteImageError(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
                 "binlog_row_image=FULL globally and end the sessions that still write otherwise; then copy "
-                "the table again with a new feed"
+                f"the table again with {NEW_FEED}"
             )
         if isinstance(fact, Incident):
             raise Unsupported(
                 f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy "
-                "again"
+                f"the tables again with {NEW_FEED}"
             )
     _check_cut_off(shard, stretch)
 
@@ -87,7 +87,7 @@ def alterations(
                 f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "
                 f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write "
                 "otherwise, and "
-                "copy the tables again with a new feed"
+                f"copy the tables again with {NEW_FEED}"
             )
         if isinstance(did, Stop):
             raise Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
@@ -162,7 +162,7 @@ def _must_not_come_back(
 def _unkept(endpoint: Endpoint, table: TableId, at: LogOffset, what: str) -> Unsupported:
     return Unsupported(
         f"shard {endpoint.shard}, {table} at {at}: an index was dropped, and {what}: rows that the lake cannot tell "
-        "apart may have been there; copy it again with a new feed"
+        f"apart may have been there; copy it again with {NEW_FEED}"
     )
 
 

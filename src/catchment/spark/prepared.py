@@ -17,7 +17,7 @@ from catchment.flow.rewind.sequence import ImageSequence
 from catchment.flow.rewind.states import GROUP, SEQ, without_voids
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
-from catchment.model.errors import Diverged, IncompleteImage, Purged
+from catchment.model.errors import NEW_FEED, Diverged, IncompleteImage, Purged
 from catchment.model.position import GroupKind, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
@@ -100,11 +100,11 @@ def _must_be(shard: str, prepared: Prepared, stretch: Stretch) -> None:
     if not (known and stretch.reached_stop and stretch.groups == 1):
         raise Diverged(
             f"shard {shard}: at {prepared.start} there is no XA PREPARE {prepared.xid} any more: the log is not "
-            "the one read before; start a new feed to copy again"
+            f"the one read before; start {NEW_FEED} to copy again"
         )
     for fact in stretch.facts:
         if isinstance(fact, facts.IncompleteImage):
             raise IncompleteImage(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
-                "binlog_row_image=FULL globally and copy the table again with a new feed"
+                f"binlog_row_image=FULL globally and copy the table again with {NEW_FEED}"
             )

@@ -13,6 +13,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.model.errors import (
+    NEW_FEED,
     CatchmentError,
     ConfigError,
     ConnectionLost,
@@ -246,5 +247,6 @@ def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
         raise Diverged(
             f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was "
             f"reading {expected}; "
-            "point the feed at the old server, or start a new feed to copy again"
+            "point the feed at the old server; if this is the old one, give it its hostname, port and server_id back; "
+            f"else start {NEW_FEED} to copy again"
         )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from catchment.flow.capture.connect import connect, identify, must_be
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_facts
-from catchment.model.errors import Diverged, Purged
+from catchment.model.errors import NEW_FEED, Diverged, Purged
 from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
 
@@ -60,7 +60,7 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
     if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
         raise Purged(
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest "
-            f"is {files[0].file}: it was purged; copy the tables again with a new feed"
+            f"is {files[0].file}: it was purged; copy the tables again with {NEW_FEED}"
         )
     raise Diverged(
         f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {_WAY_OUT}"
@@ -95,7 +95,7 @@ def purged_prepare(shard: str, prepared: Prepared) -> Purged:
     return Purged(
         f"shard {shard}: log file {prepared.start.file} is no longer on the server, and the rows of the XA "
         f"transaction {prepared.xid}, prepared at {prepared.start}, stand in it: log files must be kept as long as "
-        "XA transactions that they prepare are open; copy the tables again with a new feed"
+        f"XA transactions that they prepare are open; copy the tables again with {NEW_FEED}"
     )
 
 
@@ -136,7 +136,7 @@ def _read(endpoint: Endpoint, verified: Position, stop: LogOffset | None) -> Str
     return read_facts(endpoint, verified.server, start, stop)
 
 
-_WAY_OUT = "start a new feed to copy again"
+_WAY_OUT = f"start {NEW_FEED} to copy again"
 
 
 def _was_reset(endpoint: Endpoint, verified: Position) -> str:

@@ -48,7 +48,7 @@ def locate(endpoint: Endpoint, gtids: str) -> Located:
         raise Diverged(
             f"shard {endpoint.shard}: of the GTIDs {known} some come behind {at}, in front of which groups are "
             f"missing from them (all up to there: {before}): no place in the log stands for them; name GTIDs that "
-            "a replica or a feed had executed in the order of this log, or copy again with a new feed"
+            "a replica or a feed had executed in the order of this log, or copy again"
         )
     return Located(Position(at=at, born=file.born, server=server, gtids=before), stretch.xa)
 

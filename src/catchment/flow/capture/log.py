@@ -10,7 +10,15 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.connect import mapped
-from catchment.model.errors import ConnectionLost, CutMissed, Diverged, Purged, ServerSaid, SourceError
+from catchment.model.errors import (
+    NEW_FEED,
+    ConnectionLost,
+    CutMissed,
+    Diverged,
+    Purged,
+    ServerSaid,
+    SourceError,
+)
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset
 from catchment.model.source import Endpoint
 from catchment.wire.log import LogDecoder
@@ -92,18 +100,18 @@ def refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset | str) -> So
         name = start.file if isinstance(start, LogOffset) else "asked for"
         return Purged(
             f"shard {endpoint.shard}: log file {name} is no longer on the server (from {start}); "
-            "it was purged or the log was reset: copy the tables again with a new feed"
+            f"it was purged or the log was reset: copy the tables again with {NEW_FEED}"
         )
     if "purged" in text:
         return Purged(
             f"shard {endpoint.shard}: log that comes next is no longer on the server (from {start}): {text}; copy the "
-            "tables again with a new feed"
+            f"tables again with {NEW_FEED}"
         )
     if "GTID_MODE" in text.upper():
         return SourceError(f"shard {endpoint.shard}: no log from {start}: {text}; set gtid_mode=ON")
     what = (
         f"the log cannot be read from {start}, where it was read before: {text}; it was reset (RESET MASTER), lost "
-        "its end or is another server's; start a new feed to copy again"
+        f"its end or is another server's; start {NEW_FEED} to copy again"
     )
     if isinstance(start, str):
         what = f"its log does not go on from {start}: {text}; name GTIDs that this server has in its log"

@@ -14,7 +14,7 @@ from catchment.flow.capture.connect import connect, identify, must_be, mysql_ver
 from catchment.flow.capture.log import dump
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.model.definition import HIDDEN, Definition
-from catchment.model.errors import ConnectionLost, CorruptLog, CutMissed
+from catchment.model.errors import NEW_FEED, ConnectionLost, CorruptLog, CutMissed
 from catchment.model.gtidset import GtidSet, UuidGtid, uuid_text
 from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset, Server, XaGroup, reaches
 from catchment.model.source import Endpoint
@@ -342,7 +342,7 @@ def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) ->
     if any(file.name == name and file.created == 0 for file in files):
         raise CorruptLog(
             f"shard {endpoint.shard}: the log file before {name} breaks off inside an event, but no server "
-            f"start began {name}: the log is damaged; start a new feed to copy again"
+            f"start began {name}: the log is damaged; start {NEW_FEED} to copy again"
         )
 
 

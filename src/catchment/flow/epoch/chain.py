@@ -1,6 +1,6 @@
 """The chain rule: a position counts only when it is reached from a verified one, in the same log (DESIGN 3)."""
 
-from catchment.model.errors import Diverged
+from catchment.model.errors import NEW_FEED, Diverged
 from catchment.model.gtidset import GtidSet, UuidGtid
 from catchment.model.position import Gtid, Gtids, LogOffset, Order, Position, relation
 
@@ -14,13 +14,13 @@ def must_continue(shard: str, start: Position, born: int, first: Gtid | UuidGtid
         raise Diverged(
             f"shard {shard}: log file {start.at.file} began at {born}, the one read before at "
             f"{start.born} (seconds since "
-            "1970): the server's log was reset; start a new feed to copy again"
+            f"1970): the server's log was reset; start {NEW_FEED} to copy again"
         )
     known = _not_before(start.gtids, first)
     if known is not None:
         raise Diverged(
             f"shard {shard}: the group after {start} is {first}, which is not beyond {known}: "
-            "the log is not the one read before; start a new feed to copy again"
+            f"the log is not the one read before; start {NEW_FEED} to copy again"
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from catchment.flow.epoch.statement import NOT_UNDERSTOOD, Unreadable, Word, readings
+from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 
 
@@ -86,8 +87,8 @@ _BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIK
 _NAMING = frozenset({"CREATE", "RENAME", "ALTER"})
 
 _WITHOUT = 'add "!{table}" to `tables`: the feed goes on without it, and its lake table stays as it is'
-AGAIN = "start a new feed (another name and sink path) to copy {table} again, or " + _WITHOUT
-_REMOVE = _WITHOUT + "; if the table is back, a new feed (another name and sink path) copies it"
+AGAIN = f"start {NEW_FEED} to copy {{table}} again, or " + _WITHOUT
+_REMOVE = _WITHOUT + f"; if the table is back, {NEW_FEED} copies it"
 _ROW = "set binlog_format=ROW for every session, then " + AGAIN
 _PLAIN = (
     AGAIN

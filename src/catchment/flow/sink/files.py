@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from catchment.flow.sink.layout import EPOCH, SHARD, file_path
 from catchment.model.epoch import DataFile, Part
-from catchment.model.errors import SinkError
+from catchment.model.errors import NEW_FEED, SinkError
 from catchment.wire.keys import encode
 
 ROW_GROUP_ROWS = 256 * 1024
@@ -204,8 +204,8 @@ def lake_file(path: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
-            f"{path} cannot be read: {error}; is it gone or damaged? put back a copy of the lake, or give the feed "
-            "another sink.path to copy again"
+            f"{path} cannot be read: {error}; is it gone or damaged? put back a copy of the lake, or "
+            f"start {NEW_FEED} to copy again"
         ) from error
 
 

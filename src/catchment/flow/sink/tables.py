@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from catchment.flow.sink.files import make_directory, sync_directory
 from catchment.flow.sink.layout import PART, delta_schema, fence_app
 from catchment.model.epoch import Part, TableShape
-from catchment.model.errors import LeaseLost, SinkConflict, SinkError
+from catchment.model.errors import NEW_FEED, LeaseLost, SinkConflict, SinkError
 
 _Result = TypeVar("_Result")
 _ATTEMPTS = 50
@@ -145,9 +145,7 @@ def check_owner(table: DeltaTable, feed: str, name: str) -> None:
 
 def gone(name: str, directory: Path) -> NoReturn:
     """Raises SinkError for a table that was there before."""
-    raise SinkError(
-        f"{name}: the lake table at {directory} is gone; put it back, or start a new feed with another sink.path"
-    )
+    raise SinkError(f"{name}: the lake table at {directory} is gone; put it back, or start {NEW_FEED}")
 
 
 def commit_properties(feed: str, fence: int, *transactions: Transaction, **notes: str) -> CommitProperties:
