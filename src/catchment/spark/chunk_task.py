@@ -19,6 +19,7 @@ from catchment.flow.epoch.ddl import Harmless
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
+from catchment.flow.rewind.keyless import apart, must_have_keys
 from catchment.flow.rewind.ranges import Mask, covered
 from catchment.flow.rewind.states import GROUP, in_commit_order, rewound, states_at, without_voids
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
@@ -66,14 +67,19 @@ class _Images:
     """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table."""
 
     task: ChunkTask
-    wanted: Mapping[TableId, tuple[ChunkKey, Ranges]]
+    wanted: Mapping[TableId, tuple[TableShape, Ranges]]
     kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
+    keyless: dict[TableId, int] = field(default_factory=dict)
     bytes: int = 0
 
     def add(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Keep what counts of a batch; raises TooManyImages."""
-        images = pa.Table.from_batches([batch])
-        mask = covered(images, *self.wanted[table.id])
+        """Keep what counts of a batch, and the last group with a row that has no key; raises TooManyImages."""
+        shape, ranges = self.wanted[table.id]
+        images, keyless = apart(pa.Table.from_batches([batch]), shape.key)
+        if keyless is not None:
+            last = pc.max(keyless.column(GROUP)).as_py()
+            self.keyless[table.id] = max(last, self.keyless.get(table.id, last))
+        mask = covered(images, _chunk_key(shape), ranges)
         if mask is not None:
             images = images.filter(pa.array(mask))
         if images.num_rows == 0:
@@ -111,7 +117,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     floor = proven_floor(task)
     reads, failed = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
-    images = _Images(task, {table: (_chunk_key(shapes[table]), ranges[table]) for table in reads})
+    images = _Images(task, {table: (shapes[table], ranges[table]) for table in reads})
     stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, images.add, log_bytes)
     spoiled = _spoiled(stretch, reads)
     ends = _commits(task, floor, stretch)
@@ -124,6 +130,11 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         on_images=images.add,
         definitions=task.definitions,
     )
+    spoiled |= {
+        table: f"shard {task.endpoint.shard}, {table}: a row whose key is a zero date was changed while rows were read"
+        for table, group in images.keyless.items()
+        if group >= stretch.boundary or stretch.xa
+    }
     for table in spoiled.keys() & reads.keys():
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     return Group(
@@ -197,6 +208,7 @@ def _select_all(
                     )
                 began = time.monotonic()
                 rows = select_chunk(connection, task.endpoint, tables[chunk.table], chunk)
+                must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
                 seconds = time.monotonic() - began
             except (ConnectionLost, Diverged):
                 raise

@@ -14,6 +14,7 @@ from catchment.flow.epoch.definitions import Followed
 from catchment.flow.epoch.effects import tables_here
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
+from catchment.flow.rewind.keyless import with_keys
 from catchment.flow.rewind.ranges import follows_log
 from catchment.flow.rewind.retyped import Retyped, together
 from catchment.flow.rewind.spool import Spool
@@ -67,6 +68,7 @@ class Met:
 def read_segment(task: SegmentTask) -> SegmentReceipt:
     """Read (start, stop], keep the last state of every followed key, write them; raises CatchmentError."""
     shapes = {shape.table: shape for shape in task.shapes}
+    shard = task.endpoint.shard
     with ExitStack() as stack:
         spools: dict[TableId, Spool] = {}
         retyped = {table: Retyped(shape.key) for table, shape in shapes.items()}
@@ -74,13 +76,15 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
 
         def on_images(table: Table, batch: pa.RecordBatch) -> None:
             met.add(table, batch)
-            images = retyped[table.id].apart(pa.Table.from_batches([batch]))
+            images = with_keys(
+                pa.Table.from_batches([batch]), shapes[table.id].key, f"shard {shard}, {table.id}"
+            )
+            images = retyped[table.id].apart(images)
             mask = follows_log(images, chunk_key(_keyed(table, shapes)), _progress(task, table.id))
             if table.id not in spools:
                 spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
             spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-        shard = task.endpoint.shard
         holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
         here = tables_here(task.shapes, shard, holders)
         followed = Followed(shapes, task.definitions, here)

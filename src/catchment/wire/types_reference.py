@@ -161,8 +161,10 @@ _FOOT = """
 - The key is the primary key, else the first of the unique keys whose columns are all whole and NOT NULL. A
   prefix in a primary key (`PRIMARY KEY (name(10))`) counts as the whole column. Parts that descend are read
   as well, but the server sorts each chunk.
-- A zero date, or one that no calendar has, is NULL in the lake and stops a table with that column in its
-  key: `0000-00-00` and `2023-02-30`, two rows of the source, would be one row there.
+- A zero date, or one that no calendar has, is NULL in the lake, which no key may be: `0000-00-00` and
+  `2023-02-30`, two rows of the source, would be one row there. Where the copy meets one in a key, the table's
+  chunks are refused until the row is corrected; one that is written later ends the feed (exit code 3), until the
+  table is excluded with `"!schema.table"`.
 - An ENUM with an empty label is refused in a key: the label and the invalid value 0, two keys of the source, are
   the same text. Without such a label the value 0 is a key like others. A spatial column is refused in a key.
 - Values that differ in the collation of the column only by case, accents or spaces at the end are one key
