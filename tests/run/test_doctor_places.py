@@ -132,6 +132,26 @@ def test_options_that_the_driver_does_not_take(tmp_path: Path) -> None:
     assert "hunter2" not in found
 
 
+def test_a_java_that_spark_cannot_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    remedy = "install Java 17 or later, or set JAVA_HOME to one"
+    for script, fault in (
+        ("exit 3", "does not say its version (exit code 3)"),
+        ("echo 'openjdk version \"11.0.22\" 2024-01-16' >&2", "is Java 11, too old for Spark"),
+    ):
+        java.write_text(f"#!/bin/sh\n{script}\n")
+        java.chmod(0o755)
+        assert only(check_spark(feed_of(tmp_path))) == (ERROR, f"{java} (JAVA_HOME) {fault}", remedy)
+    java.unlink()
+    absent = f"no Java can be started as {java} (JAVA_HOME): No such file or directory"
+    assert only(check_spark(feed_of(tmp_path))) == (ERROR, absent, remedy)
+    (tmp_path / "spark-env.sh").touch()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert check_spark(feed_of(tmp_path)) == []
+
+
 def test_a_cluster_that_hears_passwords_is_told(tmp_path: Path) -> None:
     feed = feed_of(tmp_path)
     assert check_spark(feed) == []

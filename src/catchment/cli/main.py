@@ -28,7 +28,7 @@ Exit codes:
   0    done                             4    bytes of a shard make no sense
   1    verify found a difference        5    the lake refuses or is wrong
   2    the feed file or an argument     6    the state store, or another runner
-  3    a shard refuses or is unusable   7    Spark lost its work
+  3    a shard refuses or is unusable   7    Spark lost its work or cannot start
   130  stopped by Ctrl-C or SIGTERM     70   a fault of this program
 """
 

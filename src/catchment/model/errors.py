@@ -144,7 +144,7 @@ class LeaseLost(StateError):
 
 
 class EngineError(CatchmentError):
-    """Spark lost the job (a worker died, the session broke); the same work may succeed later."""
+    """Spark lost the job (a worker died, the session broke), or cannot start; the same work may succeed later."""
 
     retry = Retry.SAME
     exit_code = 7

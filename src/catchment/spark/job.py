@@ -15,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from catchment.model.errors import EngineError, SinkError
+from catchment.spark.java import java_fault
 from catchment.spark.run_task import run_task
 from catchment.spark.work import Receipt, Task
 
@@ -35,6 +36,12 @@ _DEFAULTS = {
 
 # Lines of Java's and Python's traces begin with a blank, the errors that they belong to do not.
 _NAMES_ERROR = re.compile(r"(Caused by: )?[\w.$]+(Error|Exception)\b")
+# How such a line begins where Spark does not start: what Java threw, or says as it ends.
+_THROWN = re.compile(r'(?:: |Caused by: |Exception in thread "[^"]*" )([\w.$]+(?:Error|Exception)\b.*)')
+# What Java and Spark say whatever happens.
+_CHATTER = re.compile(r"(Picked up|WARNING|Using |Setting |To adjust |\d\d/\d\d/\d\d .* WARN )")
+# Spark's own name for an application that its master gave none: it was never registered there.
+_UNREGISTERED = "spark-application-"
 
 _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
@@ -44,7 +51,8 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     """The feed's Spark, the one that runs already in this process if there is one; `conf` wins over the defaults.
 
     No session: the feed asks no SQL, whose classes would take Java 3 s to load. What Spark itself says goes to the
-    file `log`.
+    file `log`. Raises EngineError when Spark cannot start (a standalone master that does not answer is given up after a
+    minute), SinkError when `log` cannot be written.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -55,12 +63,45 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     wanted = SparkConf().setAppName(f"catchment {name}").setMaster(master)
     wanted.setAll(list({**settings, **conf}.items()))
     with _errors_to(log), _own_signals():
-        spark = SparkContext.getOrCreate(wanted)
-        spark.setLogLevel("ERROR")
+        spark = _started(wanted, master, log)
     # PySpark prints a traceback when Java goes first at a stop, and closes its connection for accumulators. The
     # feed uses none.
     spark._accumulatorServer.handle_error = lambda request, address: None
     return spark
+
+
+def _started(wanted: SparkConf, master: str, log: Path | None) -> SparkContext:
+    said_before = log.stat().st_size if log is not None else 0
+    try:
+        spark = SparkContext.getOrCreate(wanted)
+        # One whose master stays silent is made all the same, and stops a moment later.
+        if spark.applicationId.startswith(_UNREGISTERED):
+            raise EngineError(_cannot_start(f"the master {master} does not answer", log))
+        spark.setLogLevel("ERROR")
+    except (Py4JError, PySparkException, OSError, EOFError) as error:
+        fault = java_fault()
+        if fault:
+            raise EngineError(f"Spark cannot start: {fault}") from error
+        raise EngineError(_cannot_start(_why(error, log, said_before), log)) from error
+    return spark
+
+
+def _cannot_start(why: str, log: Path | None) -> str:
+    said = f"; its own messages are in {log}" if log is not None else ""
+    return f"Spark cannot start: {why}{said}; correct `spark.master` or `spark.conf` in the feed file, and start again"
+
+
+def _why(error: Exception, log: Path | None, said_before: int) -> str:
+    """In a line, what a Java that runs threw, or what one that has ended said last in `log`."""
+    thrown = [found[1] for line in str(error).splitlines() if (found := _THROWN.match(line))]
+    if thrown or log is None or isinstance(error, OSError):
+        return thrown[-1] if thrown else str(error).partition("\n")[0]
+    with log.open("rb") as file:
+        file.seek(said_before)
+        said = file.read().decode(errors="replace").splitlines()
+    thrown = [found[1] for line in said if (found := _THROWN.match(line))]
+    telling = [line.strip() for line in said if line.strip() and not _CHATTER.match(line)]
+    return (thrown[-1:] or telling[:1] or [str(error).partition("\n")[0]])[0]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from catchment.run.database import Database
 from catchment.run.doctor.finding import Finding, Severity
 from catchment.run.lease import holder
 from catchment.run.store import Store
+from catchment.spark.java import java_fault
 
 FREE_BYTES_MIN = 1 << 30
 # Spark manual: Security, Network Encryption. Either encrypts tasks on their way.
@@ -42,7 +43,14 @@ def check_sink(feed: Feed) -> list[Finding]:
 
 
 def check_spark(feed: Feed) -> list[Finding]:
-    """Whether tasks, which hold the shards' passwords, reach a cluster's executors encrypted."""
+    """Whether Spark finds its Java, and tasks, which hold the shards' passwords, reach a cluster's executors
+    encrypted."""
+    fault, _, remedy = java_fault().partition("; ")
+    found = [Finding(Severity.ERROR, "", fault, "Spark cannot start", remedy)] if fault else []
+    return [*found, *_check_encryption(feed)]
+
+
+def _check_encryption(feed: Feed) -> list[Finding]:
     if feed.spark.master.startswith("local"):
         return []
     if any(feed.spark.conf.get(name, "").lower() == "true" for name in _ENCRYPTS):
