@@ -132,7 +132,12 @@ class CopyConfig(Section):
         le=CHUNK_SECONDS_MAX,
         description="Aim for one SELECT; an ALTER TABLE that waits behind it holds up writers for as long.",
     )
-    chunk_rows_max: int = Field(default=1_000_000, ge=1, description="Rows of one chunk at most.")
+    chunk_rows_max: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Rows that a chunk aims for at most. It can have more: of a range that the server estimates, twice "
+        "as many are let through, and rows alike in the columns that a key is cut by are one chunk.",
+    )
     groups_per_shard: int = Field(
         default=2, ge=1, le=64, description="Groups of chunks that one shard serves at the same time."
     )
@@ -163,7 +168,8 @@ class SinkConfig(Section):
         default=3600.0,
         ge=KEEP_SECONDS_MIN,
         le=KEEP_SECONDS_MAX,
-        description="How long files that a fold replaced stay for readers of older epochs; a day at most.",
+        description="How long files that a fold replaced stay, at least, for readers of older epochs; a day at most. "
+        "Counted in whole hours, rounded up: `10min` is an hour.",
     )
 
     @field_validator("path")
@@ -196,7 +202,8 @@ class SparkConfig(Section):
     master: str = Field(default="local[2]", description="Spark master.")
     conf: dict[str, SettingText] = Field(
         default={},
-        description="Further Spark settings; those that are secrets belong into Spark's own `spark-defaults.conf`.",
+        description="Further Spark settings, which win over [a feed's own](operations.md#settings-of-spark); "
+        "those that are secrets belong into Spark's own `spark-defaults.conf`.",
     )
 
     @field_validator("master")
@@ -225,7 +232,8 @@ class Feed(Section):
 
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$",
-        description="Name of the feed: lower-case letters, digits, `_` and `-`.",
+        description="Name of the feed: lower-case letters, digits, `_` and `-`. The tables that it makes in the lake "
+        "belong to this name: do not change it.",
     )
     source: SourceConfig = Field(description="The shards.")
     tables: Annotated[tuple[str, ...], AfterValidator(check_rules)] = Field(
@@ -244,10 +252,11 @@ class Feed(Section):
     )
     state: Database = Field(
         description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "
-        "MySQL or PostgreSQL; `{env: VARIABLE}` keeps its password out of the file.",
+        "MySQL or PostgreSQL (which needs a driver: `pip install 'psycopg[binary]'`); `{env: VARIABLE}` keeps its "
+        "password out of the file.",
         json_schema_extra={"default": DEFAULT_STATE},
     )
-    metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the metrics go.")
+    metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the [metrics](metrics.md) go.")
     spark: SparkConfig = Field(default=SparkConfig(), description="The Spark that reads.")
 
     @model_validator(mode="before")

@@ -1,5 +1,7 @@
 """The demo: two private shards under constant writes, copied and followed into a lake, then verified."""
 
+import shlex
+import sys
 import tempfile
 import threading
 from contextlib import ExitStack
@@ -105,7 +107,9 @@ def _summary(console: Console, feed: Feed, view: RunView, verdict: Verdict) -> N
     query = (
         f"from catchment.api.read import read; print(read('{feed.sink.path}', '{SCHEMA}.orders').duckdb())"
     )
-    console.print(f'query in DuckDB  python -c "{query}"', highlight=False, soft_wrap=True)
+    # `make demo` leaves its virtual environment's python out of the PATH.
+    python = shlex.quote(sys.executable)
+    console.print(f'query in DuckDB  {python} -c "{query}"', highlight=False, soft_wrap=True)
 
 
 def _load(servers: list[PrivateServer], options: Options) -> None:

@@ -75,7 +75,7 @@ ENTRIES: Final = (
         (ColumnType(Kind.TEXT, charset="utf8mb4"),),
         "UTF-8, converted as the server converts; CHAR without spaces at its end, VARCHAR and TEXT with them; a code "
         "without a character is `?` (U+FFFD in big5 and tis620), as the server has it; bytes that are no text of "
-        "the column's character set stop the table",
+        "the column's character set end the run, see below",
     ),
     Entry("BINARY(n)", (ColumnType(Kind.BINARY, length=16),), "n bytes, zero bytes at the end too"),
     Entry(
@@ -148,7 +148,11 @@ _FOOT = """
   carried; a column with a name of 32 hexadecimal digits is refused on MySQL 8.0, which names them so.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
 - The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
-  that is added to a table which is followed therefore stops it: copy the table again.
+  that is added to a table which is followed therefore ends the run (exit code 3): see [DDL](ddl.md).
+- **Bytes that are no text of the column's character set** are not left out. In the log they end the run (exit code
+  3) before the epoch that holds them, and so every later one, until the table is excluded (`"!schema.table"` in
+  `tables`): the feed goes on without it. Where the copy meets them, the chunk is refused and the other tables go
+  on; after 100 epochs in a row the run ends (exit code 3): correct the row on the server, or exclude the table.
 - Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
   rewrites them).
 

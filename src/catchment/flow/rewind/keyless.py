@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.flow.rewind.states import AFTER, SIDE
-from catchment.model.errors import Unsupported
+from catchment.model.errors import NEW_FEED, Unsupported
 
 _SELECTED = "correct the rows on the server, or exclude the table"
-_LOGGED = "the log keeps that; exclude the table, and copy it with a new feed when the rows are corrected"
+_LOGGED = f"the log keeps that; exclude the table, and copy it with {NEW_FEED} when the rows are corrected"
 
 
 def must_have_keys(rows: pa.Table, key: tuple[str, ...], where: str, remedy: str = _SELECTED) -> None:
