@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.errors import ConfigError, LeaseHeld, SinkError
+from catchment.model.errors import LeaseHeld, SinkError, StateError
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from catchment.spark import job
@@ -37,10 +37,11 @@ def test_a_lake_that_cannot_be_written(
 # What each command says of the lake of a feed that has run: its exit code and words of its one line.
 _GONE = {
     "run": (5, "it was removed"),
-    "verify": (2, "has not committed an epoch"),
+    "verify": (5, "holds no epoch, and the state store has committed some"),
     "fold": (5, "holds no epoch"),
+    "views": (5, "{} holds no epoch; run the feed first, correct sink.path, or mount the lake"),
 }
-_CANNOT_BE = dict.fromkeys(("run", "verify", "fold"), (5, "File name too long"))
+_CANNOT_BE = dict.fromkeys(("run", "verify", "fold", "views"), (5, "File name too long"))
 _READ_ONLY = dict.fromkeys(("run", "verify", "fold"), (5, "Read-only file system"))
 
 
@@ -98,8 +99,16 @@ def test_verify_of_a_feed_that_never_ran_starts_nothing(
 ) -> None:
     life = live(pair, count=1)
     monkeypatch.setattr(job, "context", lambda *settings: pytest.fail("Java was started"))
-    assert execute(["verify", str(life.file)]) == ConfigError.exit_code
-    assert str(life.lake) in capfd.readouterr().err
+    assert execute(["verify", str(life.file)]) == StateError.exit_code
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said == f"catchment: there is no state store at {life.state}: the feed has not run yet"
+    Store.open(life.feed.state.get_secret_value(), "life").close()
+    assert execute(["verify", str(life.file)]) == StateError.exit_code
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said == f"catchment: feed life has not committed an epoch to {life.lake} yet: run it first"
+    assert execute(["views", str(life.file)]) == SinkError.exit_code
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.startswith(f"catchment: feed life: the lake {life.lake} holds no epoch; run the feed first")
     assert not life.lake.exists()
 
 

@@ -81,14 +81,16 @@ def test_a_fold_serves_readers_before_the_next_epoch(feeder: Feeder) -> None:
 
 
 def test_what_was_never_committed_is_named(feeder: Feeder, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="epoch 9"):
+    with pytest.raises(ConfigError, match=f"{FEED} has not committed epoch 9; its newest is 3$"):
         read(feeder.root, "shop.orders", 9)
     with pytest.raises(ConfigError, match=r"no table shop\.nothing.*shop\.orders"):
         read(feeder.root, "shop.nothing")
     with pytest.raises(ConfigError, match=r"of the form schema\.name: 'orders'"):
         read(feeder.root, "orders")
-    with pytest.raises(ConfigError, match="no committed epoch"):
+    with pytest.raises(ConfigError, match="elsewhere: the lake has no committed epoch"):
         read(tmp_path / "elsewhere", "shop.orders")
+    with pytest.raises(ConfigError, match=f"other has not committed any epoch; feeds that have: {FEED}$"):
+        read(feeder.root, "shop.orders", feed="other")
 
 
 def test_a_feed_file_is_read_without_its_secrets(feeder: Feeder) -> None:

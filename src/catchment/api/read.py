@@ -105,8 +105,8 @@ def read(
     """State of `table` (`schema.name`) as of a committed epoch, the newest by default.
 
     `lake` is the lake's directory, a feed or the path of a feed file, whose secrets are not needed; `feed` names
-    one where several feeds share the directory. Raises ConfigError for an unknown table, epoch or feed,
-    SinkError when the files are no longer there.
+    one where several feeds share the directory. Raises ConfigError for an unknown table, epoch or feed and for a
+    directory that is no lake, SinkError when a feed's lake or the files are not there.
     """
     root, row = committed(lake, epoch, feed)
     return state(root, row, table if isinstance(table, TableId) else _named(row, table), origin)
@@ -118,18 +118,28 @@ def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) 
 
 
 def committed(lake: Lake, epoch: int | None, feed: str | None) -> tuple[Path, EpochRow]:
-    """The lake's directory, absolute, and a committed epoch's row; raises ConfigError."""
+    """The lake's directory, absolute, and a committed epoch's row; raises as `read`."""
     if not isinstance(lake, Feed) and Path(lake).suffix in (".yaml", ".yml"):
         lake = load(lake, secrets=())
-    if isinstance(lake, Feed):
-        lake, feed = lake.sink.path, feed or lake.name
-    root = Path(lake).absolute()
-    epochs = EpochsTable(root, feed or _only_feed(root))
+    root = Path(lake.sink.path if isinstance(lake, Feed) else lake).absolute()
+    name = feed or (lake.name if isinstance(lake, Feed) else _only_feed(root))
+    epochs = EpochsTable(root, name)
     row = epochs.newest() if epoch is None else epochs.at(epoch)
-    if row is None:
-        wanted = "any epoch" if epoch is None else f"epoch {epoch}"
-        raise ConfigError(f"{root}: {epochs.feed} has not committed {wanted}; `catchment status` tells which")
-    return root, row
+    if row is not None:
+        return root, row
+    newest = None if epoch is None else epochs.newest()
+    if newest is not None:
+        raise ConfigError(
+            f"{root}: {name} has not committed epoch {epoch}; its newest is {newest.commit.epoch}"
+        )
+    others = feeds(root)
+    if isinstance(lake, Feed) and not others:
+        raise SinkError(
+            f"feed {name}: the lake {root} holds no epoch; run the feed first, correct sink.path, or mount the lake"
+        )
+    raise ConfigError(
+        f"{root}: {name} has not committed any epoch; feeds that have: {', '.join(others) or 'none'}"
+    )
 
 
 def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> TableState:

@@ -1,6 +1,7 @@
 """Comparing source and lake while both move on: waves of chunks, each at the newest committed epoch."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,11 +13,13 @@ from catchment.flow.rewind.compare import Differences
 from catchment.flow.sink.epochs import EpochRow, EpochsTable
 from catchment.model.chunk import Chunk, Progress, chunk_key
 from catchment.model.epoch import Manifest, Tick
-from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError
+from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.run.folding import must_have_lake
 from catchment.run.planner import Limits, Planner
 from catchment.run.rules import must_name_shards
+from catchment.run.store import Store
 from catchment.spark import job
 from catchment.spark.verify_task import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.spark.work import ChunkReceipt, ChunkTask, Failed, Target
@@ -80,8 +83,8 @@ def verify(
 
 
 def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[TableId]) -> EpochRow:
-    """The newest epoch. Raises ConfigError when there is none, or it has no such table, SinkError when the lake cannot
-    be read or holds other shards. Writes nothing."""
+    """The newest epoch. Raises StateError when none was ever committed, ConfigError when it has no such table,
+    SinkError when the lake has gone, cannot be read or holds other shards. Writes nothing."""
     row = _newest(EpochsTable(feed.sink.path, feed.name), feed)
     must_name_shards(shards, row.manifest)
     unknown = set(only) - {shape.table for shape in row.manifest.shapes}
@@ -93,10 +96,9 @@ def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[Table
 def _newest(epochs: EpochsTable, feed: Feed) -> EpochRow:
     row = epochs.newest()
     if row is None:
-        raise ConfigError(
-            f"feed {feed.name} has not committed an epoch to {feed.sink.path}: run it first, or correct sink.path, or "
-            "mount the lake"
-        )
+        with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+            must_have_lake(feed, store)
+        raise StateError(f"feed {feed.name} has not committed an epoch to {feed.sink.path} yet: run it first")
     return row
 
 
