@@ -71,7 +71,7 @@ def test_views(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     newest = capsys.readouterr().out
     assert execute(["views", "--write", str(feed_file)]) == 0
     written = Path(capsys.readouterr().out.removesuffix("\n"))
-    assert written == feed_file.parent / "lake" / "_catchment" / "views.sql"
+    assert written == feed_file.parent / "lake" / "_catchment" / f"views-{FEED}.sql"
     assert execute(["views", "--epoch", "1", str(feed_file)]) == 0
     first = capsys.readouterr().out
     for text, ids in ((newest, [1, 2, 3]), (written.read_text(), [1, 2, 3]), (first, [1, 2])):

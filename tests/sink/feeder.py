@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.layout import PART, delta_schema, table_dir
@@ -13,17 +15,20 @@ from tests.sink.model import FEED, Row, delta, manifest, write
 class Feeder:
     """Commits epochs with rows of one or more tables."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, feed: str = FEED) -> None:
         self.root = root
-        self.sink = DeltaSink(root, FEED)
+        self.feed = feed
+        self.sink = DeltaSink(root, feed)
         self.epoch = 0
 
     def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
         for added in deltas:  # a feed begins with all its tables; here they come one by one
-            create_table(table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], FEED)
-        record = manifest(self.epoch, shapes, *deltas)
+            create_table(
+                table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed
+            )
+        record = replace(manifest(self.epoch, shapes, *deltas), feed=self.feed)
         versions = self.sink.apply_epoch(record, 1)
-        EpochsTable(self.root, FEED).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
+        EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
 
     def put(self, table: TableShape, *rows: Row, part: Part = Part.CHANGES, deleted: bool = False) -> None:
         self.epoch += 1

@@ -6,11 +6,11 @@ import duckdb
 import pytest
 
 from catchment.api.views import views, write_views
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 from tests.sink.feeder import Feeder
-from tests.sink.model import INT, ORDERS, delta, shape
+from tests.sink.model import FEED, INT, ORDERS, delta, shape
 
 
 def test_views_are_a_snapshot_that_runs(feeder: Feeder) -> None:
@@ -55,8 +55,19 @@ def test_views_of_names_with_dots(tmp_path: Path) -> None:
         assert connection.sql('SELECT count(*) FROM "a.b".c, "a.b"."d.e"').fetchall() == [(0,)]
 
 
+def test_feeds_that_share_a_lake_have_their_own_views(feeder: Feeder) -> None:
+    other = Feeder(feeder.root, "other")
+    items = shape("items", {"id": INT}, ("id",))
+    other.put(items, (7,), part=Part.BASE)
+    mine, others = (write_views(feeder.root, feed=feed) for feed in (FEED, "other"))
+    for path, table, count in ((mine, "orders", 2), (others, "items", 1)):
+        with duckdb.connect() as connection:
+            connection.execute(path.read_text())
+            assert connection.sql(f"SELECT count(*) FROM shop.{table}").fetchall() == [(count,)]
+
+
 def test_a_lake_where_nothing_can_be_written(feeder: Feeder) -> None:
-    (feeder.root / "_catchment" / "views.sql").mkdir()
-    with pytest.raises(SinkError, match=r"cannot write .*views\.sql: Is a directory"):
+    (feeder.root / "_catchment" / f"views-{FEED}.sql").mkdir()
+    with pytest.raises(SinkError, match=rf"cannot write .*views-{FEED}\.sql: Is a directory"):
         write_views(feeder.root)
     assert list((feeder.root / "_catchment").glob("*.new")) == []

@@ -30,14 +30,15 @@ def views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> s
 
 
 def write_views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> Path:
-    """Write the views to `_catchment/views.sql` in the lake, replaced whole; its path.
+    """Write the views to `_catchment/views-FEED.sql` in the lake, replaced whole; its path. Each feed that shares the
+    lake has a file of its own.
 
     To be called again after a fold or a change of a table's columns. Raises SinkError when the file cannot be
     written, and as `views`.
     """
     root, row = committed(lake, epoch, feed)
     text = _text(root, row)
-    target = epochs_dir(root).parent / "views.sql"
+    target = epochs_dir(root).parent / f"views-{row.manifest.feed}.sql"
     fresh = target.with_suffix(f".{os.getpid()}.new")
     try:
         fresh.write_text(text, encoding="utf-8")

@@ -12,7 +12,9 @@ from catchment.config import load
 @click.command(name="views")
 @feed_argument
 @click.option("--epoch", type=int, metavar="NUMBER", help="As of this epoch instead of the newest.")
-@click.option("--write", is_flag=True, help="Write it to _catchment/views.sql in the lake; print the path.")
+@click.option(
+    "--write", is_flag=True, help="Write it to _catchment/views-FEED.sql in the lake; print the path."
+)
 def views_command(file: Path, epoch: int | None, write: bool) -> None:
     """Print SQL with a DuckDB view of every table, all as of one epoch.
 
