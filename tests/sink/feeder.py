@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.layout import PART, delta_schema, table_dir
@@ -26,7 +24,7 @@ class Feeder:
             create_table(
                 table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed
             )
-        record = replace(manifest(self.epoch, shapes, *deltas), feed=self.feed)
+        record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
         versions = self.sink.apply_epoch(record, 1)
         EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
 
