@@ -54,7 +54,7 @@ class Steps:
         """The feed as its file describes it now."""
         return load(self._file)
 
-    def set(self, **options: str | list[str]) -> None:
+    def set(self, **options: object) -> None:
         """Change lines of the feed file."""
         described = yaml.safe_load(self._file.read_text())
         self._file.write_text(yaml.safe_dump({**described, **options}))

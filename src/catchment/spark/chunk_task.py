@@ -3,8 +3,8 @@ epoch.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +19,10 @@ from catchment.flow.epoch.ddl import Harmless
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
-from catchment.flow.rewind.keyless import apart, must_have_keys
-from catchment.flow.rewind.ranges import Mask, covered
+from catchment.flow.rewind.keyless import must_have_keys
+from catchment.flow.rewind.ranges import Mask
 from catchment.flow.rewind.states import GROUP, in_commit_order, rewound, states_at, without_voids
-from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
+from catchment.model.chunk import Chunk, ChunkKey, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import (
@@ -33,18 +33,17 @@ from catchment.model.errors import (
     Diverged,
     ServerSaid,
     SourceError,
-    TooManyImages,
 )
-from catchment.model.position import GroupKind, LogOffset
+from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import Table, TableId
+from catchment.spark.chunk_images import Images, Ranges, spoiled_by
 from catchment.spark.emit import emit
 from catchment.spark.floor import proven_floor
 from catchment.spark.prepared import read_prepared
 from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
-from catchment.wire.facts import Ddl, IncompleteImage, Statement
+from catchment.wire.facts import Ddl
 
 Read = tuple[CopiedChunk, pa.Table]
-Ranges = Sequence[tuple[Bound | None, Bound | None]]
 Inside = Callable[[pa.Table, Ranges], Mask]
 
 
@@ -60,37 +59,6 @@ class Group:
     failed: tuple[tuple[Chunk, str], ...]
     log_bytes: int
     spoiled: frozenset[TableId]
-
-
-@dataclass
-class _Images:
-    """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table."""
-
-    task: ChunkTask
-    wanted: Mapping[TableId, tuple[TableShape, Ranges]]
-    kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
-    keyless: dict[TableId, int] = field(default_factory=dict)
-    bytes: int = 0
-
-    def add(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Keep what counts of a batch, and the last group with a row that has no key; raises TooManyImages."""
-        shape, ranges = self.wanted[table.id]
-        images, keyless = apart(pa.Table.from_batches([batch]), shape.key)
-        if keyless is not None:
-            last = pc.max(keyless.column(GROUP)).as_py()
-            self.keyless[table.id] = max(last, self.keyless.get(table.id, last))
-        mask = covered(images, _chunk_key(shape), ranges)
-        if mask is not None:
-            images = images.filter(pa.array(mask))
-        if images.num_rows == 0:
-            return
-        self.kept.setdefault(table.id, []).append(images)
-        self.bytes += images.nbytes
-        if self.task.image_bytes is not None and self.bytes > self.task.image_bytes:
-            raise TooManyImages(
-                f"shard {self.task.endpoint.shard}, {table.id}: rows of these chunks were changed while they were "
-                f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
-            )
 
 
 def copy_chunks(task: ChunkTask) -> ChunkReceipt:
@@ -117,9 +85,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     floor = proven_floor(task)
     reads, failed = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
-    images = _Images(task, {table: (shapes[table], ranges[table]) for table in reads})
+    images = Images(task, {table: (shapes[table], ranges[table]) for table in reads})
     stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, images.add, log_bytes)
-    spoiled = _spoiled(stretch, reads)
     ends = _commits(task, floor, stretch)
     prepared_bytes = read_prepared(
         task.endpoint,
@@ -130,11 +97,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         on_images=images.add,
         definitions=task.definitions,
     )
-    spoiled |= {
-        table: f"shard {task.endpoint.shard}, {table}: a row whose key is a zero date was changed while rows were read"
-        for table, group in images.keyless.items()
-        if group >= stretch.boundary or stretch.xa
-    }
+    spoiled = spoiled_by(stretch, images)
     for table in spoiled.keys() & reads.keys():
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     return Group(
@@ -158,8 +121,9 @@ def _log_behind(
 ) -> Stretch:
     """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
 
-    A DDL spoils the chunks of its table, so that one definition serves the whole stretch.
+    A DDL spoils the chunks of its table, and its rows end there; not so up to the epoch, if each row says what it is.
     """
+    lasting = not task.definitions
     try:
         stretch = read_stretch(
             task.endpoint,
@@ -169,7 +133,7 @@ def _log_behind(
             keys={table: shape.key for table, shape in shapes.items()},
             kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
             definitions={definition.table: definition for definition in task.definitions},
-            on_ddl=lambda fact: _spoilt_by(fact, shapes),
+            on_ddl=lambda ddl: {} if lasting and reaches(task.epoch_at, ddl.at) else _spoilt_by(ddl, shapes),
             before="full",
             on_images=on_images,
             epoch=task.epoch_at,
@@ -262,19 +226,6 @@ def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
         between = read_facts(task.endpoint, task.server, task.floor, floor)
         known += tuple(g.prepared for g in between.xa if g.kind is GroupKind.XA_PREPARE)
     return commits(task.endpoint.shard, known, stretch.xa)
-
-
-def _spoiled(stretch: Stretch, tables: Mapping[TableId, list[Read]]) -> dict[TableId, str]:
-    """Tables whose chunks cannot be rewound over this stretch of log, and why."""
-    found: dict[TableId, str] = {}
-    for fact in stretch.facts:
-        if isinstance(fact, IncompleteImage):
-            found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
-        elif isinstance(fact, Ddl | Statement):
-            did = Effects(tables).of(fact)
-            if not isinstance(did, Harmless):
-                found[did.table] = f"its definition changed at {fact.at}"
-    return found
 
 
 def _spoilt_by(fact: Ddl, tables: Collection[TableId]) -> dict[TableId, Definition | None]:
