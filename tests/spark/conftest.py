@@ -28,7 +28,8 @@ def spark(spark: SparkContext) -> SparkSession:
 
 @pytest.fixture
 def make_feed(tmp_path: Path) -> MakeFeed:
-    """`make_feed(server, ..., chunk_rows=...)` writes a feed file for the servers and returns its path."""
+    """`make_feed(server, ..., chunk_rows=...)` writes a feed file for the servers and returns its path. Its state
+    store is not to be had: the source needs none."""
 
     def make(*servers: PrivateServer, chunk_rows: int = 500) -> Path:
         shards = [
@@ -41,6 +42,7 @@ def make_feed(tmp_path: Path) -> MakeFeed:
             "source": {"keyspace": "shop", "shards": shards},
             "tables": ["*.*"],
             "sink": {"path": str(tmp_path / "lake")},
+            "state": {"env": "CATCHMENT_UNSET"},
             "epoch": {"interval": "200ms", "tick": "50ms"},
             "copy": {"chunk_rows_max": chunk_rows},
         }

@@ -35,10 +35,10 @@ class SourceOptions:
     log_bytes: int = LOG_BYTES_MAX
 
     def load(self) -> tuple[Feed, dict[str, Endpoint]]:
-        """The feed and its shards, read anew: passwords stay in the process that uses them. Raises
-        ConfigError.
+        """The feed and its shards, read anew: passwords stay in the process that uses them. The feed's state store
+        is not asked for. Raises ConfigError.
         """
-        feed = load(self.feed)
+        feed = load(self.feed, secrets=("password",))
         return feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}
 
 
