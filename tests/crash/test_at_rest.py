@@ -16,6 +16,7 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochsTable
+from catchment.model.epoch import gci_of
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 from tests.exact.feedrun import FeedRun
@@ -105,7 +106,7 @@ def test_metrics_of_a_run_that_begins_at_rest(
     with FeedRun(life.feed) as run:
         scrape.wait("a turn", scrape.file.exists)
         assert not run.epochs
-    assert scrape.value("epoch") == float(newest)
+    assert scrape.value("epoch_gci") == gci_of(newest)
     assert scrape.value("copy_rows", table=f"{life.schema}.t00") == 40
     assert (scrape.value("lag_seconds") or math.inf) < KEPT_SECONDS
     assert (scrape.value("log_retention_left_seconds", shard="-80") or math.inf) < 0  # since the PREPARE

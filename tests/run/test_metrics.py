@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from catchment.model.epoch import Manifest, Refusal
+from catchment.model.epoch import Manifest, Refusal, epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.position import GroupKind, XaGroup, Xid
 from catchment.run.metrics import Metrics
@@ -50,11 +50,29 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"catchment_{name}", {"feed": "shop", **labels})
 
 
+def epoch(metrics: Metrics) -> int:
+    """The newest epoch's number, from its halves."""
+    return epoch_number(int(value(metrics, "epoch_gci") or 0), int(value(metrics, "epoch_micro_gci") or 0))
+
+
+def test_every_digit_of_an_epoch_can_be_scraped(metrics: Metrics, tmp_path: Path) -> None:
+    number = 7710412456140472323
+    assert int(float(number)) != number
+    metrics.observe(replace(manifest(1), epoch=number), {})
+    assert epoch(metrics) == number
+    metrics.write(tmp_path / "metrics")
+    samples = dict(line.rsplit(" ", 1) for line in (tmp_path / "metrics").read_text().splitlines())
+    gci, micro = (
+        int(float(samples[f'catchment_epoch_{half}{{feed="shop"}}'])) for half in ("gci", "micro_gci")
+    )
+    assert (gci << 32) + micro == number
+
+
 def test_two_epochs(metrics: Metrics, clock: Clock) -> None:
     for turn in (1, 2):
         metrics.observe(manifest(turn), {"read": 0.2, "apply": 0.05})
     clock.now = START + 5
-    assert value(metrics, "epoch") == manifest(2).epoch
+    assert epoch(metrics) == manifest(2).epoch
     assert value(metrics, "lag_seconds") == pytest.approx(3)
     assert value(metrics, "cut_window_seconds") == pytest.approx(0.00012)
     assert value(metrics, "rows_copied_total", table="shop.orders") == 20
@@ -98,7 +116,7 @@ def test_what_an_earlier_runner_left(clock: Clock) -> None:
     )
     cut = {**standing.cut, "-80": replace(standing.cut["-80"], prepared=(group.prepared,))}
     metrics = Metrics(replace(standing, cut=cut), {"-80": 259_200.0, "80-": 259_200.0}, clock=clock)
-    assert value(metrics, "epoch") == standing.epoch
+    assert epoch(metrics) == standing.epoch
     assert value(metrics, "copy_rows", table="shop.orders") == 50
     assert value(metrics, "rows_copied_total", table="shop.orders") is None
     assert value(metrics, "lag_seconds") == pytest.approx(172_795)

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from catchment.model.epoch import Manifest, Refusal, gci_of
+from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
 from catchment.model.table import TableId
 from catchment.run.report import Report, Rest
 
@@ -72,7 +72,7 @@ class RunView:
             self._bars.update(self._tasks[shape.table], completed=rows, total=max(total, 1), rate=rate)
         number = manifest.epoch
         self._line = Text(
-            f"epoch {gci_of(number)}.{number & 0xFFFFFFFF:<4} lag {self.lag_seconds:5.2f} s   "
+            f"epoch {gci_of(number)}.{micro_gci_of(number):<4} lag {self.lag_seconds:5.2f} s   "
             f"cut window {manifest.window_us / 1000:5.1f} ms   copied {self.copied:,} rows   changes "
             f"{self.changes:,}"
         )

@@ -23,6 +23,11 @@ def gci_of(epoch: int) -> int:
     return epoch >> _MICRO_BITS
 
 
+def micro_gci_of(epoch: int) -> int:
+    """The lower half of an epoch's number."""
+    return epoch & ((1 << _MICRO_BITS) - 1)
+
+
 class Tick(msgspec.Struct, frozen=True):
     """One reading of all shards' positions. `time_us` is the clock's time in microseconds since 1970;
     `window_us` the time between the first and the last position read."""

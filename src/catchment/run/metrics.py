@@ -16,11 +16,14 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     start_http_server,
     write_to_textfile,
 )
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
-from catchment.model.epoch import Manifest, Refusal
+from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
 from catchment.model.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
@@ -28,6 +31,26 @@ _PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _MICRO = 1e-6
 
 _log = logging.getLogger(__name__)
+
+
+class _EpochNumber(Collector):
+    """The newest epoch in two halves, always of the same one. A sample is a double: it has 53 bits for 64, and a label
+    would be a new series for every epoch."""
+
+    def __init__(self, feed: str) -> None:
+        self._feed = feed
+        self.number = 0
+
+    def collect(self) -> Iterable[Metric]:
+        """Both halves."""
+        number = self.number
+        for name, meaning, value in (
+            ("epoch_gci", "Newest committed epoch, whose number is gci * 2^32 + micro_gci.", gci_of(number)),
+            ("epoch_micro_gci", "The other half of its number.", micro_gci_of(number)),
+        ):
+            gauge = GaugeMetricFamily(f"catchment_{name}", meaning, labels=("feed",))
+            gauge.add_metric((self._feed,), value)
+            yield gauge
 
 
 class Metrics:
@@ -49,7 +72,8 @@ class Metrics:
         self._clock = clock
         self._kept_seconds = dict(kept_seconds)
         self._warned: set[str] = set()
-        self._epoch = self._gauge("epoch", "Number of the newest committed epoch.")
+        self._epoch = _EpochNumber(standing.feed)
+        self.registry.register(self._epoch)
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
         self._unfolded = self._gauge("unfolded_share", "Changed rows not yet folded, by table.", "table")
         self._rows = self._gauge("copy_rows", "Rows copied so far, by table.", "table")
@@ -179,7 +203,7 @@ class Metrics:
             shard: min((p.time for p in position.prepared if p.committed is None), default=math.inf)
             for shard, position in manifest.cut.items()
         }
-        self._epoch.labels(self._feed).set(manifest.epoch)
+        self._epoch.number = manifest.epoch
         self._window.labels(self._feed).set(manifest.window_us * _MICRO)
         rows: dict[str, tuple[int, int]] = {}
         for progress in manifest.progress:
