@@ -268,6 +268,59 @@ def test_state_files_with_odd_names(tmp_path: Path, state: str) -> None:
     assert make_url(feed.state.get_secret_value()).database == str(tmp_path / path)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.authenticate.secret",
+        "spark.connect.authenticate.token",
+        "spark.executorEnv.AWS_SECRET_ACCESS_KEY",
+        "spark.executorEnv.MYSQL_PWD",
+        "spark.executorEnv.SHOP_PASSWORD_DB1",
+        "spark.hadoop.dfs.webhdfs.oauth2.credential",
+        "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.sas.lake.shop.blob.core.windows.net",
+        "spark.hadoop.fs.s3a.access.key",
+        "spark.hadoop.fs.s3a.bucket.lake.encryption.key",
+        "spark.hadoop.fs.s3a.session.token",
+        "spark.hadoop.google.cloud.auth.service.account.private.key",
+        "spark.hadoop.google.cloud.auth.service.account.private.key.id",
+        "spark.hadoop.shop.credentials.json",
+        "spark.kubernetes.authenticate.submission.oauthToken",
+        "spark.ssl.rpc.trustStorePassword",
+        "spark.yarn.appMasterEnv.DB_PASSWORD",
+    ],
+)
+def test_settings_of_spark_that_hold_a_secret(tmp_path: Path, name: str) -> None:
+    (fault,) = faults_of(tmp_path, MINIMAL + f"spark: {{conf: {{{name}: hunter2}}}}\n")
+    assert fault.startswith(
+        f"9: spark.conf: {name}: PySpark hands these settings to Java in the process list"
+    )
+    assert "hunter2" not in fault
+
+
+def test_settings_of_spark_that_say_where_a_secret_is(tmp_path: Path) -> None:
+    conf = {
+        "spark.authenticate.secret.file": "/etc/spark/secret",
+        "spark.authenticate.secretBitLength": "256",
+        "spark.executorEnv.GOOGLE_APPLICATION_CREDENTIALS": "/etc/google.json",
+        "spark.hadoop.fs.azure.account.oauth.provider.type": "a.Class",
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "a.Class",
+        "spark.hadoop.google.cloud.auth.service.account.json.keyfile": "/etc/google.json",
+        "spark.hadoop.hadoop.security.credential.provider.path": "jceks://file/etc/spark.jceks",
+        "spark.hadoop.hadoop.security.credstore.java-keystore-provider.password-file": "/etc/spark/password",
+        "spark.kubernetes.authenticate.oauthTokenFile": "/var/run/token",
+        "spark.kubernetes.container.image.pullSecrets": "registry",
+        "spark.kubernetes.driver.secretKeyRef.DB_PASSWORD": "shop:password",
+        "spark.kubernetes.executor.secrets.shop-secret": "/etc/secrets",
+        "spark.kubernetes.kerberos.tokenSecret.name": "kerberos",
+        "spark.security.credentials.hive.enabled": "false",
+        "spark.ssl.rpc.keyStore": "/etc/spark/key.jks",
+        "spark.ssl.rpc.trustStore": "/etc/spark/trust.jks",
+    }
+    lines = "".join(f"    {name}: {value}\n" for name, value in conf.items())
+    assert feed_of(tmp_path, f"{MINIMAL}spark:\n  conf:\n{lines}").spark.conf == conf
+
+
 def test_endpoints(tmp_path: Path) -> None:
     text = MINIMAL.replace("password: hunter2", "password: hunter2, tls: {ca: ca.pem}")
     (endpoint,) = feed_of(tmp_path, text).endpoints()

@@ -30,8 +30,17 @@ _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 # Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+")
-# Names by which Spark knows what it must not show (`spark.redaction.regex`), where they are not of a file.
-_SECRET_SETTING = re.compile(r"(?i)(secret|password|token|access[.-]?key|secret[.-]?key)$")
+# Names by which Spark knows what it must not show (`spark.redaction.regex`), and those of keys, which it does not know:
+# Azure's `account.key.NAME`, S3's `encryption.key`, Google's `private.key` and credentials as JSON.
+_SECRET_SETTING = re.compile(
+    r"(?i)secret|passw(or)?d|passphrase|[._-]pwd|token|(access|api)[._-]?key|[._-]key($|\.)|\.azure\.sas\.|"
+    r"credential$|credential.*json"
+)
+# Names among them of files, classes, lengths and Kubernetes' own secrets: the secret stands elsewhere.
+_SECRET_ELSEWHERE = re.compile(
+    r"(?i)((file|path|alias|bitlength|\.enabled?|provider(s|\.(type|path|uri))?)"
+    r"|tokenSecret\.(name|itemKey)|\.secretKeyRef\.\w+|\.(driver|executor)\.secrets\.[^.]+|pullSecrets)$"
+)
 
 
 class Section(BaseModel):
@@ -218,7 +227,8 @@ class SparkConfig(Section):
     @field_validator("conf")
     @classmethod
     def _no_secrets(cls, conf: dict[str, str]) -> dict[str, str]:
-        secrets = [name for name in conf if _SECRET_SETTING.search(name)]
+        named = [name for name in conf if _SECRET_SETTING.search(name)]
+        secrets = [name for name in named if not _SECRET_ELSEWHERE.search(name)]
         if secrets:
             raise ValueError(
                 f"{', '.join(secrets)}: PySpark hands these settings to Java in the process list; "
