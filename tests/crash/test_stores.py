@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.errors import SinkRestored
+from catchment.model.errors import SinkError, SinkRestored
 from catchment.run.faults import Fault
 from catchment.run.runner import run_feed
 from tests.crash.conftest import MakeLife
@@ -70,6 +70,28 @@ def test_a_state_store_that_was_lost_or_restored_is_rebuilt_from_the_lake(
     life.must_be_exact()
     life.state.unlink()
     life.touch(11)
+    assert life.run() == 0
+    life.must_be_exact()
+
+
+def test_store_and_epochs_table_lost_and_the_latter_put_back(
+    pair: dict[str, PrivateServer],
+    spark: SparkContext,
+    live: MakeLife,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Also after a run that was refused in between."""
+    life = live(pair)
+    life.load(20)
+    assert life.run() == 0
+    shutil.move(life.lake / "_catchment", tmp_path / "kept")
+    life.state.unlink()
+    life.touch(1)
+    assert life.run() == SinkError.exit_code
+    assert "put those back" in capfd.readouterr().err
+    shutil.rmtree(life.lake / "_catchment")
+    shutil.move(tmp_path / "kept", life.lake / "_catchment")
     assert life.run() == 0
     life.must_be_exact()
 

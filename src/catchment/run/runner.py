@@ -136,6 +136,7 @@ def _take_up(
     if isinstance(decision, Fresh):
         standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
         must_take(feed.tables, standing)
+        sink.must_be_free(standing)  # a store that knows this manifest would not go on from a lake put back
         store.put_manifest(standing, lease.fence)
         _commit(standing, store, sink, epochs, lease)
         return standing, max(last, standing.epoch)

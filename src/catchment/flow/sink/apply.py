@@ -79,9 +79,9 @@ class DeltaSink:
         A feed's first epoch creates its tables, and is refused before any commit where rows stand already.
         """
         first = manifest.previous == 0
+        if first:
+            self.must_be_free(manifest)
         with ThreadPoolExecutor(_THREADS) as pool:
-            if first:
-                list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest.epoch), manifest.deltas))
             work = {
                 str(d.shape.table): pool.submit(self._apply_one, d, manifest.epoch, fence, first)
                 for d in manifest.deltas
@@ -91,6 +91,11 @@ class DeltaSink:
             if str(shape.table) not in versions:
                 versions[str(shape.table)] = self._recent_version(shape.table)
         return versions
+
+    def must_be_free(self, manifest: Manifest) -> None:
+        """Raise SinkError when a table that the feed's first epoch would create holds something already."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest.epoch), manifest.deltas))
 
     def take_over(self, tables: Iterable[TableId], fence: int) -> None:
         """Carry the fence of a new runner in every table that exists, so that an older one cannot commit to any.
@@ -114,7 +119,6 @@ class DeltaSink:
             self._table(name).commit(attempt, lambda: gone(str(name), table_dir(self.root, name)))
 
     def _must_be_free(self, name: TableId, epoch: int) -> None:
-        """Raise SinkError when the table that the feed's first epoch would create holds something already."""
         table = self._table(name).refreshed()
         if table is None:
             return
