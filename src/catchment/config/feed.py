@@ -201,7 +201,9 @@ class SchemaChange(Enum):
 class MetricsConfig(Section):
     """Where Prometheus finds the numbers; neither means nowhere."""
 
-    file: FilePath | None = Field(default=None, description="Text file, replaced whole at every epoch.")
+    file: FilePath | None = Field(
+        default=None, description="Text file, replaced whole at every epoch, and at rest."
+    )
     port: int | None = Field(default=None, ge=1, le=65535, description="HTTP port on 127.0.0.1.")
 
 
@@ -262,7 +264,7 @@ class Feed(Section):
     )
     state: Database = Field(
         description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "
-        "MySQL or PostgreSQL (which needs a driver: `pip install 'psycopg[binary]'`); `{env: VARIABLE}` keeps its "
+        "MySQL or PostgreSQL (its driver: `pip install 'psycopg[binary]'`); `{env: VARIABLE}` keeps the URL's "
         "password out of the file.",
         json_schema_extra={"default": DEFAULT_STATE},
     )
