@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from catchment.model.errors import SourceError
+from catchment.model.position import Xid
 from catchment.run.doctor import examine, must_be_set_up
 from catchment.run.doctor.settings import check_settings, logs_cascades
+from tests.prepared import prepare, roll_back_prepared
 from tests.run.test_doctor import ERROR, WARNING, assert_only, feed_of
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
@@ -90,6 +92,24 @@ def test_a_missing_privilege_is_named(server: PrivateMySQL, tmp_path: Path, priv
             server.sql("REVOKE INSERT ON shop.orders FROM catchment")
     where = "`shop`.`orders`" if privilege == "SELECT" else "*.*"
     assert_only(findings, [(ERROR, "is refused", f"GRANT {privilege} ON {where} TO 'catchment'@'%'")])
+
+
+def test_transactions_that_stay_prepared_are_listed_to_who_may_see_them(
+    server: PrivateMySQL, tmp_path: Path
+) -> None:
+    prepare(server, "'left','behind',7", "INSERT INTO shop.orders VALUES (1, '')")
+    try:
+        findings = examine(feed_of(tmp_path, server))
+        server.sql("REVOKE XA_RECOVER_ADMIN ON *.* FROM catchment")
+        hidden = examine(feed_of(tmp_path, server))
+    finally:
+        server.sql("GRANT XA_RECOVER_ADMIN ON *.* TO catchment")
+        roll_back_prepared(server)
+    assert_only(findings, [(WARNING, "1 XA transactions are prepared and open", "XA COMMIT or XA ROLLBACK")])
+    (finding,) = (finding for finding in findings if " XA transactions " in finding.found)
+    assert f"{Xid(7, b'left', b'behind')}" in finding.found
+    assert "tables are copied only while the log since is within copy.log_budget" in finding.risk
+    assert_only(hidden, [(ERROR, "is refused", "GRANT XA_RECOVER_ADMIN ON *.* TO 'catchment'@'%'")])
 
 
 def test_foreign_keys_are_in_the_log_from_9_6_on(server: PrivateMySQL, tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def test_a_floor_in_an_older_file_is_as_far_as_the_files_are_long(
         planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, ROWS_MAX, 2, budget))
         groups = planner.groups(manifest, tick)
         assert planner.floor_lag["a"] > 240_000 - 60_000
+        assert [*planner.held] == ["a"] * (not groups)
         return groups
 
     assert planned(100_000) == []

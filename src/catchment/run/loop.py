@@ -174,7 +174,8 @@ class Loop:
             elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
                 self._event_times[receipt.shard] = receipt.event_time
         unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
-        self._standstill.count(previous.progress, gathered.progress, gathered.refused, unplanned)
+        progress, held = (previous.progress, gathered.progress), self._planner.held
+        self._standstill.count(*progress, gathered.refused, unplanned, held)
         self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)
 

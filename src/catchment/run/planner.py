@@ -22,6 +22,10 @@ from catchment.spark.work import ChunkReceipt
 CHUNKS_PER_GROUP = 3
 # What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
 IMAGE_BUDGETS = 4
+# What can hold a floor back for long, as against a log that is yet to be caught up with.
+_HELD_BACK = (
+    "; transactions that XA RECOVER lists there, or that wait for a replica, hold it back until they end"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Planner:
 
     `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy; replaced whole, so that
     another thread may look. `unplanned`: what kept tables without a further chunk in the newest plan, though it was
-    asked for one.
+    asked for one. `held`: by shard with rows to copy, why none was asked for.
     """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
@@ -50,6 +54,7 @@ class Planner:
         self._shrunk: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
         self.unplanned: dict[tuple[str, TableId], SourceError] = {}
+        self.held: dict[str, str] = {}
 
     def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the next epoch; within a table they follow one another from group to group."""
@@ -61,6 +66,7 @@ class Planner:
         groups = []
         lags: dict[str, int] = {}
         self.unplanned = {}
+        self.held = {}
         self._shrunk = set()
         for shard, tables in waiting.items():
             # A table whose chunks failed, as a locked one's do, stands behind the others.
@@ -69,10 +75,14 @@ class Planner:
             # Where the log stands still the floor does: waiting for a nearer one would be for ever.
             resting = now == manifest.cut[shard].at
             if floor is None:
+                self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
                 continue
             lags[shard] = self._behind(shard, floor, now)
             # Beyond the budget a group would have to read too much log: then the log comes first.
             if lags[shard] > self._limits.log_budget and not resting:
+                self.held[shard] = (
+                    f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
+                )
                 continue
             groups += self._deal(self._shard(shard, tables, shapes))
         self.floor_lag = lags

@@ -15,18 +15,23 @@ from catchment.model.table import TableId
 EPOCHS_MAX = 100
 # An ALTER or a short lock refuses the chunks of an epoch or two.
 _LOGGED_FROM = 3
+# A shard whose log grew for as long as a feed paused, or whose commits waited, needs a few epochs.
+_HELD_FROM = 10
 
 _log = logging.getLogger(__name__)
 
 
 class Standstill:
-    """Counts per shard and table the epochs in a row in which chunks were refused and none was copied.
+    """Counts per shard and table the epochs in a row in which chunks were refused and none was copied, and per shard
+    those in which none was planned.
 
     `refusals` is replaced whole, so that another thread may look.
     """
 
     def __init__(self) -> None:
         self.refusals: tuple[Refusal, ...] = ()
+        self._known: dict[tuple[str, TableId], Refusal] = {}
+        self._held: dict[str, int] = {}
 
     def count(
         self,
@@ -34,12 +39,15 @@ class Standstill:
         after: Sequence[Progress],
         refused: Sequence[tuple[Chunk, str]],
         unplanned: Mapping[tuple[str, TableId], str],
+        held: Mapping[str, str],
     ) -> None:
-        """Take in an epoch: progress before and after it, chunks refused, and why tables had none.
+        """Take in an epoch: progress before and after it, chunks refused, why tables had none, and why no table of a
+        shard had any.
 
-        Raises SourceError for a table that stood still for more than EPOCHS_MAX epochs.
+        Raises SourceError for a table that stood still for more than EPOCHS_MAX epochs; held shards end no run, since
+        their changes are followed.
         """
-        known = {(refusal.shard, refusal.table): refusal for refusal in self.refusals}
+        known = dict(self._known)
         reasons: dict[tuple[str, TableId], str] = {}
         for chunk, reason in refused:
             reasons.setdefault((chunk.shard, chunk.table), reason)
@@ -51,14 +59,31 @@ class Standstill:
         for (shard, table), reason in reasons.items():
             last = known.get((shard, table))
             known[shard, table] = _told(Refusal(shard, table, reason, last.epochs + 1 if last else 1), last)
-        self.refusals = tuple(known.values())
-        for refusal in self.refusals:
+        self._known = known
+        self.refusals = (*known.values(), *self._held_back(after, held))
+        for refusal in known.values():
             if refusal.epochs > EPOCHS_MAX:
                 raise SourceError(
                     f"shard {refusal.shard}, {refusal.table}: the copy stands still: its chunks were refused in "
                     f"{EPOCHS_MAX} epochs in a row ({refusal.reason}); remove the cause and start the run again, it "
                     "goes on where it stopped"
                 )
+
+    def _held_back(self, progress: Sequence[Progress], held: Mapping[str, str]) -> list[Refusal]:
+        """What is not copied on shards held for long, of which each is logged once."""
+        self._held = {shard: self._held.get(shard, 0) + 1 for shard in held}
+        for shard, epochs in self._held.items():
+            if epochs == _HELD_FROM:
+                _log.warning(
+                    "shard %s: no rows were copied in %d epochs in a row: %s", shard, epochs, held[shard]
+                )
+        return [
+            Refusal(p.shard, p.table, held[p.shard], self._held[p.shard])
+            for p in progress
+            if not p.done
+            and self._held.get(p.shard, 0) >= _HELD_FROM
+            and (p.shard, p.table) not in self._known
+        ]
 
 
 def _told(refusal: Refusal, last: Refusal | None) -> Refusal:

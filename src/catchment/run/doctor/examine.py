@@ -93,8 +93,7 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
             if findings[0].severity is Severity.ERROR:  # another kind of server: nothing below would be true
                 return ShardReport(endpoint.shard, tuple(findings), server)
             findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session, endpoint)]
-            # MySQL tells them to those with a privilege that access.py asks for.
-            findings += [] if server.mysql else _prepared(session, endpoint)
+            findings += _prepared(session, endpoint, mysql=server.mysql)
             access, filters = _log_access(session, endpoint, account)
             chosen = chosen_tables(session, endpoint, rules)
             names = tuple(table for table, _, _ in chosen)
@@ -142,17 +141,29 @@ def _asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) ->
     return (str(row[0]) if row else ""), variables
 
 
-def _prepared(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Finding]:
-    xids = open_xa(session, endpoint)
+def _prepared(
+    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, *, mysql: bool
+) -> list[Finding]:
+    try:
+        xids = open_xa(session, endpoint)
+    except ConnectionLost:
+        raise
+    except SourceError:
+        if mysql:  # tells them to those with a privilege that access.py asks for
+            return []
+        raise
     if not xids:
         return []
+    held = (
+        "; until then tables are copied only while the log since is within copy.log_budget" if mysql else ""
+    )
     return [
         Finding(
             Severity.WARNING,
             endpoint.shard,
             f"{len(xids)} XA transactions are prepared and open ({'; '.join(map(str, xids[:_NAMED_MAX]))})",
             "their rows count when they are committed: until then the log files in which they were prepared must "
-            "not be purged, and a new feed cannot begin",
+            f"not be purged, and a new feed cannot begin{held}",
             "XA COMMIT or XA ROLLBACK those whose program has gone (XA RECOVER lists them)",
         )
     ]
