@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -64,7 +65,7 @@ def fold_sleeps(runner: int) -> bool:
 
 def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     """Send the signals as a terminal does, to all of the command's process group; the lines that it printed
-    since. It must have ended soon, and as documented.
+    since, without the empty one that click puts behind a terminal's ^C. It must have ended soon, and as documented.
     """
     before = len(command.output.read_text().splitlines())
     began = time.monotonic()
@@ -76,7 +77,7 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     print(f"stopped by {[s.name for s in signals]} in {seconds:.1f} s", file=sys.stderr)
     assert ended.code == EXIT_INTERRUPTED, ended
     assert seconds < STOP_SECONDS_MAX
-    said = [line for line in ended.said.splitlines()[before:] if not line.startswith("epoch ")]
+    said = [line for line in ended.said.splitlines()[before:] if line and not line.startswith("epoch ")]
     assert len(said) == 1, ended
     return said
 
@@ -105,3 +106,32 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
     assert life.run() == 0
     life.must_be_exact()
     assert execute(["verify", str(life.file)]) == 0
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
+def test_other_commands_are_stopped_as_well_and_leave_nothing_behind(
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, number: signal.Signals
+) -> None:
+    life = live(pair, count=1)
+    life.load(20)
+    assert life.run() == 0
+    with held_in_a_select(pair["-80"]) as (proxy, inside):
+        life.describe({"-80": {"port": proxy.port}})
+        command = life.start("verify")
+        wait(command, inside.is_set)
+        family = [command.process.pid]
+        for parent in family:
+            family += children(parent)
+        assert stopped_by(command, number) == ["catchment: stopped; the same command goes on from here"]
+    deadline = time.monotonic() + STOP_SECONDS_MAX
+    while left := [process for process in family if Path(f"/proc/{process}").exists()]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        life.describe({"-80": {"port": silent.getsockname()[1]}})
+        command = life.start("doctor")
+        silent.settimeout(SECONDS_MAX)
+        with silent.accept()[0]:
+            said = stopped_by(command, number, number)
+    assert said == ["catchment: stopped again, ended at once"]

@@ -1,9 +1,13 @@
 """The `catchment` command: finds the subcommand, and turns errors into one clear line and an exit code."""
 
 import importlib
+import logging
+import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from types import FrameType
 
 import click
 
@@ -23,13 +27,15 @@ _COMMANDS = {
     "demo": "catchment.cli.demo:demo",
 }
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
 _EXIT_CODES = """\b
 Exit codes:
   0    done                             4    bytes of a shard make no sense
   1    verify found a difference        5    the lake refuses or is wrong
   2    the feed file or an argument     6    the state store, or another runner
   3    a shard refuses or is unusable   7    Spark lost its work or cannot start
-  130  stopped (Ctrl-C; run: SIGTERM)   70   a fault of this program
+  130  stopped by Ctrl-C or SIGTERM     70   a fault of this program
 """
 
 
@@ -73,8 +79,25 @@ def execute(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    """Let the command end as soon as it can; `run` and `demo` have handlers of their own."""
+    for stopping in _STOPPING:
+        signal.signal(stopping, _on_second_signal)
+    logging.disable()  # Py4J logs a traceback of the call to Java that it was in
+    raise KeyboardInterrupt
+
+
+def _on_second_signal(number: int, frame: FrameType | None) -> None:
+    """End at once: a thread may wait for a shard that is silent."""
+    os.write(2, b"catchment: stopped again, ended at once\n")
+    os._exit(EXIT_INTERRUPTED)
+
+
 def main() -> None:
     """Entry point of the `catchment` script."""
+    for stopping in _STOPPING:
+        if signal.getsignal(stopping) is not signal.SIG_IGN:  # as of a job in the background
+            signal.signal(stopping, _on_signal)
     sys.exit(execute(sys.argv[1:]))
 
 
