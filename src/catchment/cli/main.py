@@ -63,20 +63,30 @@ def execute(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code. A command returns its own code, or None for 0."""
     try:
         result = cli.main(list(arguments), prog_name="catchment", standalone_mode=False)
-    except click.ClickException as misuse:
-        misuse.show()
-        return misuse.exit_code
-    except CatchmentError as error:
+    except (click.Abort, KeyboardInterrupt):
+        return _stopped()
+    except Exception as error:
+        # A signal to all processes of a service ends Java, too, and what breaks by that hides the interrupt.
+        return _stopped() if signal.getsignal(signal.SIGTERM) is _on_second_signal else _failed(error)
+    return result if isinstance(result, int) else 0
+
+
+def _stopped() -> int:
+    click.echo("catchment: stopped; the same command goes on from here", err=True)
+    return EXIT_INTERRUPTED
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, CatchmentError):
         click.echo(f"catchment: {error}", err=True)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("catchment: stopped; the same command goes on from here", err=True)
-        return EXIT_INTERRUPTED
-    except Exception:  # the one place for our own faults: exit code 1 would mean "verify found a difference"
-        traceback.print_exc()
-        click.echo("catchment: a fault of this program; please report the lines above", err=True)
-        return CatchmentError.exit_code
-    return result if isinstance(result, int) else 0
+    # The one place for our own faults: exit code 1 would mean "verify found a difference".
+    traceback.print_exception(error)
+    click.echo("catchment: a fault of this program; please report the lines above", err=True)
+    return CatchmentError.exit_code
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
