@@ -4,6 +4,7 @@ import itertools
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from pyspark import SparkContext
@@ -25,6 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in item.iter_markers("mariadb"):
             item.add_marker(pytest.mark.skip(reason=f"not on MySQL: {mark.args[0]}"))
+
+
+_Had = TypeVar("_Had")
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +67,8 @@ def shard(shards: Shards) -> PrivateServer:
     return shards[0]
 
 
-def _build(of: Callable[[], Build]) -> Build:
+def _had(of: Callable[[], _Had]) -> _Had:
+    """What is fetched for tests; skips where it cannot be had."""
     try:
         return of()
     except NotHere as why:
@@ -73,22 +78,19 @@ def _build(of: Callable[[], Build]) -> Build:
 @pytest.fixture(scope="session")
 def mysql_80_build() -> Build:
     """MySQL 8.0 for a `PrivateMySQL` of one's own; skips where it cannot be had. It has no plugins."""
-    return _build(mysql_80)
+    return _had(mysql_80)
 
 
 @pytest.fixture(scope="session")
 def mysql_97_build() -> Build:
     """MySQL 9.7 for a `PrivateMySQL` of one's own, with semi-sync; skips where it cannot be had."""
-    return _build(mysql_97)
+    return _had(mysql_97)
 
 
 @pytest.fixture(scope="session")
 def plugins() -> Path:
     """The directory of plugins of the system's MariaDB (its `plugin_dir`); skips where they cannot be had."""
-    try:
-        return mariadb_plugins()
-    except NotHere as why:
-        pytest.skip(str(why))
+    return _had(mariadb_plugins)
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +110,7 @@ def mysql_97_server(mysql_97_build: Build) -> Iterator[PrivateMySQL]:
 @pytest.fixture(scope="session")
 def mariadb_11_server() -> Iterator[PrivateMariaDB]:
     """A running MariaDB 11.8 with server id 203, shared by all tests of the run as `shards` are."""
-    with PrivateMariaDB(_build(mariadb_11), server_id=203) as server:
+    with PrivateMariaDB(_had(mariadb_11), server_id=203) as server:
         yield server
 
 
