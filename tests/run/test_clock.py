@@ -1,15 +1,22 @@
 """The clock when a reading fails: who waits for a tick is told, and it goes on when the shard is back."""
 
+import random
+import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
+import pymysql
 import pytest
+from pymysql.connections import Connection
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.connect import connect, identify
-from catchment.model.errors import ConnectionLost
+from catchment.flow.capture.offsets import snapshot_offset
+from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.run import clock as clock_module
@@ -87,3 +94,90 @@ def test_a_shard_that_was_silent_for_long_is_read_again(
             except ConnectionLost:
                 time.sleep(0.01)
         assert clock.after(0, 10) is not None
+
+
+class Sessions:
+    """Watches the readings of a clock: each takes a while, and no session may be in two at once."""
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._inside: set[int] = set()
+        self.readings = 0
+        self.shared = 0
+        self.of_shard: dict[str, set[int]] = {}
+
+    def read(self, connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> LogOffset:
+        """In the place of `snapshot_offset`."""
+        session = connection.thread_id()  # type: ignore[no-untyped-call]
+        with self._lock:
+            self.readings += 1
+            self.shared += session in self._inside
+            self._inside.add(session)
+            self.of_shard.setdefault(endpoint.shard, set()).add(session)
+        time.sleep(self._seconds())
+        try:
+            return snapshot_offset(connection, endpoint)
+        finally:
+            with self._lock:
+                self._inside.discard(session)
+
+
+@contextmanager
+def ten_shards(server: PrivateServer, watched: Sessions, seconds: float) -> Iterator[Clock]:
+    """A clock of nine shards that answer, after one that refuses; all of them are sessions of one server."""
+    good = Endpoint("0", server.host, server.port, FEED_USER, server.password)
+    with closing(connect(good)) as session:
+        identity = identify(session, good)
+    with socket.socket() as silent, pytest.MonkeyPatch.context() as patch:
+        silent.bind((server.host, 0))  # and does not listen: who connects is refused
+        shards = {"away": replace(good, shard="away", port=silent.getsockname()[1])}
+        shards |= {str(n): replace(good, shard=str(n)) for n in range(9)}
+        patch.setattr(clock_module, "snapshot_offset", watched.read)
+        clock = Clock(shards, dict.fromkeys(shards, identity), seconds, 0).start({})
+        try:
+            yield clock
+        finally:
+            clock.stop()
+
+
+def test_a_shard_that_refuses_lets_no_two_threads_into_the_session_of_another(shard: PrivateServer) -> None:
+    """PyMySQL lets threads share no connection (threadsafety 1): replies would swap."""
+    watched = Sessions(lambda: 0.35)
+    with ten_shards(shard, watched, 0.1) as clock:
+        assert clock.after(0, 4) is None
+    assert watched.readings >= 2 * 9
+    assert watched.shared == 0
+    assert {name: len(sessions) for name, sessions in watched.of_shard.items()} == {
+        str(n): 1 for n in range(9)
+    }, "a session was given up because of another shard"
+
+
+def test_readings_of_any_length_share_no_session(shard: PrivateServer) -> None:
+    dice = random.Random(11)
+    watched = Sessions(lambda: dice.choice((0.0, 0.0, 0.001, 0.02, 0.1)))
+    with ten_shards(shard, watched, 0.001) as clock:
+        assert clock.after(0, 4) is None
+    assert watched.readings >= 10 * 9
+    assert watched.shared == 0
+
+
+def test_the_error_that_cannot_pass_comes_first(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard that is away must not hide that another one's log was reset."""
+    endpoint = Endpoint("a", shard.host, shard.port, FEED_USER, shard.password)
+    with closing(connect(endpoint)) as session:
+        identity = identify(session, endpoint)
+
+    def read(reader: _Reader) -> tuple[LogOffset, int]:
+        raise Diverged("b was reset") if reader.endpoint.shard == "b" else ConnectionLost("a is away")
+
+    monkeypatch.setattr(_Reader, "read", read)
+    shards = {name: replace(endpoint, shard=name) for name in ("a", "b")}
+    clock = Clock(shards, dict.fromkeys(shards, identity), 0.01, 0).start({})
+    try:
+        with pytest.raises(Diverged, match="b was reset"):
+            clock.after(0, 10)
+    finally:
+        clock.stop()

@@ -8,7 +8,7 @@ a row the log is read at the shard's verified position: either it is another log
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
 import pymysql
@@ -25,7 +25,7 @@ from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Serve
 from catchment.model.source import Endpoint
 
 BACKWARD_TICKS_MAX = 2
-# A shard that does not answer for so long is an error for who waits for a tick; until then its cut waits.
+# After this silence of a shard `after` raises; until then no cut is taken.
 SILENT_SECONDS_MAX = 30.0
 
 
@@ -105,6 +105,11 @@ class _Reader:
         ) from reason
 
 
+def _may_pass(error: BaseException) -> bool:
+    """Whether a later tick can succeed."""
+    return isinstance(error, CatchmentError) and error.retry is not Retry.NEVER
+
+
 class Clock:
     """Takes ticks in a thread of its own. `after` gives the newest one beyond a tick, and waits for it."""
 
@@ -162,7 +167,7 @@ class Clock:
                 # Of any kind: whoever waits for a tick would else wait for ever.
                 except Exception as error:
                     silent_since = silent_since or began
-                    passing = isinstance(error, CatchmentError) and error.retry is not Retry.NEVER
+                    passing = _may_pass(error)
                     if not passing or began - silent_since > SILENT_SECONDS_MAX:
                         self._fail(error)
                     if not passing:
@@ -172,7 +177,7 @@ class Clock:
             reader.close()
 
     def _tick(self, pool: ThreadPoolExecutor) -> None:
-        readings = dict(zip(self._readers, pool.map(_Reader.read, self._readers.values()), strict=True))
+        readings = self._readings(pool)
         accepted = {shard: self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()}
         offsets = {shard: offset for shard, offset in accepted.items() if offset is not None}
         if len(offsets) < len(accepted):
@@ -182,6 +187,19 @@ class Clock:
             self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
             self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
             self._condition.notify_all()
+
+    def _readings(self, pool: ThreadPoolExecutor) -> dict[str, tuple[LogOffset, int]]:
+        """What every shard says, when the slowest has answered or given up: a session serves one thread at a time
+        (PyMySQL's `threadsafety` is 1), and the next tick uses it again.
+
+        Raises the error of a shard that did not answer, one that cannot pass before all others.
+        """
+        asked = {shard: pool.submit(reader.read) for shard, reader in self._readers.items()}
+        wait(asked.values())
+        errors = [error for future in asked.values() if (error := future.exception()) is not None]
+        if errors:
+            raise min(errors, key=_may_pass)
+        return {shard: future.result() for shard, future in asked.items()}
 
     def _fail(self, error: Exception) -> None:
         with self._condition:
