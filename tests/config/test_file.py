@@ -97,12 +97,12 @@ zzzz: 1
 """,
     )
     expected = [
-        ("1: name:", "match pattern"),
+        ("1: name:", "lower-case letters"),
         ("5: source.shards[0].name:", "in quotes"),
         ("5: source.shards[0].prot:", "did you mean port?"),
         ("6: source.shards[1].port:", "65535"),
         ("6: source.shards[1].tls:", "cert and key belong together"),
-        ("7: tables:", "'shop' is not of the form"),
+        ("7: tables:", "shop is not of the form"),
         ("8: epoch.interval:", "a duration such as"),
         ("8: epoch.tick:", "a duration such as"),
         ("9: copy:", "a mapping with the keys chunk_time"),
@@ -126,7 +126,7 @@ zzzz: 1
             "8: a text that begins with * or ! must be put in quotes",
         ),
         ("tables: [shop.*]", "tables: [*.a]", "7: "),
-        ("tables: [shop.*]", "tables: [shop.*", "8: not valid YAML"),
+        ("tables: [shop.*]", "tables: [shop.*", "8: a bracket is opened in line 7"),
         ("sink: {path: lake}", "", "sink: is missing"),
         ("sink: {path: lake}", "sink: {path: lake}\nsink: {path: pond}", "9: sink: given twice"),
         ("name: shop", "name: [&a [*a]]\nnmae: x", "alias contains itself"),
@@ -143,7 +143,7 @@ zzzz: 1
         ("{path: lake}", "{path: 5}", "8: sink.path: expected a path, as a text"),
         ("[shop.*]", "shop.*", "7: tables: expected a list"),
         ("sink:", "state: ''\nsink:", "8: state: expected a path"),
-        ("sink:", "copy: {chunk_time: 1h}\nsink:", "copy.chunk_time: should be less than or equal to 60"),
+        ("sink:", "copy: {chunk_time: 1h}\nsink:", "copy.chunk_time: at most 1min"),
         ("sink:", f"epoch: {{interval: {'9' * 400}s}}\nsink:", "8: epoch.interval: expected a duration"),
         (
             "sink:",
@@ -151,7 +151,7 @@ zzzz: 1
             "8: spark.conf: spark.hadoop.fs.s3a.secret.key: PySpark hands",
         ),
         ("sink:", "spark: {master: 'loca[2]'}\nsink:", "8: spark.master: expected local, local[4]"),
-        ("sink:", "epoch: {tick: 1ms}\nsink:", "epoch.tick: should be greater than or equal to 0.01"),
+        ("sink:", "epoch: {tick: 1ms}\nsink:", "epoch.tick: at least 10ms"),
     ],
 )
 def test_single_faults(tmp_path: Path, old: str, new: str, said: str) -> None:

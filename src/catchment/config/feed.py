@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, fi
 
 from catchment.config.rules import check_rules
 from catchment.config.units import Bytes, Seconds, Share
-from catchment.config.values import Database, FilePath, Secret, SettingText
+from catchment.config.values import Database, FeedName, FilePath, Name, Secret, SettingText
 from catchment.model.source import Endpoint, Tls
 
 TICK_SECONDS_MIN = 0.01
@@ -67,8 +67,7 @@ class TlsConfig(Section):
 class ShardConfig(Section):
     """One server that holds a part of the keyspace."""
 
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+    name: Name = Field(
         description='Name within the keyspace such as `"-80"`; in quotes, since YAML reads -80 as a number.',
     )
     host: str = Field(min_length=1, description="Host name or address.")
@@ -95,10 +94,7 @@ class ShardConfig(Section):
 class SourceConfig(Section):
     """Where the rows come from."""
 
-    keyspace: str = Field(
-        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
-        description="Name of the whole; shards are `keyspace/shard`.",
-    )
+    keyspace: Name = Field(description="Name of the whole; shards are `keyspace/shard`.")
     shards: tuple[ShardConfig, ...] = Field(description="The servers.")
 
     @field_validator("shards")
@@ -171,7 +167,9 @@ class FoldConfig(Section):
 class SinkConfig(Section):
     """The lake."""
 
-    path: FilePath = Field(description="Directory of the lake, with one Delta table for each source table.")
+    path: FilePath = Field(
+        description="Directory of the lake, local or mounted, with one Delta table for each source table."
+    )
     fold: FoldConfig = Field(default=FoldConfig(), description="When changes are folded.")
     keep: Seconds = Field(
         default=3600.0,
@@ -242,8 +240,7 @@ class SparkConfig(Section):
 class Feed(Section):
     """A whole feed file."""
 
-    name: str = Field(
-        pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$",
+    name: FeedName = Field(
         description="Name of the feed: lower-case letters, digits, `_` and `-`. The tables that it makes in the lake "
         "belong to this name: do not change it.",
     )

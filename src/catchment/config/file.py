@@ -1,30 +1,19 @@
 """Read a feed file and report all its faults at once. No message repeats a value that may be a password."""
 
-import difflib
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
+from catchment.config.faults import Place, keys, said
 from catchment.config.feed import Feed
+from catchment.config.syntax import parse
 from catchment.config.values import SECRETS, Context
 from catchment.model.errors import ConfigError
 
-# What pydantic's kinds of error mean in a file.
-_SAID = {
-    "missing": "is missing",
-    "string_type": "expected a text; put numbers, dates and words like yes and off in quotes",
-    "tuple_type": "expected a list",
-    "path_type": "expected a path, as a text",
-    "invalid_key": "expected a text as key; put it in quotes",
-}
-
-_Place = tuple[int | str, ...]
-_Fault = tuple[_Place, str]
+_Fault = tuple[Place, str]
 
 
 def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
@@ -48,39 +37,21 @@ def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
 
 
 def _validated(file: Path, text: str, secrets: Collection[str]) -> Feed:
-    root, values = _parse(file, text)
+    root, values = parse(file, text)
+    if root is None or not isinstance(values, dict):
+        *most, last = keys(Feed, required=True)
+        what = "the file is empty" if values is None else "expected a mapping"
+        raise ConfigError(f"{file}: {what}: a feed needs the keys {', '.join(most)} and {last}")
     faults = _duplicates(root)
     try:
         feed = Feed.model_validate(values, context=Context(directory=file.parent, secrets=secrets))
     except ValidationError as invalid:
-        faults += [_fault(error) for error in invalid.errors(include_url=False, include_input=False)]
+        found = invalid.errors(include_url=False, include_input=False)
+        faults += [(error["loc"], said(error)) for error in found]
     if faults:
-        lines = sorted((_line(root, place), f"{_written(place)}: {said}") for place, said in faults)
-        raise ConfigError("\n".join(f"{file}:{line}: {said}" for line, said in lines))
+        lines = sorted((_line(root, place), f"{_written(place)}: {words}") for place, words in faults)
+        raise ConfigError("\n".join(f"{file}:{line}: {words}" for line, words in lines))
     return feed
-
-
-def _parse(file: Path, text: str) -> tuple[yaml.Node, dict[str, Any]]:
-    """The tree with its line numbers, and the plain values."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as fault:
-        mark = fault.problem_mark or fault.context_mark
-        raise ConfigError(f"{file}:{mark.line + 1 if mark else 1}: {_yaml_problem(fault)}") from None
-    except (yaml.YAMLError, ValueError):
-        raise ConfigError(f"{file}: not valid YAML") from None
-    if root is None or not isinstance(values, dict):
-        raise ConfigError(f"{file}: expected a mapping with the keys {', '.join(_keys(Feed))}")
-    return root, values
-
-
-def _yaml_problem(fault: yaml.MarkedYAMLError) -> str:
-    """What PyYAML found, without the quoted piece of the file."""
-    problem = (fault.problem or "").partition("'")[0].strip()
-    if "alias" in problem or "constructor for the tag" in problem:
-        return "a text that begins with * or ! must be put in quotes"
-    return f"not valid YAML: {problem}"
 
 
 def _children(node: yaml.Node | None) -> list[tuple[int | str, yaml.Node]]:
@@ -89,7 +60,7 @@ def _children(node: yaml.Node | None) -> list[tuple[int | str, yaml.Node]]:
     return list(enumerate(node.value)) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _duplicates(node: yaml.Node, place: _Place = ()) -> list[_Fault]:
+def _duplicates(node: yaml.Node, place: Place = ()) -> list[_Fault]:
     """Keys that a mapping has twice; PyYAML keeps the last one without a word."""
     faults: list[_Fault] = []
     children = _children(node)
@@ -101,7 +72,7 @@ def _duplicates(node: yaml.Node, place: _Place = ()) -> list[_Fault]:
     return faults
 
 
-def _line(root: yaml.Node, place: _Place) -> int:
+def _line(root: yaml.Node, place: Place) -> int:
     """Line of the deepest node on the way to `place` that the file has."""
     node = root
     for step in place:
@@ -112,7 +83,7 @@ def _line(root: yaml.Node, place: _Place) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _written(place: _Place) -> str:
+def _written(place: Place) -> str:
     """`("source", "shards", 0, "port")` as `source.shards[0].port`."""
     text = ""
     for step in place:
@@ -122,42 +93,3 @@ def _written(place: _Place) -> str:
         if word in SECRETS:  # what stands inside it by mistake is not to be shown
             break
     return text.removeprefix(".") or "the file"
-
-
-def _fault(error: ErrorDetails) -> _Fault:
-    place = error["loc"]
-    if (known := _SAID.get(error["type"])) is not None:
-        return place, known
-    match error["type"]:
-        case "extra_forbidden":
-            return place, _unknown_key(place)
-        case "model_type":
-            return place, f"expected a mapping with the keys {', '.join(_keys(_section(place)))}"
-    return place, error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-
-
-def _unknown_key(place: _Place) -> str:
-    known = _keys(_section(place[:-1]))
-    near = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
-    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"
-
-
-def _keys(section: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in section.model_fields.items()]
-
-
-def _section(place: _Place) -> type[BaseModel]:
-    """The model of the mapping at `place`."""
-    section: type[BaseModel] = Feed
-    for step in place:
-        if isinstance(step, str):
-            fields = {field.alias or name: field for name, field in section.model_fields.items()}
-            section = next((m for m in _models(fields[step].annotation)), section)
-    return section
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The models inside `tuple[Model, ...]`, `Model | None` or `Model`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models(part)]

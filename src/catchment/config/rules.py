@@ -57,7 +57,7 @@ def _matcher(pattern: str) -> _Match:
     try:
         named = TableId.parse(pattern)
     except ValueError:
-        raise ValueError(f"{pattern!r} is not of the form schema.table, schema.glob* or /regex/") from None
+        raise ValueError(f"{pattern} is not of the form schema.table, schema.glob* or /regex/") from None
     # Each part has a glob of its own, so that `*` does not reach over the dot.
     schema, name = re.compile(translate(named.schema)), re.compile(translate(named.name))
     return lambda table: bool(schema.match(table.schema) and name.match(table.name))

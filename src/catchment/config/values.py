@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     SecretStr,
     ValidationInfo,
@@ -29,6 +30,10 @@ _PLAIN_PATH = re.compile(r"/(?!/)|\.{1,2}/|~")
 _MEANT_AS_URL = re.compile(
     r"[a-z0-9+.-]+:/|(sqlite|mysql|mariadb|postgres|postgresql)(\+\w+)?:|.*:.*@", re.IGNORECASE | re.DOTALL
 )
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# As compose files and shells have it: $NAME, ${NAME}, ${NAME:-default}.
+_VARIABLE = re.compile(r"\$([A-Z_][A-Z0-9_]*|\{.*\})", re.DOTALL)
 
 
 class Context(TypedDict):
@@ -64,6 +69,11 @@ def _if_asked_for(value: object, read: ValidatorFunctionWrapHandler, info: Valid
 def _absolute(text: str, info: ValidationInfo) -> Path:
     if not text or "\0" in text:
         raise ValueError("expected a path; it is empty or holds a zero byte")
+    if (address := _ADDRESS.match(text)) is not None:
+        raise ValueError(
+            f"expected a path, not an address ({address[0]}): object stores are not supported yet; give the path "
+            "of a local or mounted directory"
+        )
     try:
         return base_directory(info) / Path(text).expanduser()
     except RuntimeError:
@@ -82,6 +92,11 @@ def _secret(value: object, info: ValidationInfo) -> object:
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair, or a byte of the environment
         raise ValueError("holds what is not UTF-8 text") from None
+    if info.context and found is value and _VARIABLE.fullmatch(text):
+        raise ValueError(
+            "looks like a variable of the environment, and would be taken word for word; write {env: NAME}, or "
+            "{file: path} if this is the text itself"
+        )
     return found
 
 
@@ -129,6 +144,17 @@ def _database(value: object, info: ValidationInfo) -> object:
     return url.set(drivername=driver).render_as_string(hide_password=False)
 
 
+def _named(pattern: str, expected: str) -> AfterValidator:
+    whole = re.compile(pattern)
+
+    def must_match(name: str) -> str:
+        if whole.fullmatch(name) is None:
+            raise ValueError(f"expected {expected}")
+        return name
+
+    return AfterValidator(must_match)
+
+
 def _setting(value: Any) -> Any:
     """Spark takes texts: YAML's `true` and `4` become theirs."""
     if isinstance(value, bool):
@@ -136,6 +162,14 @@ def _setting(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+Name = Annotated[str, _named(r"[A-Za-z0-9_.-]{1,64}", "up to 64 letters, digits, _, . and -")]
+FeedName = Annotated[
+    str,
+    _named(
+        r"[a-z0-9][a-z0-9_-]{0,63}",
+        "up to 64 lower-case letters, digits, _ and -, of which the first is a letter or a digit",
+    ),
+]
 FilePath = Annotated[Path, BeforeValidator(_path)]
 Secret = Annotated[SecretStr, BeforeValidator(_secret), WrapValidator(_if_asked_for)]
 Database = Annotated[SecretStr, BeforeValidator(_database), WrapValidator(_if_asked_for)]

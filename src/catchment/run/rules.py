@@ -25,7 +25,8 @@ def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:
     """Raise SinkError when the feed file names other shards than the lake holds."""
     if set(shards) != set(manifest.cut):
         raise SinkError(
-            f"the feed file names shards {sorted(shards)}, the lake holds {sorted(manifest.cut)}; shards cannot be "
+            f"the feed file names the shards {', '.join(sorted(shards))}, the lake holds "
+            f"{', '.join(sorted(manifest.cut))}; shards cannot be "
             f"added to or taken from a feed yet: start {NEW_FEED}"
         )
 

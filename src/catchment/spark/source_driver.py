@@ -1,5 +1,6 @@
 """The driver's side of a stream: a clock, and the next cut when it has ticked."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from catchment.flow.capture.catalog import list_tables, read_table
@@ -158,7 +159,7 @@ class StreamDriver:
     def _begin_behind(self, gtids: dict[str, str]) -> Offset:
         if set(gtids) != set(self._endpoints):
             raise ConfigError(
-                f"the checkpoint begins with the shards {sorted(gtids)}, the feed has {sorted(self._endpoints)}; "
+                f"the checkpoint begins with the shards {_names(gtids)}, the feed has {_names(self._endpoints)}; "
                 "start with a new checkpoint"
             )
         self.shape()
@@ -169,9 +170,8 @@ class StreamDriver:
         if self._clock is None:
             if set(positions) != set(self._endpoints):
                 raise ConfigError(
-                    f"the checkpoint is of the shards {sorted(positions)}, the feed has "
-                    f"{sorted(self._endpoints)}; start "
-                    "with a new checkpoint"
+                    f"the checkpoint is of the shards {_names(positions)}, the feed has "
+                    f"{_names(self._endpoints)}; start with a new checkpoint"
                 )
             must_go_on(self._endpoints, positions)
             servers = {shard: position.server for shard, position in positions.items()}
@@ -215,3 +215,7 @@ def _no_later(tick: Tick, cut: StreamCut, end: dict[str, LogOffset]) -> Tick:
         at = part.position.at
         offsets[shard] = end[shard] if relation(end[shard], at) is Order.AFTER else at
     return Tick(tick.number, tick.time_us, tick.window_us, offsets)
+
+
+def _names(shards: Iterable[str]) -> str:
+    return ", ".join(sorted(shards))

@@ -1,0 +1,86 @@
+"""What pydantic finds wrong with a feed, in words of our own."""
+
+import difflib
+from collections.abc import Callable
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from catchment.config.feed import Feed
+from catchment.config.units import Unit
+
+# pydantic's kinds of error, by their beginnings.
+_SAID = {
+    "missing": "is missing",
+    "string_type": "expected a text; put numbers, dates and words like yes and off in quotes",
+    "string_too_short": "is empty",
+    "tuple_type": "expected a list",
+    "path_type": "expected a path, as a text",
+    "invalid_key": "expected a text as key; put it in quotes",
+    "int_": "expected a whole number",
+    "bool_": "expected true or false",
+    "dict_type": "expected a mapping",
+}
+_BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most", "greater_than": "more than"}
+
+Place = tuple[int | str, ...]
+
+
+def said(error: ErrorDetails) -> str:
+    """What an error means to the writer of the file; repeats no value of it."""
+    kind, place, context = error["type"], error["loc"], error.get("ctx", {})
+    if kind in _BOUNDS:
+        ((_, bound),) = context.items()
+        return f"{_BOUNDS[kind]} {_written_in_its_unit(place)(bound)}"
+    if kind == "extra_forbidden":
+        return _unknown_key(place)
+    if kind == "model_type":
+        return f"expected a mapping with the keys {', '.join(keys(_section(place)))}"
+    if kind == "enum":
+        return f"expected {str(context['expected']).replace(chr(39), '')}"
+    if kind == "value_error":
+        return str(context["error"])
+    return next((words for begun, words in _SAID.items() if kind.startswith(begun)), "not as expected")
+
+
+def keys(section: type[BaseModel], *, required: bool = False) -> list[str]:
+    """The keys of a mapping; or those that must be there."""
+    return [
+        field.alias or name
+        for name, field in section.model_fields.items()
+        if not required or (field.is_required() and not field.json_schema_extra)
+    ]
+
+
+def _written_in_its_unit(place: Place) -> Callable[[float], str]:
+    """How the value at a place is written: with its unit, where it has one."""
+    field = _fields(_section(place[:-1])).get(str(place[-1]))
+    return next((m.written for m in (field.metadata if field else ()) if isinstance(m, Unit)), str)
+
+
+def _unknown_key(place: Place) -> str:
+    known = keys(_section(place[:-1]))
+    near = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
+    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"
+
+
+def _fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def _section(place: Place) -> type[BaseModel]:
+    """The model of the mapping at `place`."""
+    section: type[BaseModel] = Feed
+    for step in place:
+        if isinstance(step, str):
+            section = next((m for m in _models(_fields(section)[step].annotation)), section)
+    return section
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models inside `tuple[Model, ...]`, `Model | None` or `Model`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
