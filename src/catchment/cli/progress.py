@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from catchment.model.chunk import Progress as Copied
 from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
 from catchment.model.table import TableId
 from catchment.run.report import Report, Rest
@@ -61,15 +62,17 @@ class RunView:
         self._refused = rest.refused
 
     def _show(self, manifest: Manifest) -> None:
-        for shape in manifest.shapes:
-            mine = [p for p in manifest.progress if p.table == shape.table]
+        of_table: dict[TableId, list[Copied]] = {shape.table: [] for shape in manifest.shapes}
+        for progress in manifest.progress:
+            of_table[progress.table].append(progress)
+        for table, mine in of_table.items():
             rows, done = sum(p.rows for p in mine), all(p.done for p in mine)
             total = rows if done else max(sum(p.rows_expected for p in mine), rows)
-            if shape.table not in self._tasks:
-                self._tasks[shape.table] = self._bars.add_task(str(shape.table), total=total, rate="")
+            if table not in self._tasks:
+                self._tasks[table] = self._bars.add_task(str(table), total=total, rate="")
             elapsed = max(time.monotonic() - self._began, 0.001)
             rate = "copied" if done else f"{rows / elapsed:,.0f}/s"
-            self._bars.update(self._tasks[shape.table], completed=rows, total=max(total, 1), rate=rate)
+            self._bars.update(self._tasks[table], completed=rows, total=max(total, 1), rate=rate)
         number = manifest.epoch
         self._line = Text(
             f"epoch {gci_of(number)}.{micro_gci_of(number):<4} lag {self.lag_seconds:5.2f} s   "

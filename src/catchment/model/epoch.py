@@ -143,10 +143,10 @@ class Manifest(msgspec.Struct, frozen=True):
     @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:
         """The shards that have each table."""
-        found: dict[TableId, tuple[str, ...]] = {shape.table: () for shape in self.shapes}
+        found: dict[TableId, list[str]] = {shape.table: [] for shape in self.shapes}
         for progress in self.progress:
-            found[progress.table] += (progress.shard,)
-        return found
+            found[progress.table].append(progress.shard)
+        return {table: tuple(shards) for table, shards in found.items()}
 
     def stood_at(self, tick: Tick) -> bool:
         """Whether every shard's log still stood at this cut when `tick` was taken."""

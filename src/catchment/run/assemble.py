@@ -157,8 +157,10 @@ def _accept(
         copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
         reasons = dict(receipt.failed) if isinstance(receipt, ChunkReceipt) else {}
         whole = str(receipt.error) if isinstance(receipt, Failed) else "not delivered"
-        for table in dict.fromkeys(chunk.table for chunk in group):
-            planned = [chunk for chunk in group if chunk.table == table]
+        of_table: dict[TableId, list[Chunk]] = {}
+        for chunk in group:
+            of_table.setdefault(chunk.table, []).append(chunk)
+        for table, planned in of_table.items():
             delivered = [copied[chunk] for chunk in planned if chunk in copied]
             if (shard, table) in broken:
                 accepted.refused += [(chunk, broken[shard, table]) for chunk in planned]

@@ -18,7 +18,6 @@ from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, pin
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
@@ -33,17 +32,9 @@ from catchment.run.report import Report, Rest
 from catchment.run.standstill import Standstill
 from catchment.run.store import Store
 from catchment.run.tables import write_inline
+from catchment.run.tasks import TaskMaker
 from catchment.spark import job
-from catchment.spark.work import (
-    ChunkReceipt,
-    ChunkTask,
-    Failed,
-    Receipt,
-    SegmentReceipt,
-    SegmentTask,
-    Target,
-    Task,
-)
+from catchment.spark.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
 
 # As long as that it is not noticed that the run is to stop.
 TICK_WAIT_SECONDS = 0.5
@@ -51,8 +42,6 @@ RETRIES_MAX = 30
 RETRY_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
-
-Groups = list[tuple[Chunk, ...]]
 
 
 class Loop:
@@ -79,7 +68,7 @@ class Loop:
     ) -> None:
         self._endpoints = endpoints
         self._interval = interval
-        self._evolves = evolves
+        self._tasks = TaskMaker(endpoints, sink.root, evolves, planner.image_bytes)
         self._standing = standing
         self._store = store
         self._lease = lease
@@ -159,7 +148,8 @@ class Loop:
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
         planned = time.monotonic()
-        receipts = job.run(self._spark, self._tasks(previous, plan, groups))
+        tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence))
+        receipts = job.run(self._spark, tasks)
         self._fault(Fault.DURING_READ)
         self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
@@ -187,40 +177,6 @@ class Loop:
             if receipt.shard not in self._standing.definitions:
                 self._standing = described(self._standing, self._endpoints[receipt.shard])
                 raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
-
-    def _tasks(self, previous: Manifest, plan: Plan, groups: Groups) -> list[Task]:
-        target = Target(str(self._sink.root), tuple(self._endpoints), plan.epoch, str(self._lease.fence))
-        tasks: list[Task] = []
-        for shard, endpoint in self._endpoints.items():
-            progress = {p.table: p for p in previous.progress if p.shard == shard and not p.done}
-            position, sealed = previous.cut[shard], previous.sealed.get(shard)
-            stop = plan.tick.offsets[shard]
-            definitions = previous.definitions.get(shard, ())
-            tasks.append(
-                SegmentTask(
-                    endpoint,
-                    position,
-                    sealed,
-                    stop,
-                    previous.shapes,
-                    progress,
-                    target,
-                    definitions,
-                    previous.holders,
-                    self._evolves,
-                )
-            )
-        for group in groups:
-            shard = group[0].shard
-            shapes = tuple(s for s in previous.shapes if any(c.table == s.table for c in group))
-            server, floor = previous.cut[shard].server, plan.floors[shard]
-            offset, prepared = plan.tick.offsets[shard], previous.cut[shard].prepared
-            known, held = previous.definitions.get(shard, ()), self._planner.image_bytes
-            endpoint = self._endpoints[shard]
-            tasks.append(
-                ChunkTask(endpoint, server, floor, offset, group, shapes, target, prepared, known, held)
-            )
-        return tasks
 
     def _late_tables(self, receipts: list[Receipt]) -> dict[tuple[str, TableId], Table]:
         """Definitions of tables that gained columns, where no row event has shown them yet."""
