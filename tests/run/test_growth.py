@@ -94,7 +94,7 @@ class Epoch:
 
     def shown(self) -> None:
         report = Report(self.previous, Commit(1, "", 0, {}), {}, {}, {})
-        RunView(Console(file=io.StringIO())).observe(report)
+        RunView(Console(file=io.StringIO()), "feed").observe(report)
 
 
 WORK: dict[str, Callable[[Epoch], object]] = {

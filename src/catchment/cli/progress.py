@@ -1,95 +1,140 @@
-"""What a person sees of a run: a bar per table while it is copied, why a copy stands still, and a line of lag,
-epoch and changes.
-"""
+"""What a person sees of a run: counts what its epochs bring, and shows it on a terminal or as lines of a log."""
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from catchment.model.chunk import Progress as Copied
-from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
+from catchment.cli.pace import Pace
+from catchment.cli.screen import Copying, Seen, plain, screen
+from catchment.model.chunk import Progress
 from catchment.model.table import TableId
 from catchment.run.report import Report, Rest
+
+# A log has a line at least so far apart, besides those that tell something new.
+LOG_SECONDS = 10.0
+_REFRESHES_A_SECOND = 4
+
+
+@dataclass(slots=True)
+class _Copied:
+    """A table over all shards."""
+
+    rows: int = 0
+    expected: int = 0
+    done: bool = True
 
 
 class RunView:
     """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, feed: str) -> None:
         self._console = console
-        self._bars = Progress(
-            TextColumn("{task.description:<24}"),
-            BarColumn(bar_width=28),
-            TextColumn("{task.completed:>12,.0f} / {task.total:,.0f} rows"),
-            TextColumn("{task.fields[rate]:>12}"),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._tasks: dict[TableId, TaskID] = {}
-        self._line = Text("waiting for the first epoch")
-        self._refused: tuple[Refusal, ...] = ()
-        self._began = time.monotonic()
-        self.epochs = 0
-        self.changes = 0
-        self.copied = 0
+        self._lock = threading.Lock()
+        self._seen = Seen(feed, "starting")
+        self._began = self._doing_since = time.monotonic()
+        self._logged_at = 0.0
+        self._logged = ("", 0, ())
+        self._changes = Pace()
+        self._rows: dict[TableId, Pace] = {}
         self.copy_seconds = 0.0
-        self.lag_seconds = 0.0
         self.newest: Report | None = None
+
+    @property
+    def seen(self) -> Seen:
+        """What was seen up to now."""
+        return self._seen
+
+    def doing(self, what: str) -> None:
+        """The run is busy with `what` until its first epoch."""
+        with self._lock:
+            self._doing_since = time.monotonic()
+            self._seen = replace(self._seen, doing=what)
+            self._log()
 
     def observe(self, report: Report) -> None:
         """Take in one committed epoch."""
-        manifest = report.manifest
-        self.epochs += 1
-        self.changes += manifest.changes
+        now, manifest, before = time.monotonic(), report.manifest, self._seen
         copied = sum(delta.copied for delta in manifest.deltas)
-        self.copied += copied
         if copied:
-            self.copy_seconds = time.monotonic() - self._began
-        self.lag_seconds = report.lag_seconds
+            self.copy_seconds = now - self._began
         self.newest = report
-        self._refused = report.refused
-        self._show(manifest)
-        if not self._console.is_terminal:
-            self._console.print(self._line.plain, highlight=False, soft_wrap=True)
+        changes = before.changes + manifest.changes
+        self._changes.add(now, changes)
+        tables = _by_table(manifest.progress)
+        with self._lock:
+            self._seen = replace(
+                self._seen,
+                epoch=str(manifest.epoch),
+                lag_seconds=report.lag_seconds,
+                window_ms=manifest.window_us / 1000,
+                epochs=before.epochs + 1,
+                changes=changes,
+                change_rate=self._changes.rate(now),
+                copied_rows=before.copied_rows + copied,
+                tables=len(tables),
+                copying=tuple(self._copying(tables, now)),
+                notices=tuple(str(refusal) for refusal in report.refused),
+            )
+            self._log()
 
     def at_rest(self, rest: Rest) -> None:
         """Take in a turn that brought nothing."""
-        self._refused = rest.refused
+        with self._lock:
+            rate = self._changes.rate(time.monotonic())
+            notices = tuple(str(refusal) for refusal in rest.refused)
+            self._seen = replace(self._seen, change_rate=rate, notices=notices)
+            self._log()
 
-    def _show(self, manifest: Manifest) -> None:
-        of_table: dict[TableId, list[Copied]] = {shape.table: [] for shape in manifest.shapes}
-        for progress in manifest.progress:
-            of_table[progress.table].append(progress)
-        for table, mine in of_table.items():
-            rows, done = sum(p.rows for p in mine), all(p.done for p in mine)
-            total = rows if done else max(sum(p.rows_expected for p in mine), rows)
-            if table not in self._tasks:
-                self._tasks[table] = self._bars.add_task(str(table), total=total, rate="")
-            elapsed = max(time.monotonic() - self._began, 0.001)
-            rate = "copied" if done else f"{rows / elapsed:,.0f}/s"
-            self._bars.update(self._tasks[table], completed=rows, total=max(total, 1), rate=rate)
-        number = manifest.epoch
-        self._line = Text(
-            f"epoch {gci_of(number)}.{micro_gci_of(number):<4} lag {self.lag_seconds:5.2f} s   "
-            f"cut window {manifest.window_us / 1000:5.1f} ms   copied {self.copied:,} rows   changes "
-            f"{self.changes:,}"
-        )
+    def _copying(self, tables: dict[TableId, _Copied], now: float) -> Iterable[Copying]:
+        for table, copied in tables.items():
+            if copied.done:
+                self._rows.pop(table, None)
+                continue
+            pace = self._rows.setdefault(table, Pace())
+            pace.add(now, copied.rows)
+            yield Copying(str(table), copied.rows, max(copied.expected, copied.rows), pace.rate(now))
 
-    def __rich__(self) -> RenderableType:
-        return Group(
-            self._bars, *(Text(str(refusal), style="yellow") for refusal in self._refused), self._line
-        )
+    def _log(self) -> None:
+        """Where there is no terminal: a line when something new is to tell, else one in a while."""
+        if self._console.is_terminal:
+            return
+        seen, now = self._seen, time.monotonic()
+        told = (seen.doing if not seen.epoch else "", len(seen.copying), seen.notices)
+        if told == self._logged and now - self._logged_at < LOG_SECONDS:
+            return
+        lines = [plain(seen)]
+        if told[2] != self._logged[2]:
+            lines += [f"{seen.feed}: {notice}" for notice in seen.notices]
+        self._logged, self._logged_at = told, now
+        for line in lines:
+            self._console.print(Text(line), soft_wrap=True)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        seen = replace(self._seen, doing_seconds=time.monotonic() - self._doing_since)
+        # The cursor stands on a line of its own below.
+        yield Text("\n").join(screen(seen, options.max_width, console.height - 1))
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Show the view while the block runs, on a terminal; elsewhere each epoch prints a line."""
+        """Show the view while the block runs, on a terminal; elsewhere lines of a log are printed."""
         if not self._console.is_terminal:
             yield
             return
-        with Live(self, console=self._console, refresh_per_second=4):
+        with Live(self, console=self._console, refresh_per_second=_REFRESHES_A_SECOND):
             yield
+
+
+def _by_table(progress: Iterable[Progress]) -> dict[TableId, _Copied]:
+    found: dict[TableId, _Copied] = {}
+    for part in progress:
+        table = found.setdefault(part.table, _Copied())
+        table.rows += part.rows
+        table.expected += part.rows if part.done else max(part.rows_expected, part.rows)
+        table.done = table.done and part.done
+    return found

@@ -1,0 +1,163 @@
+"""The screen of a run, for any size of terminal: summary first, then what is wrong, then tables still being copied.
+
+Pure: what was seen goes in, lines come out. At most `height` of them, so that the terminal never cuts the summary off.
+"""
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+BAR_WIDTH = 20
+NAME_WIDTH_MAX = 32
+NOTICE_LINES_MAX = 6
+SECONDS_LEFT_MAX = 100 * 3600
+_FULL, _HALF, _EMPTY = "━", "╸", "─"
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A table that is being copied: rows so far, rows expected in all, rows a second."""
+
+    table: str
+    rows: int
+    expected: int
+    rate: float
+
+    @property
+    def left(self) -> int:
+        """Rows still expected."""
+        return max(self.expected - self.rows, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a run has shown so far.
+
+    `doing`: what the run is busy with before its first epoch, empty behind it. `epoch`: the newest one in its one
+    spelling. `change_rate`: changes a second. `folding`: whether a fold is running. `notices`: what stands still, and
+    who is away.
+    """
+
+    feed: str
+    doing: str = ""
+    doing_seconds: float = 0.0
+    epoch: str = ""
+    lag_seconds: float = 0.0
+    window_ms: float = 0.0
+    epochs: int = 0
+    changes: int = 0
+    change_rate: float = 0.0
+    folding: bool = False
+    copied_rows: int = 0
+    tables: int = 0
+    copying: tuple[Copying, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def screen(seen: Seen, width: int, height: int) -> list[Text]:
+    """The lines to show, none wider than `width`; as many tables as there is room for, the largest rest first."""
+    lines = _summary(seen)
+    lines += _notices(seen.notices, width)
+    room = max(height - len(lines), 0)
+    waiting = sorted(seen.copying, key=lambda copy: -copy.left)
+    shown = waiting if len(waiting) <= room else waiting[: max(room - 1, 0)]
+    names = min(max((len(copy.table) for copy in shown), default=0), NAME_WIDTH_MAX)
+    lines += [_bar(copy, names) for copy in shown]
+    if room and len(shown) < len(waiting):
+        lines.append(Text(f"  and {len(waiting) - len(shown):,} more tables", style="dim"))
+    for line in lines:
+        line.no_wrap = True
+        line.truncate(width, overflow="ellipsis")
+    return lines[:height]
+
+
+def plain(seen: Seen) -> str:
+    """The same in one line, for a log: times and rates are those of now."""
+    if not seen.epoch:
+        return f"{seen.feed}: {seen.doing}"
+    parts = [f"epoch {seen.epoch}", f"lag {seen.lag_seconds:.2f} s", f"{seen.changes:,} changes"]
+    if seen.copying:
+        parts.append(_copied(seen))
+    else:
+        parts.append(f"{seen.copied_rows:,} rows copied")
+    return f"{seen.feed}: " + ", ".join(parts)
+
+
+def _summary(seen: Seen) -> list[Text]:
+    if not seen.epoch:
+        return [Text(f"{seen.feed}: {seen.doing} ({clock(seen.doing_seconds)})", style="bold")]
+    state = "copying and following" if seen.copying else "following"
+    lines = [
+        Text(
+            f"{seen.feed}: {state}   epoch {seen.epoch}   lag {seen.lag_seconds:.2f} s", style="bold"
+        ),
+        Text(
+            f"  changes  {seen.changes:,} in {seen.epochs:,} epochs, {seen.change_rate:,.0f} a second"
+            f"   cut window {seen.window_ms:.1f} ms{'   folding' if seen.folding else ''}"
+        ),
+    ]
+    if seen.tables:
+        lines.append(Text(f"  copied   {_copied(seen)}"))
+    return lines
+
+
+def _copied(seen: Seen) -> str:
+    """`187 of 200 tables, 1,802,582 rows; 512,000 rows to go, 0:03:20`."""
+    done = seen.tables - len(seen.copying)
+    tables = f"all {seen.tables:,} tables" if not seen.copying else f"{done:,} of {seen.tables:,} tables"
+    if seen.tables == 1 and not seen.copying:
+        tables = "the table"
+    text = f"{tables}, {seen.copied_rows:,} rows"
+    if not seen.copying:
+        return text
+    left = sum(copy.left for copy in seen.copying)
+    time_left = _time_left(left, sum(copy.rate for copy in seen.copying))
+    return f"{text}; {left:,} to go" + (f", {time_left}" if time_left else "")
+
+
+def _notices(notices: tuple[str, ...], width: int) -> list[Text]:
+    """What is wrong, each as far as two lines of the terminal hold it."""
+    lines: list[Text] = []
+    for number, notice in enumerate(notices):
+        wrapped = _wrapped(f"! {notice}", width)
+        if len(lines) + len(wrapped) > NOTICE_LINES_MAX - (number + 1 < len(notices)):
+            lines.append(Text(f"! and {len(notices) - number} more: catchment status", style="yellow"))
+            break
+        lines += [Text(line, style="yellow") for line in wrapped]
+    return lines
+
+
+def _wrapped(text: str, width: int, lines: int = 2) -> list[str]:
+    wrapped: list[str] = []
+    while text and len(wrapped) < lines:
+        end = len(text) if len(text) <= width else text.rfind(" ", 1, width + 1)
+        end = width if end <= 0 else end
+        wrapped.append(text[:end])
+        text = text[end:].lstrip()
+        text = f"  {text}" if text else ""
+    if text:
+        wrapped[-1] = wrapped[-1][: width - 1].rstrip() + "…"
+    return wrapped
+
+
+def _bar(copy: Copying, names: int) -> Text:
+    expected = max(copy.expected, copy.rows, 1)
+    name = copy.table if len(copy.table) <= names else copy.table[: names - 1] + "…"
+    halves = int(2 * BAR_WIDTH * copy.rows / expected)
+    full, half = divmod(halves, 2)
+    line = Text(f"  {name:<{names}} ")
+    line.append(_FULL * full + _HALF * half, style="green")
+    line.append(_EMPTY * (BAR_WIDTH - full - half), style="dim")
+    line.append(f" {copy.rows / expected:4.0%} {expected:>13,} {copy.rate:>9,.0f}/s")
+    return line.append(f" {_time_left(copy.left, copy.rate):>8}")
+
+
+def _time_left(rows: int, rate: float) -> str:
+    """At the present rate; empty where that is too slow to say anything."""
+    return clock(rows / rate) if rows < rate * SECONDS_LEFT_MAX else ""
+
+
+def clock(seconds: float) -> str:
+    """`0:03:20`: hours, minutes, seconds."""
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
