@@ -8,14 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from catchment.cli import comparing as comparing_module
 from catchment.cli import progress as progress_module
+from catchment.cli.comparing import VerifyView
 from catchment.cli.pace import Pace
 from catchment.cli.progress import RunView
 from catchment.cli.screen import Copying, Seen, screen
+from catchment.flow.rewind.compare import Differences
 from catchment.model.chunk import Progress
 from catchment.model.epoch import Commit, Manifest, Refusal, TableDelta, TableShape
 from catchment.model.table import TableId
 from catchment.run.report import Report, Rest
+from catchment.run.verify import Verdict
 
 WIDTH, HEIGHT = 80, 24
 SECOND = 1_000_000
@@ -173,3 +177,18 @@ def test_it_fits_any_terminal(
     assert 1 <= len(lines) <= height
     assert all(line.cell_len <= width for line in lines)
     assert lines[0].plain.startswith("many: ")
+
+
+def test_verify_says_how_far_it_has_come(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing_module, "time", clock)
+    console = Console(file=io.StringIO(), force_terminal=False, width=WIDTH)
+    view = VerifyView(console, {table(1): 600_000, table(2): 400_000})
+    for rows in range(0, 1_000_000, 100_000):
+        view.observe(Verdict({table(1): rows}, {table(1): Differences(changed=2)} if rows > 800_000 else {}))
+        clock.now += 2
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    assert file.getvalue().splitlines() == [
+        "500,000 of about 1,000,000 rows compared, 50,000 a second, 0:00:10 left, no difference",
+    ]
+    assert str(view.__rich__()).endswith("0:00:02 left, 2 keys differ")

@@ -107,22 +107,18 @@ def _rendered(node: ast.expr, names: ModuleType | None) -> str:
 
 def _short(node: ast.expr) -> str:
     """What a filled-in value is called: the last name in its expression."""
-    match node:
-        case ast.Name(id=name):
-            return name.strip("_")
-        case ast.Attribute(attr=name):
-            return name.strip("_")
-        case ast.Call(func=ast.Attribute(attr="join"), args=[first, *_]):
-            return _short(first)
-        case ast.Call(args=[first, *_]):
-            return _short(first)
-        case ast.Call(func=called):
-            return _short(called)
-        case ast.Subscript(value=value):
-            return _short(value)
-        case ast.GeneratorExp(elt=element) | ast.ListComp(elt=element):
-            return _short(element)
-    return "..."
+    inner: ast.expr | None = None
+    if isinstance(node, ast.Name):
+        return node.id.strip("_")
+    if isinstance(node, ast.Attribute):
+        return node.attr.strip("_")
+    if isinstance(node, ast.Call):
+        inner = node.args[0] if node.args else node.func
+    elif isinstance(node, ast.Subscript):
+        inner = node.value
+    elif isinstance(node, ast.GeneratorExp | ast.ListComp):
+        inner = node.elt
+    return "..." if inner is None else _short(inner)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,15 @@ class _Copied:
     done: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a line of the log has told: a change of it is worth a line at once."""
+
+    doing: str = ""
+    copying: int = 0
+    notices: tuple[str, ...] = ()
+
+
 class RunView:
     """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop."""
 
@@ -39,7 +48,7 @@ class RunView:
         self._seen = Seen(feed, "starting")
         self._began = self._doing_since = time.monotonic()
         self._logged_at = 0.0
-        self._logged = ("", 0, ())
+        self._told = _Told()
         self._changes = Pace()
         self._rows: dict[TableId, Pace] = {}
         self.copy_seconds = 0.0
@@ -104,14 +113,14 @@ class RunView:
         """Where there is no terminal: a line when something new is to tell, else one in a while."""
         if self._console.is_terminal:
             return
-        seen, now = self._seen, time.monotonic()
-        told = (seen.doing if not seen.epoch else "", len(seen.copying), seen.notices)
-        if told == self._logged and now - self._logged_at < LOG_SECONDS:
+        seen, now, before = self._seen, time.monotonic(), self._told
+        told = _Told("" if seen.epoch else seen.doing, len(seen.copying), seen.notices)
+        if told == before and now - self._logged_at < LOG_SECONDS:
             return
+        self._told, self._logged_at = told, now
         lines = [plain(seen)]
-        if told[2] != self._logged[2]:
-            lines += [f"{seen.feed}: {notice}" for notice in seen.notices]
-        self._logged, self._logged_at = told, now
+        if told.notices != before.notices:
+            lines += [f"{seen.feed}: {notice}" for notice in told.notices]
         for line in lines:
             self._console.print(Text(line), soft_wrap=True)
 

@@ -30,7 +30,7 @@ def run(file: Path, until_caught_up: bool) -> int:
     stopped.
     """
     feed = load(file)
-    view = RunView(Console())
+    view = RunView(Console(), feed.name)
     with stopped_by_signals(at_once=True) as stop, view.live():
         outcome = run_feed(
             feed,
@@ -40,10 +40,9 @@ def run(file: Path, until_caught_up: bool) -> int:
             stop=stop,
             fault=from_environment(),
         )
-    how = "stopped" if outcome.stopped else "caught up"
+    how, seen = "stopped" if outcome.stopped else "caught up", view.seen
     click.echo(
-        f"{how} at epoch {outcome.manifest.epoch}: {view.copied:,} rows copied, {view.changes:,} changes "
-        "applied"
+        f"{how} at epoch {outcome.manifest.epoch}: {seen.copied_rows:,} rows copied, {seen.changes:,} changes applied"
     )
     return EXIT_INTERRUPTED if outcome.stopped else 0
 

@@ -88,9 +88,7 @@ def _summary(seen: Seen) -> list[Text]:
         return [Text(f"{seen.feed}: {seen.doing} ({clock(seen.doing_seconds)})", style="bold")]
     state = "copying and following" if seen.copying else "following"
     lines = [
-        Text(
-            f"{seen.feed}: {state}   epoch {seen.epoch}   lag {seen.lag_seconds:.2f} s", style="bold"
-        ),
+        Text(f"{seen.feed}: {state}   epoch {seen.epoch}   lag {seen.lag_seconds:.2f} s", style="bold"),
         Text(
             f"  changes  {seen.changes:,} in {seen.epochs:,} epochs, {seen.change_rate:,.0f} a second"
             f"   cut window {seen.window_ms:.1f} ms{'   folding' if seen.folding else ''}"
@@ -111,8 +109,8 @@ def _copied(seen: Seen) -> str:
     if not seen.copying:
         return text
     left = sum(copy.left for copy in seen.copying)
-    time_left = _time_left(left, sum(copy.rate for copy in seen.copying))
-    return f"{text}; {left:,} to go" + (f", {time_left}" if time_left else "")
+    remaining = time_left(left, sum(copy.rate for copy in seen.copying))
+    return f"{text}; {left:,} to go" + (f", {remaining}" if remaining else "")
 
 
 def _notices(notices: tuple[str, ...], width: int) -> list[Text]:
@@ -149,10 +147,10 @@ def _bar(copy: Copying, names: int) -> Text:
     line.append(_FULL * full + _HALF * half, style="green")
     line.append(_EMPTY * (BAR_WIDTH - full - half), style="dim")
     line.append(f" {copy.rows / expected:4.0%} {expected:>13,} {copy.rate:>9,.0f}/s")
-    return line.append(f" {_time_left(copy.left, copy.rate):>8}")
+    return line.append(f" {time_left(copy.left, copy.rate):>8}")
 
 
-def _time_left(rows: int, rate: float) -> str:
+def time_left(rows: int, rate: float) -> str:
     """At the present rate; empty where that is too slow to say anything."""
     return clock(rows / rate) if rows < rate * SECONDS_LEFT_MAX else ""
 

@@ -1,11 +1,15 @@
 """`catchment verify`: compare source and lake row by row while both move on."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
 
+from catchment.cli.comparing import VerifyView
 from catchment.cli.output import feed_argument
 from catchment.config import load
+from catchment.model.chunk import Progress
 from catchment.model.errors import ConfigError, VerifyDifference
 from catchment.model.table import TableId
 from catchment.run.runner import spark_log
@@ -30,13 +34,24 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     except ValueError as error:
         raise ConfigError(f"--table: {error}") from error
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-    must_be_verifiable(feed, endpoints, only)
-    spark = job.context(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
-    verdict = verify(feed, endpoints, spark, only)
+    manifest = must_be_verifiable(feed, endpoints, only).manifest
+    view = VerifyView(Console(stderr=True), _copied(manifest.progress, only))
+    with view.live():
+        spark = job.context(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
+        verdict = verify(feed, endpoints, spark, only, view.observe)
     for line in lines(verdict):
         click.echo(line)
     if verdict.differences:
         raise VerifyDifference(f"feed {feed.name}: {verdict.differences} keys differ between source and lake")
+
+
+def _copied(progress: Iterable[Progress], only: Sequence[TableId]) -> dict[TableId, int]:
+    """Rows that were copied, by table: about as many as there are to compare."""
+    rows: dict[TableId, int] = {}
+    for part in progress:
+        if not only or part.table in only:
+            rows[part.table] = rows.get(part.table, 0) + part.rows
+    return rows
 
 
 def lines(verdict: Verdict) -> list[str]:

@@ -44,7 +44,7 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
         servers = [stack.enter_context(PrivateServer(server_id=n, domain_id=n, durable=True)) for n in (1, 2)]
         _load(servers, options)
         feed = load(_write_feed(directory, servers))
-        view = RunView(console)
+        view = RunView(console, feed.name)
         console.print(
             f"running {directory / 'feed.yaml'} under {2 * options.rate:.0f} transactions a second ..."
         )
@@ -93,12 +93,13 @@ def _summary(console: Console, feed: Feed, view: RunView, verdict: Verdict) -> N
     for line in lines(verdict):
         console.print(f"  {line}", highlight=False)
     equal = "equal" if not verdict.differences else f"{verdict.differences} keys differ"
-    rate = view.copied / max(view.copy_seconds, 0.001)
+    rate = view.seen.copied_rows / max(view.copy_seconds, 0.001)
     console.print()
     console.print(
-        f"rows copied      {view.copied:,} ({rate:,.0f} a second, start of Spark included)", highlight=False
+        f"rows copied      {view.seen.copied_rows:,} ({rate:,.0f} a second, start of Spark included)",
+        highlight=False,
     )
-    console.print(f"changes applied  {view.changes:,} in {view.epochs} epochs", highlight=False)
+    console.print(f"changes applied  {view.seen.changes:,} in {view.seen.epochs} epochs", highlight=False)
     console.print(
         f"newest epoch     {report.manifest.epoch}, cut window {report.manifest.window_us / 1000:.1f} ms"
     )
