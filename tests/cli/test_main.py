@@ -80,12 +80,13 @@ def test_status(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert execute(["status", str(feed_file)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("feed shop: run by process")
-    assert out[1].startswith("epoch 12884901888 (gci 3), ")
+    assert out[1].startswith("epoch 1970-01-01T00:00:03Z.0000, ")
     assert out[4] == "-80    binlog.000001:3000 [0-1-3]"
     assert out[7] == "shop.orders  copying  30           30%"
     assert execute(["status", "--json", str(feed_file)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["epoch"], found["runner"]) == (3 << 32, "")
+    assert found["epoch_text"] == "1970-01-01T00:00:03Z.0000"
     assert found["tables"] == [
         {"table": "shop.orders", "phase": "copying", "rows": 30, "rows_expected": 100, "refused": []}
     ]

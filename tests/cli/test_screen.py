@@ -94,7 +94,7 @@ def test_two_hundred_tables_fit_on_24_lines_with_the_summary_first(clock: Clock)
     assert len(lines) <= HEIGHT - 1
     assert max(map(len, lines)) <= WIDTH
     assert lines[:3] == [
-        "many: copying and following   epoch 2   lag 0.50 s",
+        "many: copying and following   lag 0.50 s   epoch 1970-01-01T00:00:00Z.0002",
         "  changes  100 in 2 epochs, 10 a second   cut window 1.5 ms",
         "  copied   150 of 200 tables, 800 rows; 20,000 to go, 0:00:05",
     ]
@@ -139,8 +139,10 @@ def test_a_log_has_a_line_for_what_is_new_and_else_one_in_ten_seconds(clock: Clo
         view.observe(report(epoch, done=199 if epoch < 15 else 200, changes=1, refused=refused))
     lines = printed(view)
     assert lines[0] == "many: starting Spark"
-    assert lines[1].startswith("many: epoch 1, lag 0.50 s, 1 changes, 199 of 200 tables, 500 rows; ")
-    assert "many: epoch 15, lag 0.50 s, 15 changes, 7,500 rows copied" in lines
+    assert lines[1].startswith(
+        "many: epoch 1970-01-01T00:00:00Z.0001, lag 0.50 s, 1 changes, 199 of 200 tables, 500 rows; "
+    )
+    assert "many: epoch 1970-01-01T00:00:00Z.0015, lag 0.50 s, 15 changes, 7,500 rows copied" in lines
     assert sum("many.t007 on -80 is not copied" in line for line in lines) == 1
     assert len(lines) < 12
 

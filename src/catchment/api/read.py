@@ -20,7 +20,7 @@ from catchment.flow.sink.files import by_columns
 from catchment.flow.sink.layout import arrow_schema, epoch_app, table_dir
 from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.chunk import chunk_key
-from catchment.model.epoch import Part, TableShape
+from catchment.model.epoch import Part, TableShape, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 
@@ -130,7 +130,8 @@ def committed(lake: Lake, epoch: int | None, feed: str | None) -> tuple[Path, Ep
     newest = None if epoch is None else epochs.newest()
     if newest is not None:
         raise ConfigError(
-            f"{root}: {name} has not committed epoch {epoch}; its newest is {newest.commit.epoch}"
+            f"{root}: {name} has not committed epoch {epoch_text(epoch or 0)}; its newest is "
+            f"{epoch_text(newest.commit.epoch)}"
         )
     others = feeds(root)
     if isinstance(lake, Feed) and not others:
@@ -148,7 +149,9 @@ def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> Tab
     version = row.commit.versions.get(str(table))
     if table not in shapes or version is None:
         known = ", ".join(sorted(row.commit.versions)) or "none"
-        raise ConfigError(f"{root}: no table {table} as of epoch {row.commit.epoch}; tables are: {known}")
+        raise ConfigError(
+            f"{root}: no table {table} as of epoch {epoch_text(row.commit.epoch)}; tables are: {known}"
+        )
     directory = table_dir(root, table)
     handle = _as_of(directory, row, table, version)
     if handle is None:

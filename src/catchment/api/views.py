@@ -9,6 +9,7 @@ from catchment.api.read import Lake, committed, state
 from catchment.api.rule import double_quoted
 from catchment.flow.sink.epochs import EpochRow
 from catchment.flow.sink.layout import epochs_dir
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 
@@ -51,7 +52,7 @@ def write_views(lake: Lake, epoch: int | None = None, *, feed: str | None = None
 
 
 def _text(root: Path, row: EpochRow) -> str:
-    text = [_HEADER.format(epoch=row.commit.epoch)]
+    text = [_HEADER.format(epoch=epoch_text(row.commit.epoch))]
     tables = sorted(s.table for s in row.manifest.shapes if str(s.table) in row.commit.versions)
     _must_be_told_apart(root, tables)
     for schema in sorted({table.schema for table in tables}):

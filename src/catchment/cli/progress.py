@@ -13,6 +13,7 @@ from rich.text import Text
 from catchment.cli.pace import Pace
 from catchment.cli.screen import Copying, Seen, plain, screen
 from catchment.model.chunk import Progress
+from catchment.model.epoch import epoch_text
 from catchment.model.table import TableId
 from catchment.run.report import Report, Rest
 
@@ -79,7 +80,7 @@ class RunView:
         with self._lock:
             self._seen = replace(
                 self._seen,
-                epoch=str(manifest.epoch),
+                epoch=epoch_text(manifest.epoch),
                 lag_seconds=report.lag_seconds,
                 window_ms=manifest.window_us / 1000,
                 epochs=before.epochs + 1,

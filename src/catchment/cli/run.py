@@ -14,6 +14,7 @@ from rich.console import Console
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument
 from catchment.cli.progress import RunView
 from catchment.config import load
+from catchment.model.epoch import epoch_text
 from catchment.run.faults import from_environment
 from catchment.run.runner import run_feed
 
@@ -42,7 +43,8 @@ def run(file: Path, until_caught_up: bool) -> int:
         )
     how, seen = "stopped" if outcome.stopped else "caught up", view.seen
     click.echo(
-        f"{how} at epoch {outcome.manifest.epoch}: {seen.copied_rows:,} rows copied, {seen.changes:,} changes applied"
+        f"{how} at epoch {epoch_text(outcome.manifest.epoch)}: {seen.copied_rows:,} rows copied, {seen.changes:,} "
+        "changes applied"
     )
     return EXIT_INTERRUPTED if outcome.stopped else 0
 

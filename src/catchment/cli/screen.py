@@ -88,7 +88,7 @@ def _summary(seen: Seen) -> list[Text]:
         return [Text(f"{seen.feed}: {seen.doing} ({clock(seen.doing_seconds)})", style="bold")]
     state = "copying and following" if seen.copying else "following"
     lines = [
-        Text(f"{seen.feed}: {state}   epoch {seen.epoch}   lag {seen.lag_seconds:.2f} s", style="bold"),
+        Text(f"{seen.feed}: {state}   lag {seen.lag_seconds:.2f} s   epoch {seen.epoch}", style="bold"),
         Text(
             f"  changes  {seen.changes:,} in {seen.epochs:,} epochs, {seen.change_rate:,.0f} a second"
             f"   cut window {seen.window_ms:.1f} ms{'   folding' if seen.folding else ''}"

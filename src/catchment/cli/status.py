@@ -8,7 +8,6 @@ import click
 
 from catchment.cli.output import columns, duration, feed_argument, json_option, show
 from catchment.config import load
-from catchment.model.epoch import gci_of
 from catchment.run.status import Status, read_status
 from catchment.run.store import Store
 
@@ -30,7 +29,7 @@ def _lines(status: Status) -> Iterable[str]:
         yield "no epoch is committed yet"
         return
     pending = f"; the next one has its {status.pending}" if status.pending else ""
-    yield f"epoch {status.epoch} (gci {gci_of(status.epoch)}), {duration(status.lag_seconds)} old{pending}"
+    yield f"epoch {status.epoch_text}, {duration(status.lag_seconds)} old{pending}"
     yield ""
     yield from columns([("shard", "cut"), *status.cut.items()])
     yield ""

@@ -10,6 +10,7 @@ from catchment.cli.comparing import VerifyView
 from catchment.cli.output import feed_argument
 from catchment.config import load
 from catchment.model.chunk import Progress
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import ConfigError, VerifyDifference
 from catchment.model.table import TableId
 from catchment.run.runner import spark_log
@@ -69,5 +70,7 @@ def lines(verdict: Verdict) -> list[str]:
         )
         text += [f"  {name}" for name in found.named]
     text += [f"not copied completely yet, compared as far as it is: {where}" for where in verdict.partial]
-    text.append(f"compared as of epochs {verdict.epochs[0]} to {verdict.epochs[1]}")
+    first, last = verdict.epochs
+    compared = f"compared as of epoch {epoch_text(first)}"
+    text.append(compared if first == last else f"{compared} to {epoch_text(last)}")
     return text

@@ -16,6 +16,7 @@ from catchment.cli.verify import lines
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
 from catchment.run.report import Report
 from catchment.run.runner import Outcome, run_feed, spark_log
@@ -53,7 +54,8 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
         if stop.is_set():
             console.print("stopped")
             return
-        console.print(f"caught up at epoch {outcome.manifest.epoch}; comparing every row with the source ...")
+        caught_up = f"caught up at epoch {epoch_text(outcome.manifest.epoch)}"
+        console.print(f"{caught_up}; comparing every row with the source ...", highlight=False)
         spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
         _summary(console, feed, view, verdict)
@@ -100,9 +102,8 @@ def _summary(console: Console, feed: Feed, view: RunView, verdict: Verdict) -> N
         highlight=False,
     )
     console.print(f"changes applied  {view.seen.changes:,} in {view.seen.epochs} epochs", highlight=False)
-    console.print(
-        f"newest epoch     {report.manifest.epoch}, cut window {report.manifest.window_us / 1000:.1f} ms"
-    )
+    newest, window_ms = report.manifest.epoch, report.manifest.window_us / 1000
+    console.print(f"newest epoch     {epoch_text(newest)}, cut window {window_ms:.1f} ms", highlight=False)
     console.print(f"verify           source and lake are {equal}")
     console.print(f"Delta tables     {feed.sink.path}/{SCHEMA}/*", highlight=False, soft_wrap=True)
     query = (

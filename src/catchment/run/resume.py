@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from catchment.flow.sink.epochs import EpochRow
-from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import SinkRestored, StateError
 
 
@@ -36,7 +36,7 @@ def decide(
         if committed is None:
             return Continue(stored, apply=True)
         raise SinkRestored(
-            f"feed {feed}: the state store has committed epoch {committed.epoch}, but the lake holds no "
+            f"feed {feed}: the state store has committed epoch {epoch_text(committed.epoch)}, but the lake holds no "
             "epoch: it was removed or restored; put it back, or remove the state store and all of sink.path to "
             "copy everything again"
         )
@@ -46,7 +46,7 @@ def decide(
         known = committed.digest if committed is not None and committed.epoch == at else stored.digest()
         if lake.commit.digest != known:
             raise StateError(
-                f"feed {feed}: state store and lake hold different epochs {at}; one of them belongs to "
+                f"feed {feed}: state store and lake hold different epochs {epoch_text(at)}; one of them belongs to "
                 "another feed of that name"
             )
         # A store restored to just this epoch knows nothing of a later one that was being applied.
@@ -56,7 +56,8 @@ def decide(
     if at == stored.previous and (committed is None or committed.epoch <= at):
         return Continue(stored, apply=True)
     raise SinkRestored(
-        f"feed {feed}: the lake stands at epoch {at}, the state store at {stored.epoch}: the lake was "
+        f"feed {feed}: the lake stands at epoch {epoch_text(at)}, the state store at "
+        f"{epoch_text(stored.epoch)}: the lake was "
         "restored from an older copy; "
         "restore the newer lake, or remove the state store to go on from the lake's epoch"
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from catchment.model.chunk import Phase, Progress
-from catchment.model.epoch import Manifest, Plan
+from catchment.model.epoch import Manifest, Plan, epoch_text
 from catchment.run.lease import holder
 from catchment.run.store import Store
 
@@ -23,13 +23,14 @@ class TableStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A feed: `epoch` is the newest committed one (0: none), `lag_seconds` the age of its cut, or how long ago
-    all logs were seen to stand at it. `pending` names the record that the next one has for certain: a manifest, or
-    nothing yet. `runner` is empty when nobody runs the feed."""
+    """A feed: `epoch` is the newest committed one (0: none), `epoch_text` its spelling, `lag_seconds` the age of its
+    cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
+    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed."""
 
     feed: str
     runner: str
     epoch: int
+    epoch_text: str
     lag_seconds: float | None
     pending: str
     cut: dict[str, str]
@@ -46,6 +47,7 @@ def read_status(store: Store) -> Status:
         feed=store.feed,
         runner=str(owner) if owner is not None and not owner.is_dead() else "",
         epoch=epoch,
+        epoch_text=epoch_text(epoch) if commit else "",
         lag_seconds=time.time() - _as_of_us(committed, plan) / 1e6 if committed else None,
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
 
-from catchment.model.epoch import Commit, Manifest, Plan
+from catchment.model.epoch import Commit, Manifest, Plan, epoch_text
 from catchment.model.errors import LeaseLost, StateError
 from catchment.run.database import Database, lease_table, record_table
 
@@ -47,7 +47,9 @@ class Store:
             self._guard(connection, fence)
             newest = self._newest_epoch(connection, _MANIFEST)
             if newest is not None and plan.epoch <= newest:
-                raise StateError(f"plan of epoch {plan.epoch} comes after the manifest of {newest}")
+                raise StateError(
+                    f"plan of epoch {epoch_text(plan.epoch)} comes after the manifest of {epoch_text(newest)}"
+                )
             # A plan that came to nothing: a source at rest makes one in every turn.
             open_plans = delete(record_table).filter_by(feed=self.feed, kind=_PLAN)
             connection.execute(open_plans.where(record_table.c.epoch > (newest or 0)))
@@ -59,7 +61,9 @@ class Store:
             self._guard(connection, fence)
             known = self._get(connection, _MANIFEST, Manifest, manifest.epoch)
             if known is not None and known.digest() != manifest.digest():
-                raise StateError(f"epoch {manifest.epoch} of feed {self.feed} has another manifest already")
+                raise StateError(
+                    f"epoch {epoch_text(manifest.epoch)} of feed {self.feed} has another manifest already"
+                )
             self._put(connection, _MANIFEST, manifest)
 
     def put_commit(self, commit: Commit, fence: int, *, keep: int = KEEP_COMMITS) -> None:
@@ -70,7 +74,7 @@ class Store:
             manifest = self._get(connection, _MANIFEST, Manifest, commit.epoch)
             if manifest is None or manifest.digest() != commit.digest:
                 raise StateError(
-                    f"epoch {commit.epoch} of feed {self.feed} is committed without its manifest"
+                    f"epoch {epoch_text(commit.epoch)} of feed {self.feed} is committed without its manifest"
                 )
             self._put(connection, _COMMIT, commit)
             self._trim(connection, keep)

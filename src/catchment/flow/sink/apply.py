@@ -19,7 +19,7 @@ from catchment.flow.sink.tables import (
     missing_columns,
     sync_version,
 )
-from catchment.model.epoch import DataFile, Manifest, TableDelta
+from catchment.model.epoch import DataFile, Manifest, TableDelta, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 
@@ -198,4 +198,6 @@ def version_of_epoch(table: DeltaTable, name: TableId, epoch: int, applied: int)
     if applied == epoch:
         newest: int = table.version()
         return newest
-    raise SinkError(f"{name}: epoch {epoch} is applied, but the lake's log no longer says as which version")
+    raise SinkError(
+        f"{name}: epoch {epoch_text(epoch)} is applied, but the lake's log no longer says as which version"
+    )

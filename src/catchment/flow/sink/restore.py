@@ -17,6 +17,7 @@ from catchment.flow.sink.tables import (
     open_table,
     sync_version,
 )
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import SinkRestored
 from catchment.model.table import TableId
 
@@ -38,8 +39,9 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
         if table.version() < version:
             raise SinkRestored(
                 f"{name}: the lake table at {directory} stands at version {table.version()}, but epoch "
-                f"{row.commit.epoch} is its version {version}: an older copy of it was put back, and what was applied "
-                "since is missing; put back the newest one, or restore the whole lake and remove the state store"
+                f"{epoch_text(row.commit.epoch)} is its version {version}: an older copy of it was put back, and what "
+                "was applied since is missing; put back the newest one, or restore the whole lake and remove the "
+                "state store"
             )
 
     with ThreadPoolExecutor(_THREADS) as pool:

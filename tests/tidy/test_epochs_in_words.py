@@ -1,0 +1,36 @@
+"""One spelling of an epoch: what people read names it as `epoch_text` writes it, and as `read` takes it back."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.test_layers import MODULES, PACKAGE
+
+
+def bare_epochs(source: str) -> Iterator[str]:
+    """Placeholders of f-strings that follow the word epoch and are not what `epoch_text` gives."""
+    for text in ast.walk(ast.parse(source)):
+        if not isinstance(text, ast.JoinedStr):
+            continue
+        said = ""
+        for part in text.values:
+            if isinstance(part, ast.Constant):
+                said = str(part.value)
+                continue
+            assert isinstance(part, ast.FormattedValue)
+            shown = ast.unparse(part.value)
+            named = said.split()[-1:] in (["epoch"], ["epochs"]) and said.endswith(" ")
+            if named and not shown.startswith("epoch_text(") and not shown.endswith(".epoch_text"):
+                yield f"line {part.lineno}: {shown}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_message_shows_a_number(module: Path) -> None:
+    assert list(bare_epochs(module.read_text())) == []
+
+
+def test_the_rule_itself() -> None:
+    assert list(bare_epochs('f"{a} at epoch {m.epoch}, {n} epochs"')) == ["line 1: m.epoch"]
+    assert list(bare_epochs('f"at epoch {epoch_text(m.epoch)}: {rows}"')) == []
