@@ -6,7 +6,6 @@ Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,30 +15,26 @@ from pyspark import SparkContext
 
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect, pin
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.epoch import Commit, Manifest, Plan
+from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
+from catchment.run.applier import Applier
 from catchment.run.assemble import gather, manifest
 from catchment.run.clock import Clock
 from catchment.run.definitions import described
-from catchment.run.faults import Fault, Injector
-from catchment.run.lease import Lease
+from catchment.run.faults import Fault
 from catchment.run.planner import Planner
 from catchment.run.report import Report, Rest
+from catchment.run.retries import may_repeat, pause_seconds
 from catchment.run.standstill import Standstill
-from catchment.run.store import Store
 from catchment.run.tables import write_inline
 from catchment.run.tasks import TaskMaker
 from catchment.spark import job
 from catchment.spark.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
 
-# As long as that it is not noticed that the run is to stop.
+# A request to stop may go unnoticed for this long.
 TICK_WAIT_SECONDS = 0.5
-RETRIES_MAX = 30
-RETRY_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -54,33 +49,25 @@ class Loop:
         interval: float,
         evolves: bool,
         standing: Manifest,
-        store: Store,
-        lease: Lease,
         clock: Clock,
         planner: Planner,
         spark: SparkContext,
-        sink: DeltaSink,
-        epochs: EpochsTable,
+        applier: Applier,
         observe: Callable[[Report], None],
         at_rest: Callable[[Rest], None],
-        fault: Injector,
-        stop: threading.Event,
     ) -> None:
         self._endpoints = endpoints
         self._interval = interval
-        self._tasks = TaskMaker(endpoints, sink.root, evolves, planner.image_bytes)
+        self._tasks = TaskMaker(endpoints, applier.sink.root, evolves, planner.image_bytes)
         self._standing = standing
-        self._store = store
-        self._lease = lease
+        self._applier = applier
+        self._store, self._lease = applier.store, applier.lease
+        self._fault, self._stop = applier.fault, applier.stop
         self._clock = clock
         self._planner = planner
         self._spark = spark
-        self._sink = sink
-        self._epochs = epochs
         self._observe = observe
         self._at_rest = at_rest
-        self._fault = fault
-        self._stop = stop
         self._event_times = dict.fromkeys(endpoints, 0)
         self._standstill = Standstill()
         self._phases: dict[str, float] = {}
@@ -100,15 +87,16 @@ class Loop:
                     if self._stop.is_set():
                         break
                     failures += 1
-                    if error.retry is Retry.NEVER or failures > RETRIES_MAX:
+                    if not may_repeat(error, failures):
                         raise
-                    self._stop.wait(min(RETRY_SECONDS, 0.05 * 2**failures))
+                    self._stop.wait(pause_seconds(failures))
                     continue
                 if read is None:
                     continue
                 failures = 0
                 if pending is not None:
-                    pending.result()
+                    if not self._applied(pending):
+                        return committed
                     pending = None
                     committed = self._standing
                     if done(committed):
@@ -128,10 +116,20 @@ class Loop:
                 self._clock.verified(read.cut)
                 pending = applier.submit(self._apply, read, {**self._phases})
                 self._pause(began, read)
-            if pending is not None:
-                pending.result()
+            if pending is not None and self._applied(pending):
                 committed = self._standing
         return committed
+
+    def _applied(self, pending: Future[None]) -> bool:
+        """Wait until an epoch is applied; False when the apply was given up because the run is to stop. The next
+        run then begins with it."""
+        try:
+            pending.result()
+        except CatchmentError as error:
+            if error.retry is Retry.NEVER or not self._stop.is_set():
+                raise
+            return False
+        return True
 
     def _read_epoch(self) -> Manifest | None:
         """Cut, plan, read and put together; None when no tick came while we were told to stop."""
@@ -153,7 +151,7 @@ class Loop:
         self._fault(Fault.DURING_READ)
         self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
-        files = write_inline(self._sink.root, plan.epoch, gathered)
+        files = write_inline(self._applier.sink.root, plan.epoch, gathered)
         for group, receipt in zip(groups, receipts[len(self._endpoints) :], strict=True):
             if isinstance(receipt, Failed) and isinstance(receipt.error, TooManyImages):
                 _log.warning("%s", receipt.error)
@@ -198,15 +196,9 @@ class Loop:
         return found
 
     def _apply(self, read: Manifest, phases: dict[str, float]) -> None:
-        """Apply a manifest, make its epoch readable, write its commit."""
+        """Apply a manifest, and tell of it."""
         began = time.monotonic()
-        self._lease.check()
-        versions = self._sink.apply_epoch(read, self._lease.fence)
-        self._fault(Fault.AFTER_APPLY)
-        commit = Commit(read.epoch, read.digest(), time.time_ns() // 1000, versions)
-        self._epochs.append(read, commit, self._lease.fence)
-        self._fault(Fault.AFTER_EPOCH_ROW)
-        self._store.put_commit(commit, self._lease.fence)
+        commit = self._applier.apply(read)
         self._apply_seconds = phases["apply"] = time.monotonic() - began
         times, lag = dict(self._event_times), dict(self._planner.floor_lag)
         self._observe(Report(read, commit, phases, times, lag, self._standstill.refusals))

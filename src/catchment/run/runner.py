@@ -1,10 +1,10 @@
 """Running a feed: everything that the loop needs is opened here, in order, and closed again."""
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -19,15 +19,16 @@ from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import must_hold, restore
-from catchment.model.epoch import Commit, Manifest, Refusal
+from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
+from catchment.run.applier import Applier
 from catchment.run.clock import Clock
 from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.folding import Folding, order_for
-from catchment.run.lease import Lease, hold
+from catchment.run.lease import hold
 from catchment.run.loop import TICK_WAIT_SECONDS, Loop
 from catchment.run.metrics import Metrics
 from catchment.run.origin import must_be_apart, originate
@@ -41,7 +42,7 @@ from catchment.spark import job
 _Own = tuple[Folding, Metrics, Feed]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """How a run ended: the last epoch committed, and whether it was told to stop before it was done."""
 
@@ -72,7 +73,8 @@ def run_feed(
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=epochs.fence()) as lease,
     ):
-        standing, highest = _take_up(feed, endpoints, store, sink, epochs, lease)
+        applier = Applier(store, lease, sink, epochs, stop)
+        standing, highest = _take_up(feed, endpoints, applier)
         folding = Folding(order_for(feed, lease.fence), standing.shapes)
         metrics = Metrics(standing, _kept_seconds(endpoints))
         clock = _started_clock(feed, endpoints, standing, highest)
@@ -84,17 +86,12 @@ def run_feed(
                 interval=feed.epoch.interval,
                 evolves=feed.schema_change is SchemaChange.EVOLVE,
                 standing=standing,
-                store=store,
-                lease=lease,
                 clock=clock,
                 planner=Planner(endpoints, _limits(feed)),
                 spark=spark,
-                sink=sink,
-                epochs=epochs,
+                applier=dataclasses.replace(applier, fault=fault),
                 observe=lambda report: _tell(report, (folding, metrics, feed), observe),
                 at_rest=lambda rest: _tell_rest(rest, (folding, metrics, feed), at_rest),
-                fault=fault,
-                stop=stop,
             )
             with _cancelled_on(stop, spark), _served(metrics, feed):
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
@@ -109,17 +106,11 @@ def _limits(feed: Feed) -> Limits:
     return Limits(copying.chunk_time, copying.chunk_rows_max, copying.groups_per_shard, copying.log_budget)
 
 
-def _take_up(
-    feed: Feed,
-    endpoints: dict[str, Endpoint],
-    store: Store,
-    sink: DeltaSink,
-    epochs: EpochsTable,
-    lease: Lease,
-) -> tuple[Manifest, int]:
+def _take_up(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier) -> tuple[Manifest, int]:
     """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so
     far.
     """
+    store, lease, sink, epochs = applier.store, applier.lease, applier.sink, applier.epochs
     plan, stored, committed = store.newest()
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
@@ -138,25 +129,18 @@ def _take_up(
         must_take(feed.tables, standing)
         sink.must_be_free(standing)  # a store that knows this manifest would not go on from a lake put back
         store.put_manifest(standing, lease.fence)
-        _commit(standing, store, sink, epochs, lease)
+        applier.apply(standing)
         return standing, max(last, standing.epoch)
     standing = decision.manifest
     cut = _checked_cut(endpoints, standing)
     if decision.undo is not None:
         last = max(last, restore(feed.sink.path, feed.name, decision.undo, lease.fence))
     if decision.apply:
-        _commit(standing, store, sink, epochs, lease)
+        applier.apply(standing)
     elif lake is not None and (committed is None or committed.epoch < lake.commit.epoch):
         store.adopt(lake.manifest, lake.commit, lease.fence)
     standing = _going_on(still_taken(feed.tables, standing, set(chain.from_iterable(present))), cut)
     return standing, max(last, standing.epoch)
-
-
-def _commit(manifest: Manifest, store: Store, sink: DeltaSink, epochs: EpochsTable, lease: Lease) -> None:
-    versions = sink.apply_epoch(manifest, lease.fence)
-    commit = Commit(manifest.epoch, manifest.digest(), manifest.time_us, versions)
-    epochs.append(manifest, commit, lease.fence)
-    store.put_commit(commit, lease.fence)
 
 
 def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
