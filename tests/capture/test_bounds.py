@@ -17,6 +17,7 @@ from catchment.flow.capture.select import select_chunk
 from catchment.flow.rewind.ranges import covered, follows_log
 from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
 from catchment.model.errors import Unsupported
+from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
@@ -159,7 +160,7 @@ def borders_change(name: str, table: Source, server: PrivateServer) -> None:
     images = _images(server, table.table, begun)
     followed = follows_log(images, table.key, Progress("s", table.table.id, newest, newest))
     assert followed is None or followed.all()  # copied, or born later
-    sides, keys = images["_side"].to_pylist(), table.encoded(images)
+    sides, keys = images[SIDE].to_pylist(), table.encoded(images)
     hashes = hash_rows(images, [c.name for c in table.table.columns]).tolist()
     for i, side in enumerate(sides):
         if side:

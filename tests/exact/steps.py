@@ -6,7 +6,7 @@ The tasks of an epoch run one after another in this process, pickled as on their
 import math
 import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,8 +19,6 @@ from catchment.config import Feed, load
 from catchment.run import folding
 from catchment.run.runner import run_feed
 from catchment.spark import job
-from catchment.spark.run_task import run_task
-from catchment.spark.work import Receipt, Task
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import make_feed
 
@@ -28,15 +26,15 @@ Rows = list[tuple[Any, ...]]
 
 
 def run_here(patch: pytest.MonkeyPatch) -> None:
-    """Have `run_feed` run its tasks in this process, without Java, and fold nothing."""
+    """Have `run_feed` and `verify` run their tasks in this process, without Java, and fold nothing."""
 
-    def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
-        receipts = [run_task(pickle.loads(pickle.dumps(task))) for task in tasks]
-        return cast(list[Receipt], pickle.loads(pickle.dumps(receipts)))
+    def each(spark: SparkContext, work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        receipts = [work(pickle.loads(pickle.dumps(task))) for task in tasks]
+        return cast(list[Any], pickle.loads(pickle.dumps(receipts)))
 
     patch.setattr(folding, "START_SECONDS_MIN", math.inf)
     patch.setattr(job, "context", lambda *args, **kwargs: None)
-    patch.setattr(job, "run", run)
+    patch.setattr(job, "each", each)
 
 
 class Steps:

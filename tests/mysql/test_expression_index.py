@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.flow.capture.catalog import read_table
 from catchment.model.errors import AlteredUnseen, Unsupported
+from catchment.model.image import SIDE
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.run.doctor import Severity, examine
@@ -49,7 +50,7 @@ def test_rows_lack_the_hidden_columns_alone(
         (lacking,) = [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
         assert (lacking.before, lacking.after) == (("id",), ("z",))
         (images,) = decoder.take_images()
-        rows = [(row["_side"], row["id"], row["v"], row["w"]) for row in images.batch.to_pylist()]
+        rows = [(row[SIDE], row["id"], row["v"], row["w"]) for row in images.batch.to_pylist()]
         after = [row for row in rows if row[0]]
         assert after == [(1, 1, "a", 1), (1, 2, None, 2), (1, 1, "b", 1), (1, 2, "b", 2), (1, 9, "b", 2)]
         gone = [row[1] for row in rows if not row[0]]

@@ -8,16 +8,8 @@ from hypothesis import strategies as st
 
 from catchment.flow.rewind import spool
 from catchment.flow.rewind.spool import Spool
-from catchment.flow.rewind.states import (
-    GROUP,
-    OP,
-    SEQ,
-    SIDE,
-    Voids,
-    in_commit_order,
-    last_images,
-    without_voids,
-)
+from catchment.flow.rewind.states import Voids, in_commit_order, last_images, without_voids
+from catchment.model.image import GROUP, OP, SEQ, SIDE
 
 KEY = ("id",)
 BUCKET_BYTES = 16_384

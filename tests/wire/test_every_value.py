@@ -18,6 +18,7 @@ from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import PART, arrow_schema, delta_schema
 from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import Part
+from catchment.model.image import OP, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, Kind, Table, TableId
 from catchment.wire import charsets
@@ -75,7 +76,7 @@ def logged(server: PrivateServer, table: Table, start: LogOffset, side: int, op:
     images = decoded(read_dump(server, start), start, **options).take_images()
     assert {found.table.columns for found in images} == {table.columns}
     rows = pa.Table.from_batches([found.batch for found in images])
-    chosen = pc.and_(pc.equal(rows["_side"], side), pc.equal(rows["_op"], op))
+    chosen = pc.and_(pc.equal(rows[SIDE], side), pc.equal(rows[OP], op))
     return rows.filter(chosen).sort_by("id").select([column.name for column in table.columns])
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CorruptLog
+from catchment.model.image import GROUP, SEQ
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.wire.log import LogDecoder
@@ -92,8 +93,8 @@ def test_rows_taken_in_the_middle_of_a_transaction(
     assert len(batches) > 5
     table = pa.Table.from_batches(batches)
     assert table["id"].to_pylist() == list(range(1, rows + 1))
-    assert table["_seq"].to_pylist() == list(range(rows))
-    assert set(table["_group"].to_pylist()) == {0}
+    assert table[SEQ].to_pylist() == list(range(rows))
+    assert set(table[GROUP].to_pylist()) == {0}
     assert [row["ordinal"] for row in decoder.take_groups().to_pylist()] == [0]
     assert decoder.pending_bytes == 0
 

@@ -7,6 +7,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported
+from catchment.model.image import SEQ
 from catchment.model.position import GroupKind, Gtid, LogOffset, Xid
 from catchment.model.table import TableId
 from catchment.wire import facts
@@ -23,7 +24,7 @@ def kept(decoder: LogDecoder) -> list[Any]:
     """Ids of rows that are not undone, in order."""
     void = {n for first, end in decoder.voids for n in range(first, end)}
     rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
-    return [row["id"] for row in sorted(rows, key=lambda row: row["_seq"]) if row["_seq"] not in void]
+    return [row["id"] for row in sorted(rows, key=lambda row: row[SEQ]) if row[SEQ] not in void]
 
 
 def kinds(decoder: LogDecoder) -> list[str]:

@@ -12,6 +12,7 @@ from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from catchment.demo.server import PrivateServer
+from catchment.model.image import GROUP, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.wire.log import LogDecoder
@@ -63,7 +64,7 @@ def workload(rng: random.Random, session: Session, schema: str) -> None:
 def changes_of(decoder: LogDecoder) -> list[Change]:
     """Changes in order: table, row before, row after."""
     rows = [
-        (row.pop("_seq"), row.pop("_side"), row.pop("_op"), images.table.id.name, row)
+        (row.pop(SEQ), row.pop(SIDE), row.pop(OP), images.table.id.name, row)
         for images in decoder.take_images()
         for row in map(without_group, images.batch.to_pylist())
     ]
@@ -79,7 +80,7 @@ def changes_of(decoder: LogDecoder) -> list[Change]:
 
 
 def without_group(row: dict[str, Any]) -> dict[str, Any]:
-    del row["_group"]
+    del row[GROUP]
     return row
 
 

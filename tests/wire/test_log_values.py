@@ -9,6 +9,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Undescribed
+from catchment.model.image import INTERNAL, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.wire.facts import IncompleteImage
@@ -30,12 +31,12 @@ def images_of(decoder: LogDecoder) -> pa.Table:
 
 
 def only(images: pa.Table, side: int, op: int) -> pa.Table:
-    chosen = images.filter(pc.and_(pc.equal(images["_side"], side), pc.equal(images["_op"], op)))
-    return chosen.drop_columns(["_side", "_op", "_seq", "_group"])
+    chosen = images.filter(pc.and_(pc.equal(images[SIDE], side), pc.equal(images[OP], op)))
+    return chosen.drop_columns(list(INTERNAL))
 
 
 def marks(images: pa.Table) -> list[tuple[Any, ...]]:
-    names = ("_side", "_op", "_seq", "_group")
+    names = INTERNAL
     return list(zip(*(images[name].to_pylist() for name in names), strict=True))
 
 
@@ -64,7 +65,7 @@ def test_odd_values_in_all_images(
     assert moved["id"].to_pylist() == [1000 + value for value in inserted["id"].to_pylist()]
     assert moved.drop_columns(["id"]).equals(inserted.drop_columns(["id"]))
     assert only(images, BEFORE, DELETE).equals(moved)
-    assert images["_seq"].to_pylist() == list(range(40))
+    assert images[SEQ].to_pylist() == list(range(40))
 
     short = images_of(decoded(raw, start, wanted=[odd], kinds=kinds, before="key"))
     assert only(short, AFTER, INSERT).equals(inserted)
@@ -142,7 +143,7 @@ def test_incomplete_images(
     lacking = [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
     assert [(fact.group, fact.table.name) for fact in lacking] == [(0, "t"), (1, "t")][: len(lacking)]
     assert len(lacking) >= 1
-    assert [row["_op"] for row in images_of(decoder).to_pylist()][-1] == DELETE
+    assert [row[OP] for row in images_of(decoder).to_pylist()][-1] == DELETE
     assert decoded(raw, start, wanted=[]).facts == []
 
 
@@ -175,7 +176,7 @@ def test_large_values_and_compressed_events(shard: PrivateServer) -> None:
         raw = read_dump(other, start)
     images = images_of(decoded(raw, start, wanted=[TableId("m", "t")]))
     rows = images.to_pylist()
-    assert [(r["id"], r["_side"], r["_op"]) for r in rows] == [
+    assert [(r["id"], r[SIDE], r[OP]) for r in rows] == [
         (1, 1, 0), (2, 1, 0), (3, 1, 0), (2, 0, 2), (2, 1, 2), (3, 0, 2), (3, 1, 2), (3, 0, 1), (4, 1, 0),
     ]  # fmt: skip
     assert rows[0]["b"] == b"x" * 40_000_000

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from catchment.model.errors import CorruptLog, CutMissed
+from catchment.model.image import GROUP, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.wire.log import LogDecoder
 from tests.servers.launch import PrivateMariaDB
@@ -50,7 +51,7 @@ def test_groups_end_where_the_server_says(
     assert [group["end"] for group in groups] == [*begins[1:], end_of_log(server).offset]
     assert decoder.at == end_of_log(server)
     rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
-    assert sorted((row["_seq"], row["_group"], row["id"], row["v"]) for row in rows) == [
+    assert sorted((row[SEQ], row[GROUP], row["id"], row["v"]) for row in rows) == [
         (0, 1, 1, "a"),
         (1, 1, 2, "b"),
         (2, 1, 1, "a"),
@@ -93,11 +94,11 @@ def written(mariadb_11_server: PrivateMariaDB, fresh_schema: Callable[..., str])
 
 def _rows(decoder: LogDecoder) -> list[dict[str, Any]]:
     rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
-    return sorted(rows, key=lambda row: int(row["_seq"]))
+    return sorted(rows, key=lambda row: int(row[SEQ]))
 
 
 def _contents(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return [(row["_side"], row["_op"], row["id"], row["v"]) for row in rows]
+    return [(row[SIDE], row[OP], row["id"], row["v"]) for row in rows]
 
 
 def test_a_dump_may_start_at_each_group(written: Written) -> None:
@@ -109,7 +110,7 @@ def test_a_dump_may_start_at_each_group(written: Written) -> None:
         found = decoder.take_groups().to_pylist()
         assert [one["sequence"] for one in found] == [one["sequence"] for one in written.groups[number:]]
         assert (found[0]["start"], found[0]["end"]) == (group["start"], group["end"])
-        rest = [row for row in written.rows if row["_group"] >= number]
+        rest = [row for row in written.rows if row[GROUP] >= number]
         assert _contents(_rows(decoder)) == _contents(rest)
         assert decoder.at == end_of_log(written.server)
 
@@ -120,7 +121,7 @@ def test_a_dump_may_stop_at_each_group_and_nowhere_else(written: Written) -> Non
         decoder = decoded(written.raw, written.start, stop=end)
         assert (decoder.reached_stop, decoder.at) == (True, end)
         assert len(decoder.take_groups()) == number + 1
-        upto = [row for row in written.rows if row["_group"] <= number]
+        upto = [row for row in written.rows if row[GROUP] <= number]
         assert _contents(_rows(decoder)) == _contents(upto)
         for inside in range(group["start"] + 1, group["end"], 7):
             with pytest.raises(CutMissed):

@@ -12,6 +12,7 @@ from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import read_definition
 from catchment.model.definition import DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Undescribed, Unsupported
+from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, Table, TableId
@@ -40,7 +41,7 @@ def moved(server: PrivateServer, columns: tuple[Column, ...], definition: Defini
     images = decoded(read_dump(server, start), start, **options).take_images()
     assert {found.table for found in images} == {Table(T, columns, ("id",))}
     rows = pa.Table.from_batches([found.batch for found in images])
-    return rows.filter(pc.equal(rows["_side"], 1)).sort_by("id").select([c.name for c in columns])
+    return rows.filter(pc.equal(rows[SIDE], 1)).sort_by("id").select([c.name for c in columns])
 
 
 def check_levels(server: PrivateServer, flavour: str, levels: tuple[str, ...], tables: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.model.image import SEQ
 from catchment.wire import facts
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session
@@ -66,7 +67,7 @@ def logged(mysql: PrivateMySQL, start: Any, **options: Any) -> list[dict[str, An
     decoder = decoded(read_dump(mysql, start), start, **options)
     assert not [f for f in decoder.facts if isinstance(f, facts.IncompleteImage | facts.Statement)]
     rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
-    return sorted(rows, key=lambda row: int(row["_seq"]))
+    return sorted(rows, key=lambda row: int(row[SEQ]))
 
 
 def told(session: Session, table: str) -> dict[int, tuple[Any, ...]]:

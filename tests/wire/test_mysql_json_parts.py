@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.model.image import OP, SIDE
 from tests.servers.launch import PrivateMySQL
 from tests.wire.documents import KEYS, as_json, document
 from tests.wire.dumps import decoded, end_of_log, read_dump
@@ -69,7 +70,7 @@ def updated(mysql: PrivateMySQL, table: str, seed: int, updates: int) -> int:
     raw = read_dump(mysql, start)
     decoder = decoded(raw, start)
     rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
-    after = {row["n"]: row["j"] for row in rows if row["_side"] == 1 and row["_op"] == 2}
+    after = {row["n"]: row["j"] for row in rows if row[SIDE] == 1 and row[OP] == 2}
     for n, text in expected:
         assert after[n] == text, (seed, n)
     return sum(kind_of(event) == PARTIAL_UPDATE for event in events_of(raw))

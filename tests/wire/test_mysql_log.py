@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catchment.model.errors import CorruptLog, Unsupported
+from catchment.model.image import GROUP, SEQ, SIDE
 from catchment.model.position import GroupKind, LogOffset, Xid
 from catchment.wire import facts
 from catchment.wire.log import LogDecoder
@@ -34,7 +35,7 @@ class Written:
         self.start = start
         self.groups = decoder.take_groups().to_pylist()
         rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
-        self.rows = sorted(rows, key=lambda row: int(row["_seq"]))
+        self.rows = sorted(rows, key=lambda row: int(row[SEQ]))
 
     @property
     def group_kinds(self) -> list[GroupKind]:
@@ -42,7 +43,7 @@ class Written:
 
     def sides(self, *columns: str) -> list[tuple[Any, ...]]:
         """Side and some columns of each image."""
-        return [(row["_side"], *(row[column] for column in columns)) for row in self.rows]
+        return [(row[SIDE], *(row[column] for column in columns)) for row in self.rows]
 
 
 Write = Callable[..., Written]
@@ -149,7 +150,7 @@ def test_xa(write: Write) -> None:
         (one, True),
         (two, False),
     ]
-    assert [(row["id"], row["_group"]) for row in log.rows] == [(1, 0), (2, 2), (3, 4)]
+    assert [(row["id"], row[GROUP]) for row in log.rows] == [(1, 0), (2, 2), (3, 4)]
 
 
 def test_statements(write: Write) -> None:
@@ -184,7 +185,7 @@ def test_create_table_as_select(mysql: PrivateMySQL, write: Write) -> None:
     assert created.group == 1
     assert created.sql.startswith("CREATE TABLE")
     assert log.group_kinds == [GroupKind.TRANSACTION, GroupKind.DDL]
-    assert [(row["id"], row["_group"]) for row in log.rows] == [(1, 0), (1, 1)]
+    assert [(row["id"], row[GROUP]) for row in log.rows] == [(1, 0), (1, 1)]
 
 
 def test_text_of_statements(write: Write) -> None:
@@ -224,7 +225,7 @@ def test_images_that_lack_columns(write: Write) -> None:
     told = write("DELETE FROM {t}", *statements)
     lacking = [f for f in told.facts if isinstance(f, facts.IncompleteImage)]
     assert [f.rows[1] - f.rows[0] for f in lacking] == [0, 0, 0, 0]
-    assert [row["id"] for row in told.rows if row["_side"] == 1] == [1]
+    assert [row["id"] for row in told.rows if row[SIDE] == 1] == [1]
 
 
 @pytest.mark.parametrize("before", ["full", "key"])
@@ -238,11 +239,11 @@ def test_parts_of_documents(write: Write, before: str) -> None:
         before=before,
     )
     assert PARTIAL_UPDATE in log.kinds
-    after = [(row["id"], row["j"]) for row in log.rows if row["_side"] == 1]
+    after = [(row["id"], row["j"]) for row in log.rows if row[SIDE] == 1]
     text = '{"a": [1, "new", 3], "k": "' + "x" * 200 + '", "b c": {"z": 1.5}}'
     assert after[2] == (1, text)
     assert after[-1] == (11, '{"a": ["new", 3], "b c": {"z": 1.5}}')
-    old = [row["id"] for row in log.rows if row["_side"] == 0]
+    old = [row["id"] for row in log.rows if row[SIDE] == 0]
     assert old == ([1, 2, 1] if before == "full" else [1])  # the key is changed once
 
 

@@ -14,6 +14,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import left_out_columns, read_definition
 from catchment.model.definition import Definition
+from catchment.model.image import OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, TableId
@@ -84,9 +85,9 @@ def _same_but_for_what_is_lacking(found: pa.Table, full: pa.Table, facts: list[I
     lacking: set[str] = set()
     assert found.num_rows == full.num_rows
     for row, whole in zip(found.to_pylist(), full.to_pylist(), strict=True):
-        assert (row["_side"], row["_op"]) == (whole["_side"], whole["_op"])
-        fact = present.get(row["_seq"])
-        had = set(names) if fact is None else {*(fact.after if row["_side"] else fact.before)}
+        assert (row[SIDE], row[OP]) == (whole[SIDE], whole[OP])
+        fact = present.get(row[SEQ])
+        had = set(names) if fact is None else {*(fact.after if row[SIDE] else fact.before)}
         lacking |= set(names) - had
         for name in names:
             assert row[name] == (whole[name] if name in had else None), name
@@ -174,7 +175,7 @@ def test_noblob_has_all_columns_of_a_table_without_blobs(
         raw = read_dump(server, start)
     decoder, lacking = _decoded(raw, start, table, (), sparse=False)
     assert lacking == []
-    assert [(row["_side"], row["id"], row["n"]) for row in _rows(decoder).to_pylist()][-3:] == [
+    assert [(row[SIDE], row["id"], row["n"]) for row in _rows(decoder).to_pylist()][-3:] == [
         (0, 1, 9),
         (0, 2, 7),
         (0, 3, 7),

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.demo.server import PrivateServer
+from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, TableId
 from catchment.wire.keys import hash_rows
@@ -103,7 +104,7 @@ def logged_rows(
     images = decoded(read_dump(shard, start), start, wanted=[table], kinds=kinds).take_images()
     assert {found.table.columns for found in images} == {columns}
     rows = pa.Table.from_batches([found.batch for found in images])
-    return rows.filter(pc.equal(rows["_side"], 1)).sort_by("id").select([column.name for column in columns])
+    return rows.filter(pc.equal(rows[SIDE], 1)).sort_by("id").select([column.name for column in columns])
 
 
 def check_equal(logged: pa.Table, selected: pa.RecordBatch, kinds: list[str]) -> None:

@@ -21,11 +21,12 @@ from catchment.flow.epoch.ddl import Stop
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.seal import newest_sealed
 from catchment.flow.epoch.shape import first_shape, merge
-from catchment.flow.rewind.states import BEFORE, SIDE
+from catchment.flow.rewind.states import BEFORE
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError
+from catchment.model.image import SIDE
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId

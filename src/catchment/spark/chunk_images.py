@@ -11,10 +11,10 @@ from catchment.flow.epoch.ddl import Columns, Harmless
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.rewind.keyless import apart
 from catchment.flow.rewind.ranges import covered
-from catchment.flow.rewind.states import GROUP
 from catchment.model.chunk import Bound, chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import TooManyImages
+from catchment.model.image import GROUP
 from catchment.model.table import Table, TableId
 from catchment.spark.work import ChunkTask
 from catchment.wire.facts import Ddl, IncompleteImage, Statement

@@ -21,7 +21,7 @@ from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.keyless import must_have_keys
 from catchment.flow.rewind.ranges import Mask
-from catchment.flow.rewind.states import GROUP, in_commit_order, rewound, states_at, without_voids
+from catchment.flow.rewind.states import in_commit_order, rewound, states_at, without_voids
 from catchment.model.chunk import Chunk, ChunkKey, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
@@ -34,6 +34,7 @@ from catchment.model.errors import (
     ServerSaid,
     SourceError,
 )
+from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import Table, TableId
 from catchment.spark.chunk_images import Images, Ranges, spoiled_by

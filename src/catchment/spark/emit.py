@@ -6,10 +6,10 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.flow.rewind.states import DELETED
 from catchment.flow.sink.files import write_file
 from catchment.flow.sink.layout import arrow_schema, identity_columns, table_dir
 from catchment.model.epoch import Part, TableShape
+from catchment.model.image import DELETED
 from catchment.spark.work import Output, Target
 
 # Fewer bytes than this go to the driver, which writes one file per table and epoch for all tasks.

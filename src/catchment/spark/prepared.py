@@ -14,10 +14,11 @@ from catchment.flow.capture.identity import purged_prepare
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.rewind.sequence import ImageSequence
-from catchment.flow.rewind.states import GROUP, SEQ, without_voids
+from catchment.flow.rewind.states import without_voids
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.errors import NEW_FEED, Diverged, IncompleteImage, Purged
+from catchment.model.image import GROUP, SEQ
 from catchment.model.position import GroupKind, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table

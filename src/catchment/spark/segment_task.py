@@ -18,18 +18,11 @@ from catchment.flow.rewind.keyless import with_keys
 from catchment.flow.rewind.ranges import follows_log
 from catchment.flow.rewind.retyped import Retyped, together
 from catchment.flow.rewind.spool import Spool
-from catchment.flow.rewind.states import (
-    GROUP,
-    SEQ,
-    in_commit_order,
-    last_images,
-    net,
-    without_values,
-    without_voids,
-)
+from catchment.flow.rewind.states import in_commit_order, last_images, net, without_values, without_voids
 from catchment.model.chunk import Progress, chunk_key
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SourceError
+from catchment.model.image import GROUP, SEQ
 from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from catchment.flow.rewind.states import BEFORE, GROUP, OP, SEQ, SIDE
+from catchment.flow.rewind.states import BEFORE
 from catchment.model.errors import Unsupported
 from catchment.model.gtidset import uuid_text
+from catchment.model.image import GROUP, OP, SEQ, SIDE
 from catchment.model.table import Table
 from catchment.wire.groups import SCHEMA
 from catchment.wire.types import arrow_schema
@@ -31,7 +32,7 @@ _CHANGE_FIELDS = (
 )
 INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
 _TYPES = pa.array([INSERT, DELETE, PREIMAGE, POSTIMAGE])
-_UPDATE = 2  # of `_op` (wire/log.pyi)
+_UPDATE = 2  # of OP (wire/log.pyi)
 _BATCH_ROWS = 16_384
 _NO_TEXT = pa.scalar(None, pa.string())
 _GROUP_SHIFT = 34  # no micro-batch has so many images, or 2**29 groups

@@ -12,7 +12,7 @@ from catchment.model.table import Table, TableId
 
 
 class Images(msgspec.Struct, frozen=True):
-    """Image rows of one version of one table (columns `_side`, `_op`, `_seq`, `_group` come last)."""
+    """Image rows of one version of one table (columns SIDE, OP, SEQ, GROUP of model.image come last)."""
 
     table: Table
     batch: pa.RecordBatch
@@ -118,7 +118,7 @@ class IncompleteImage(msgspec.Struct, frozen=True):
     """A row event lacks columns: `binlog_row_image` was not FULL in its session.
 
     `before` and `after` are the columns that its images have (none when it has no such image). `rows` is the
-    half-open range of `_seq` that its rows have, with absent columns as null; it is empty, and nothing was
+    half-open range of SEQ that its rows have, with absent columns as null; it is empty, and nothing was
     decoded, unless the decoder was told to.
     """
 

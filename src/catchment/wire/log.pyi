@@ -63,8 +63,8 @@ class LogDecoder:
     def take_images(self) -> list[Images]:
         """Image rows decoded since the last call, also of a group that is still open.
 
-        Columns of the table, then `_side` (uint8: 0 before, 1 after), `_op` (uint8: 0 insert, 1 delete,
-        2 update), `_seq` (int64: order over the whole run), `_group` (int64: ordinal of the group). Rows in
+        Columns of the table, then those of model.image: SIDE (uint8: 0 before, 1 after), OP (uint8: 0 insert,
+        1 delete, 2 update), SEQ (int64: order over the whole run), GROUP (int64: ordinal of the group). Rows in
         `voids` were undone; rows of a group that never ends (`in_group` at the end) count for nothing.
         """
 
@@ -83,7 +83,7 @@ class LogDecoder:
 
     @property
     def voids(self) -> list[tuple[int, int]]:
-        """Half-open ranges of `_seq` that were undone, in order, not overlapping."""
+        """Half-open ranges of SEQ that were undone, in order, not overlapping."""
 
     @property
     def files(self) -> list[LogFile]:

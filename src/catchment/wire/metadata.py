@@ -303,10 +303,13 @@ def _character(codes: list[int], mysql: int) -> list[int]:
 
 
 def _names(raw: bytes) -> list[str]:
+    """Names of the columns. Raises CorruptLog for one that no server takes and that may be one of model.image."""
     data = _Bytes(raw)
     names = []
     while data.rest():
         names.append(_text(data.take(data.number())))
+        if names[-1].endswith(" ") or "\0" in names[-1]:
+            raise CorruptLog(f"the table map names a column {names[-1]!r}: no server takes such a name")
     return names
 
 

@@ -12,14 +12,15 @@ from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcmp
 
 from catchment.model.errors import CorruptLog
+from catchment.model.image import GROUP, OP, SEQ, SIDE
 from catchment.wire import metadata, types
 from catchment.wire.facts import Images
 
 IMAGE_FIELDS = (
-    pa.field("_side", pa.uint8()),
-    pa.field("_op", pa.uint8()),
-    pa.field("_seq", pa.int64()),
-    pa.field("_group", pa.int64()),
+    pa.field(SIDE, pa.uint8()),
+    pa.field(OP, pa.uint8()),
+    pa.field(SEQ, pa.int64()),
+    pa.field(GROUP, pa.int64()),
 )
 MAPS_MAX = cython.declare(cython.int, 4096)
 STATEMENT_MAPS_MAX = cython.declare(cython.int, 1 << 18)
@@ -27,7 +28,7 @@ BUILDER_MAX = cython.declare(int64_t, 1 << 28)
 
 
 def image_schema(table):
-    """Arrow schema of a table's image rows: its columns, then `_side`, `_op`, `_seq`, `_group`."""
+    """Arrow schema of a table's image rows: its columns, then SIDE, OP, SEQ, GROUP."""
     return pa.schema([*types.arrow_schema(table), *IMAGE_FIELDS])
 
 

@@ -7,8 +7,9 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.flow.rewind.states import AFTER, SIDE
+from catchment.flow.rewind.states import AFTER
 from catchment.model.errors import NEW_FEED, Unsupported
+from catchment.model.image import SIDE
 
 _SELECTED = "correct the rows on the server, or exclude the table"
 _LOGGED = f"the log keeps that; exclude the table, and copy it with {NEW_FEED} when the rows are corrected"

@@ -1,6 +1,6 @@
 """From images to states: the net changes of a stretch of log, and a chunk brought to an epoch.
 
-An image row is one side of a row event: `_side` 0 is the row before, 1 the row after; an absent row has no
+An image row is one side of a row event: SIDE 0 is the row before, 1 the row after; an absent row has no
 image. A key update stands in the log as the old key's before image and the new key's after image, so it falls
 apart into a delete and an insert by itself. With that, "the last image of a key is a before image" means that
 the key is gone, and "the first image of a key is an after image" means that it was not there (DESIGN 4).
@@ -13,21 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.flow.rewind.retyped import source_name
+from catchment.model.image import DELETED, GROUP, INTERNAL, SEQ, SIDE
 from catchment.wire import keys
 
 BEFORE, AFTER = 0, 1
 # With a type, for Arrow infers one at a cost of 0.1 ms, which counts where an epoch has hundreds of tables.
 _BEFORE, _AFTER = pa.scalar(BEFORE, pa.uint8()), pa.scalar(AFTER, pa.uint8())
-SIDE, OP, SEQ, GROUP = "_side", "_op", "_seq", "_group"
-INTERNAL = (SIDE, OP, SEQ, GROUP)
-DELETED = "_deleted"
 
 Voids = list[tuple[int, int]]
 _DROPPED = -1
 
 
 def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
-    """Images that were not undone; `voids` are half-open ranges of `_seq`, ascending."""
+    """Images that were not undone; `voids` are half-open ranges of SEQ, ascending."""
     if not voids or images.num_rows == 0:
         return images
     seq = images.column(SEQ).to_numpy()
@@ -80,7 +78,7 @@ def last_images(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
 
 
 def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """The last state of every key: the row's columns and `_deleted`; a deleted row has its key and nulls or
+    """The last state of every key: the row's columns and DELETED; a deleted row has its key and nulls or
     old values.
     """
     last = last_images(images, key)
@@ -89,7 +87,7 @@ def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
 
 
 def states_at(images: pa.Table, key: tuple[str, ...], boundary: int) -> pa.Table:
-    """States at an epoch of the keys touched around it, `_deleted` meaning absent.
+    """States at an epoch of the keys touched around it, DELETED meaning absent.
 
     `boundary` is the ordinal of the first group beyond the epoch: the last image before it counts, else the
     first one from it on, whose before image shows the row as it was.

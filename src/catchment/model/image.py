@@ -1,0 +1,10 @@
+"""Names of the columns that rows have beside those of their table, on the way from a shard to the lake.
+
+Each ends with a space. No server takes such a name for a column (error 1166; seen: MariaDB 10.11, MySQL 8.0), and the
+log's decoder refuses it. So no column of a table can ever have one of these names.
+"""
+
+SIDE, OP, SEQ, GROUP = "side ", "op ", "seq ", "group "  # of an image (wire/log.pyi)
+DELETED = "deleted "  # of a state (rewind/states.py)
+
+INTERNAL = (SIDE, OP, SEQ, GROUP)
