@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.fold import fold
 from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset, reaches
+from catchment.model.table import TableId
 from catchment.run.faults import Injector, no_fault
 from catchment.run.report import Report
 from catchment.run.runner import run_feed
@@ -84,9 +85,10 @@ class FeedRun:
     `fault` is called at the places that `catchment.run.faults` names.
     """
 
-    def __init__(self, feed: Feed, fault: Injector = no_fault) -> None:
+    def __init__(self, feed: Feed, fault: Injector = no_fault, leave: Collection[TableId] = ()) -> None:
         self.feed = feed
         self._fault = fault
+        self._leave = leave
         self.epochs: list[Manifest] = []
         self._news = threading.Condition()
         self._stop = threading.Event()
@@ -116,7 +118,14 @@ class FeedRun:
         )
 
     def _run(self) -> None:
-        run_feed(self.feed, until_caught_up=False, observe=self._observe, stop=self._stop, fault=self._fault)
+        run_feed(
+            self.feed,
+            until_caught_up=False,
+            observe=self._observe,
+            stop=self._stop,
+            fault=self._fault,
+            leave=self._leave,
+        )
         assert self._stop.is_set(), "the feed ended by itself"
         self._thread.stopping.set()
 

@@ -16,6 +16,7 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed, load
+from catchment.model.table import TableId
 from catchment.run import folding
 from catchment.run.runner import run_feed
 from catchment.spark import job
@@ -57,10 +58,15 @@ class Steps:
         described = yaml.safe_load(self._file.read_text())
         self._file.write_text(yaml.safe_dump({**described, **options}))
 
-    def run(self) -> None:
-        """Run the feed until it has caught up; raises what ended it."""
-        stop = threading.Event()
-        run_feed(self.feed, until_caught_up=True, observe=lambda report: None, stop=stop)
+    def run(self, *leave: str) -> None:
+        """Run the feed until it has caught up, without the tables that `leave`; raises what ended it."""
+        run_feed(
+            self.feed,
+            until_caught_up=True,
+            observe=lambda report: None,
+            stop=threading.Event(),
+            leave=[TableId(self.schema, name) for name in leave],
+        )
 
     def sql(self, shard: str, *statements: str) -> None:
         """Run statements in the schema."""

@@ -9,7 +9,9 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import ConfigError, SourceError, Unsupported
+from catchment.model.table import TableId
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.judge import lake_rows, source_rows
@@ -42,24 +44,24 @@ def test_a_feed_goes_on_without_a_table_that_was_dropped(
     servers["80-"].sql(
         f"USE {schema}", "UPDATE t SET c = 3", "DROP TABLE u", "CREATE TABLE later (id INT PRIMARY KEY)"
     )
-    dropped = rf'was dropped; add "!{schema}\.u" to `tables`: the feed goes on without it'
+    dropped = (
+        rf'was dropped; add "!{schema}\.u" to `tables` and start once with `--leave {schema}\.u`: the feed'
+    )
     with pytest.raises(Unsupported, match=dropped), FeedRun(feed) as run:
         run.wait_for_log(servers)
     none = _with_rules(feed, f"{schema}.later")
-    with pytest.raises(ConfigError, match="the rules take none of the tables"), FeedRun(none) as run:
+    with pytest.raises(ConfigError, match="takes none of the tables"), FeedRun(none) as run:
         run.wait_for_log(servers)
     without = _with_rules(feed, f"{schema}.*", f"!{schema}.u")
     for _ in range(2):  # also once it is out
-        with caplog.at_level(logging.WARNING), FeedRun(without) as run:
+        with caplog.at_level(logging.WARNING), FeedRun(without, leave=[TableId(schema, "u")]) as run:
             servers["80-"].sql(f"UPDATE {schema}.t SET c = c + 1")
             manifest = run.wait_for_log(servers)
-    left_out = [r.getMessage() for r in caplog.records if f"{schema}.u is not taken" in r.getMessage()]
-    assert left_out == [
-        f"{schema}.u is not taken by `tables` any more: the feed goes on without it, its lake table stays as of "
-        f"epoch {whole.epoch}"
+    assert [message for message in caplog.messages if "has left" in message] == [
+        f"{schema}.u has left the feed: its lake table stays as of epoch {epoch_text(whole.epoch)}"
     ]
-    assert [r.getMessage().split(",")[0] for r in caplog.records if ".later" in r.getMessage()] == [
-        f"{schema}.later is taken by `tables`"
+    assert [message.split(";")[0] for message in caplog.messages if ".later" in message] == [
+        f"1 table is taken by `tables` and not carried, since the feed began without: {schema}.later"
     ] * 3
     assert [str(shape.table) for shape in manifest.shapes] == [f"{schema}.t"]
     found = read(feed, f"{schema}.t", manifest.epoch).arrow().to_pylist()
@@ -72,10 +74,13 @@ def test_a_feed_goes_on_without_a_table_that_was_dropped(
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("DROP TABLE {}.u", r'was dropped; add "!{}\.u" to `tables`: the feed goes on without it'),
+        (
+            "DROP TABLE {}.u",
+            r'was dropped; add "!{}\.u" to `tables` and start once with `--leave {}\.u`: the feed',
+        ),
         (
             "ALTER TABLE {}.u CHANGE id ident INT",
-            r'was renamed .* or add "!{}\.u" to `tables`: the feed goes on',
+            r'was renamed .* or add "!{}\.u" to `tables` and start once with `--leave {}\.u`: the feed goes on',
         ),
     ],
     ids=["dropped", "key renamed"],
@@ -105,13 +110,13 @@ def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
         servers["80-"].sql(statement.format(schema))
         run.wait_for_log(servers)
 
-    with pytest.raises(SourceError, match=said.format(schema)) as first, FeedRun(feed) as run:
+    with pytest.raises(SourceError, match=said.format(schema, schema)) as first, FeedRun(feed) as run:
         go_while_it_is_copied(run)
     with pytest.raises(SourceError) as second, FeedRun(feed) as run:
         run.wait_for_log(servers)
     assert str(second.value) == str(first.value)
     without = _with_rules(feed, f"{schema}.*", f"!{schema}.u")
-    with FeedRun(without) as run:
+    with FeedRun(without, leave=[TableId(schema, "u")]) as run:
         manifest = run.wait("the rest", lambda epochs: all(p.done for p in epochs[-1].progress))
     found = read(feed, f"{schema}.t", manifest.epoch).arrow().to_pylist()
     assert lake_rows(found, ("id",)) == source_rows(servers, f"{schema}.t", ("id",))

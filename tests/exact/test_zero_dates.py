@@ -59,5 +59,5 @@ def test_a_row_without_a_key_in_the_log_ends_the_feed(steps: Steps, columns: str
         ):
             steps.run()
     steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.t"])
-    steps.run()
+    steps.run("t")
     assert steps.lake("u", "d") == steps.source("u", "d")

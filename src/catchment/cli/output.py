@@ -7,12 +7,23 @@ from typing import TypeVar
 import click
 import msgspec
 
+from catchment.model.errors import ConfigError
+from catchment.model.table import TableId
+
 T = TypeVar("T")
 
 EXIT_INTERRUPTED = 130
 
 feed_argument = click.argument("file", metavar="FEED.yaml", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def tables_of(option: str, names: Iterable[str]) -> list[TableId]:
+    """The tables that an option names; raises ConfigError for what is no name of one."""
+    try:
+        return [TableId.parse(name) for name in names]
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from error
 
 
 def show(value: T, text: Callable[[T], Iterable[str]], *, as_json: bool) -> None:

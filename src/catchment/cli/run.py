@@ -11,7 +11,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from catchment.cli.output import EXIT_INTERRUPTED, feed_argument
+from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.cli.progress import RunView
 from catchment.config import load
 from catchment.model.epoch import epoch_text
@@ -26,7 +26,14 @@ from catchment.run.runner import run_feed
     is_flag=True,
     help="End when all is copied and the log of that moment is in the lake.",
 )
-def run(file: Path, until_caught_up: bool) -> int:
+@click.option(
+    "--leave",
+    "leave",
+    metavar="SCHEMA.NAME",
+    multiple=True,
+    help="Let a table that `tables` takes no longer leave the feed, for good; may be given several times.",
+)
+def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
     stopped.
     """
@@ -40,6 +47,7 @@ def run(file: Path, until_caught_up: bool) -> int:
             at_rest=view.at_rest,
             stop=stop,
             fault=from_environment(),
+            leave=tables_of("--leave", leave),
         )
     how, seen = "stopped" if outcome.stopped else "caught up", view.seen
     click.echo(

@@ -7,11 +7,11 @@ import click
 from rich.console import Console
 
 from catchment.cli.comparing import VerifyView
-from catchment.cli.output import feed_argument
+from catchment.cli.output import feed_argument, tables_of
 from catchment.config import load
 from catchment.model.chunk import Progress
 from catchment.model.epoch import epoch_text
-from catchment.model.errors import ConfigError, VerifyDifference
+from catchment.model.errors import VerifyDifference
 from catchment.model.table import TableId
 from catchment.run.runner import spark_log
 from catchment.run.verify import Verdict, must_be_verifiable, verify
@@ -30,10 +30,7 @@ from catchment.spark import job
 def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs."""
     feed = load(file)
-    try:
-        only = [TableId.parse(name) for name in tables]
-    except ValueError as error:
-        raise ConfigError(f"--table: {error}") from error
+    only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest
     view = VerifyView(Console(stderr=True), _copied(manifest.progress, only))

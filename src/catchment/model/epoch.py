@@ -158,10 +158,23 @@ class TableDelta(msgspec.Struct, frozen=True):
     copied: int = 0
 
 
+class Outside(msgspec.Struct, frozen=True):
+    """A table that the feed does not carry: it left, and `epoch` is the last one that has it."""
+
+    table: TableId
+    epoch: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table} (it left at epoch {epoch_text(self.epoch)}, and its lake table stands as of then)"
+        )
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
-    `definitions`: of the tables as of the cut, on shards whose log does not describe itself.
+    `definitions`: of the tables as of the cut, on shards whose log does not describe itself. `outside`: the tables
+    that left the feed.
     """
 
     feed: str
@@ -178,6 +191,7 @@ class Manifest(msgspec.Struct, frozen=True):
     changes: int = 0
     log_bytes: int = 0
     chunk_bytes: int = 0
+    outside: tuple[Outside, ...] = ()
 
     @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:

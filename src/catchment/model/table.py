@@ -80,7 +80,7 @@ class TableId(msgspec.Struct, frozen=True, order=True):
         """Read `schema.name`; raises ValueError when there is no dot."""
         schema, dot, name = text.partition(".")
         if not (schema and dot and name):
-            raise ValueError(f"not a table name of the form schema.name: {text!r}")
+            raise ValueError(f"{text} is not of the form schema.name")
         return cls(schema, name)
 
 

@@ -232,4 +232,5 @@ def manifest(
         changes=sum(d.upserts + d.deletes for d in deltas),
         log_bytes=gathered.log_bytes,
         chunk_bytes=gathered.chunk_bytes,
+        outside=previous.outside,
     )

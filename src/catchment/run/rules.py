@@ -1,17 +1,19 @@
 """The feed file's shards and `tables` beside those that a feed carries, when a run or a verification begins."""
 
 import logging
+import shlex
 from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
 from catchment.config import selects
-from catchment.model.epoch import Manifest
+from catchment.model.epoch import Manifest, Outside, epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
 from catchment.model.table import TableId
 from catchment.run.doctor import unmatched_rules
 
 _log = logging.getLogger(__name__)
+_LISTED_MAX = 10
 
 
 def must_take(rules: Sequence[str], manifest: Manifest) -> None:
@@ -31,36 +33,87 @@ def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:
         )
 
 
-def still_taken(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> Manifest:
-    """The manifest from which a feed goes on: without tables that the rules take no longer, which are told.
+def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]) -> list[TableId]:
+    """The tables that leave the feed: carried, taken by the rules no longer, and named by `leave`.
 
-    Tables among those `present` on the shards that the rules take and the feed does not carry are told, too: to be
-    exact, they would need a first cut of their own. Raises ConfigError when no table is left.
+    Raises ConfigError when one of these three does not hold while the others do, and when no table would stay.
+    Tables of `leave` that left before are no fault.
     """
-    kept = {shape.table for shape in manifest.shapes if selects(rules, shape.table)}
-    left_out = sorted({shape.table for shape in manifest.shapes} - kept)
-    if not kept:
-        raise ConfigError("tables: the rules take none of the tables that the feed carries; correct `tables`")
-    for table in left_out:
-        _log.warning(
-            "%s is not taken by `tables` any more: the feed goes on without it, its lake table stays as of epoch %s",
-            table,
-            manifest.epoch,
+    carried = {shape.table for shape in manifest.shapes}
+    gone = sorted(table for table in carried if not selects(rules, table))
+    if len(gone) == len(carried):
+        raise ConfigError(
+            f"tables: takes none of the tables that the feed carries ({listed(gone)}), and a feed cannot be without "
+            f"one; take one of them, or start {NEW_FEED} for others; the lake stays readable as of epoch "
+            f"{epoch_text(manifest.epoch)}"
         )
-    for table in sorted(set(present) - kept):
-        _log.warning(
-            "%s is taken by `tables`, but the feed has begun without it and does not carry it; %s does",
-            table,
-            NEW_FEED,
+    for table in sorted(set(leave) - set(gone)):
+        if table in carried:
+            raise ConfigError(f'--leave {table}: `tables` takes it; add "!{table}" there')
+        if table not in {outside.table for outside in manifest.outside}:
+            raise ConfigError(
+                f"--leave {table}: the feed does not carry it; it carries {listed(sorted(carried))}"
+            )
+    unasked = [table for table in gone if table not in leave]
+    if unasked:
+        one = len(unasked) == 1
+        flags = " ".join(f"--leave {shlex.quote(str(table))}" for table in unasked)
+        raise ConfigError(
+            f"tables: {', '.join(map(str, unasked))} {'is' if one else 'are'} not taken any more, but the feed carries "
+            f"{'it' if one else 'them'}, and a table that has left does not come back; correct `tables`, or let "
+            f"{'it' if one else 'them'} go with `{flags}` (`catchment run`, once): the lake "
+            f"{'table stays' if one else 'tables stay'} as of epoch {epoch_text(manifest.epoch)}"
         )
-    if not left_out:
-        return manifest
+    return gone
+
+
+def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manifest:
+    """An epoch that ends where `manifest` does, without the tables that leave; each one is logged."""
+    for table in gone:
+        _log.warning(
+            "%s has left the feed: its lake table stays as of epoch %s", table, epoch_text(manifest.epoch)
+        )
     return replace(
         manifest,
-        shapes=tuple(shape for shape in manifest.shapes if shape.table in kept),
-        progress=tuple(progress for progress in manifest.progress if progress.table in kept),
+        epoch=epoch,
+        previous=manifest.epoch,
+        shapes=tuple(shape for shape in manifest.shapes if shape.table not in gone),
+        progress=tuple(progress for progress in manifest.progress if progress.table not in gone),
         definitions={
-            shard: tuple(d for d in definitions if d.table in kept)
+            shard: tuple(d for d in definitions if d.table not in gone)
             for shard, definitions in manifest.definitions.items()
         },
+        outside=(*manifest.outside, *(Outside(table, manifest.epoch) for table in gone)),
+        deltas=(),
+        changes=0,
+        log_bytes=0,
+        chunk_bytes=0,
     )
+
+
+def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> None:
+    """Log, in one line each, the tables `present` on the shards that the rules take and the feed does not carry:
+    those that left it, and those that came later, which to be exact would need a first cut of their own.
+    """
+    carried = {shape.table for shape in manifest.shapes}
+    known = {outside.table: outside for outside in manifest.outside if selects(rules, outside.table)}
+    if known:
+        _log.warning("%s not carried: %s", _taken(known), listed(list(known.values())))
+    late = sorted(set(present) - carried - known.keys())
+    if late:
+        _log.warning(
+            "%s not carried, since the feed began without: %s; %s carries them",
+            _taken(late),
+            listed(late),
+            NEW_FEED,
+        )
+
+
+def listed(things: Sequence[object]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(things) - _LISTED_MAX} more" if len(things) > _LISTED_MAX else ""
+    return ", ".join(map(str, things[:_LISTED_MAX])) + more
+
+
+def _taken(tables: Collection[object]) -> str:
+    return f"{len(tables)} {'table is' if len(tables) == 1 else 'tables are'} taken by `tables` and"

@@ -2,7 +2,8 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
@@ -19,10 +20,11 @@ from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import must_hold, restore
-from catchment.model.epoch import Manifest, Refusal
-from catchment.model.errors import CatchmentError
+from catchment.model.epoch import Manifest, Refusal, epoch_number
+from catchment.model.errors import CatchmentError, ConfigError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
+from catchment.model.table import TableId
 from catchment.run.applier import Applier
 from catchment.run.clock import Clock
 from catchment.run.doctor import must_be_set_up
@@ -35,7 +37,7 @@ from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
-from catchment.run.rules import must_name_shards, must_take, still_taken
+from catchment.run.rules import leaving, listed, must_name_shards, must_take, tell_uncarried, without
 from catchment.run.store import Store
 from catchment.spark import job
 
@@ -59,10 +61,11 @@ def run_feed(
     fault: Injector = no_fault,
     settled: threading.Event | None = None,
     at_rest: Callable[[Rest], None] = lambda rest: None,
+    leave: Collection[TableId] = (),
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
     (and, if given, `settled` was set). `observe` is called after each commit, `at_rest` after each turn that found
-    no log moved.
+    no log moved. `leave`: tables that leave the feed now; `tables` of the feed file takes them no longer.
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
@@ -74,7 +77,7 @@ def run_feed(
         hold(store, fence_above=epochs.fence()) as lease,
     ):
         applier = Applier(store, lease, sink, epochs, stop)
-        standing, highest = _take_up(feed, endpoints, applier)
+        standing, highest = _take_up(feed, endpoints, applier, leave)
         folding = Folding(order_for(feed, lease.fence), standing.shapes)
         metrics = Metrics(standing, _kept_seconds(endpoints))
         clock = _started_clock(feed, endpoints, standing, highest)
@@ -106,7 +109,9 @@ def _limits(feed: Feed) -> Limits:
     return Limits(copying.chunk_time, copying.chunk_rows_max, copying.groups_per_shard, copying.log_budget)
 
 
-def _take_up(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier) -> tuple[Manifest, int]:
+def _take_up(
+    feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, leave: Collection[TableId]
+) -> tuple[Manifest, int]:
     """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so
     far.
     """
@@ -114,8 +119,10 @@ def _take_up(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier) -> tu
     plan, stored, committed = store.newest()
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
+    gone: list[TableId] = []
     if isinstance(decision, Continue):
         must_name_shards(endpoints, decision.manifest)
+        gone = leaving(feed.tables, decision.manifest, leave)
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
         present = list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
     if lake is not None:
@@ -125,6 +132,8 @@ def _take_up(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier) -> tu
         sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)
     last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
+        if leave:
+            raise ConfigError(f"--leave {listed(list(leave))}: feed {feed.name} has not begun yet")
         standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
         must_take(feed.tables, standing)
         sink.must_be_free(standing)  # a store that knows this manifest would not go on from a lake put back
@@ -139,8 +148,14 @@ def _take_up(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier) -> tu
         applier.apply(standing)
     elif lake is not None and (committed is None or committed.epoch < lake.commit.epoch):
         store.adopt(lake.manifest, lake.commit, lease.fence)
-    standing = _going_on(still_taken(feed.tables, standing, set(chain.from_iterable(present))), cut)
-    return standing, max(last, standing.epoch)
+    last = max(last, standing.epoch)
+    if gone:
+        last = max(epoch_number(time.time_ns() // 10**9), last + 1)
+        standing = without(standing, gone, last)
+        store.put_manifest(standing, lease.fence)
+        applier.apply(standing)
+    tell_uncarried(feed.tables, standing, set(chain.from_iterable(present)))
+    return _going_on(standing, cut), last
 
 
 def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:

@@ -151,8 +151,9 @@ _FOOT = """
   that is added to a table which is followed therefore ends the run (exit code 3): see [DDL](ddl.md).
 - **Bytes that are no text of the column's character set** are not left out. In the log they end the run (exit code
   3) before the epoch that holds them, and so every later one, until the table is excluded (`"!schema.table"` in
-  `tables`): the feed goes on without it. Where the copy meets them, the chunk is refused and the other tables go
-  on; after 100 epochs in a row the run ends (exit code 3): correct the row on the server, or exclude the table.
+  `tables`, and one start with `--leave schema.table`): the feed goes on without it. Where the copy meets them, the
+  chunk is refused and the other tables go on; after 100 epochs in a row the run ends (exit code 3): correct the row
+  on the server, or exclude the table.
 - Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
   rewrites them).
 

@@ -86,7 +86,10 @@ _BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIK
 # First words of statements that may give a table its name; others leave one alone that the shard does not have.
 _NAMING = frozenset({"CREATE", "RENAME", "ALTER"})
 
-_WITHOUT = 'add "!{table}" to `tables`: the feed goes on without it, and its lake table stays as it is'
+_WITHOUT = (
+    'add "!{table}" to `tables` and start once with `--leave {table}`: the feed goes on without it, and its lake table '
+    "stays as it is"
+)
 AGAIN = f"start {NEW_FEED} to copy {{table}} again, or " + _WITHOUT
 _REMOVE = _WITHOUT + f"; if the table is back, {NEW_FEED} copies it"
 _ROW = "set binlog_format=ROW for every session, then " + AGAIN
