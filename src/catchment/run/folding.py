@@ -68,6 +68,7 @@ class Folding:
         self._order = order
         self._shapes = shapes
         self._known: dict[TableId, _Known] = {}
+        self._unreadable: dict[TableId, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
         self._pause = START_SECONDS_MIN
@@ -91,11 +92,11 @@ class Folding:
             self._ended(code)
         for shape in self._shapes:
             if shape.table not in self._known:
-                self._known[shape.table] = self._look(shape, now)
+                self._look(shape, now)
         may_start = self._process is None and now - self._started >= self._pause
         if may_start and (self._due(now) or now >= self._clean_at):
             self._started = now
-            self._process = start(self._order)
+            self._start()
 
     def unfolded(self) -> dict[TableId, float]:
         """Share of changes not yet folded, by table."""
@@ -131,10 +132,32 @@ class Folding:
             self._pause,
         )
 
-    def _look(self, shape: TableShape, now: float) -> _Known:
-        table = open_table(table_dir(self._order.root, shape.table))
-        stats = table_stats(table) if table is not None else TableStats(0, 0, 0, 0, 0, 0.0)
-        return _Known(stats, now)
+    def _start(self) -> None:
+        """Start the process, or tell why it cannot be and leave more time before the next try."""
+        try:
+            self._process = start(self._order)
+        except OSError as fault:
+            self._pause = min(2 * self._pause, START_SECONDS_MAX)
+            _log.warning(
+                "feed %s: no fold process can be started: %s; changes wait in the lake, the next try is in %.0f s",
+                self._order.feed,
+                fault,
+                self._pause,
+            )
+
+    def _look(self, shape: TableShape, now: float) -> None:
+        """Read a table's figures from its log. Of a table whose log cannot be read they are missing, which is logged
+        once."""
+        try:
+            table = open_table(table_dir(self._order.root, shape.table))
+            stats = table_stats(table) if table is not None else TableStats(0, 0, 0, 0, 0, 0.0)
+        except SinkError as error:
+            if self._unreadable.get(shape.table) != str(error):
+                _log.warning("feed %s: %s is not folded: %s", self._order.feed, shape.table, error)
+            self._unreadable[shape.table] = str(error)
+            return
+        self._unreadable.pop(shape.table, None)
+        self._known[shape.table] = _Known(stats, now)
 
     def _add(self, table: TableId, files: tuple[DataFile, ...]) -> None:
         known = self._known[table]

@@ -20,8 +20,8 @@ from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.restore import must_hold, restore
-from catchment.model.epoch import Manifest, Refusal, epoch_number
-from catchment.model.errors import CatchmentError, ConfigError
+from catchment.model.epoch import Manifest, epoch_number
+from catchment.model.errors import ConfigError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -31,7 +31,7 @@ from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.folding import Folding, order_for
 from catchment.run.lease import hold
-from catchment.run.loop import TICK_WAIT_SECONDS, Loop
+from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
 from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
@@ -39,9 +39,8 @@ from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.rules import leaving, listed, must_name_shards, must_take, tell_uncarried, without
 from catchment.run.store import Store
+from catchment.run.watchers import Watchers
 from catchment.spark import job
-
-_Own = tuple[Folding, Metrics, Feed]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,10 +79,11 @@ def run_feed(
         standing, highest = _take_up(feed, endpoints, applier, leave)
         folding = Folding(order_for(feed, lease.fence), standing.shapes)
         metrics = Metrics(standing, _kept_seconds(endpoints))
+        watchers = Watchers(feed, folding, metrics, observe, at_rest)
         clock = _started_clock(feed, endpoints, standing, highest)
         try:
             spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
-            _tell_start(standing, clock, (folding, metrics, feed))
+            watchers.begun(standing, clock)
             loop = Loop(
                 endpoints=endpoints,
                 interval=feed.epoch.interval,
@@ -93,8 +93,8 @@ def run_feed(
                 planner=Planner(endpoints, _limits(feed)),
                 spark=spark,
                 applier=dataclasses.replace(applier, fault=fault),
-                observe=lambda report: _tell(report, (folding, metrics, feed), observe),
-                at_rest=lambda rest: _tell_rest(rest, (folding, metrics, feed), at_rest),
+                observe=watchers.committed,
+                at_rest=watchers.rested,
             )
             with _cancelled_on(stop, spark), _served(metrics, feed):
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
@@ -189,46 +189,6 @@ def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
         finally:
             connection.close()
     return kept
-
-
-def _tell_start(standing: Manifest, clock: Clock, own: _Own) -> None:
-    """Let folding and metrics know where the run begins, and whether the source has moved since."""
-    _, metrics, _ = own
-    with suppress(CatchmentError):  # the loop will meet it, too
-        tick = clock.after(standing.epoch, TICK_WAIT_SECONDS)
-        if tick is not None and standing.stood_at(tick):
-            metrics.at_rest(tick.time_us)
-    _turn(own, ())
-
-
-def _tell(report: Report, own: _Own, observe: Callable[[Report], None]) -> None:
-    """Let folding, metrics and whoever started the run know of a committed epoch."""
-    folding, metrics, _ = own
-    folding.count(report.manifest)
-    metrics.observe(report.manifest, report.phases)
-    metrics.observe_floor_lag(report.floor_lag)
-    _turn(own, report.refused)
-    observe(report)
-
-
-def _tell_rest(rest: Rest, own: _Own, at_rest: Callable[[Rest], None]) -> None:
-    """Let folding, metrics and whoever started the run know of a turn without an epoch."""
-    _, metrics, _ = own
-    metrics.at_rest(rest.time_us)
-    _turn(own, rest.refused)
-    at_rest(rest)
-
-
-def _turn(own: _Own, refused: tuple[Refusal, ...]) -> None:
-    """What the start and every turn ask for, with an epoch or without."""
-    folding, metrics, feed = own
-    folding.turn()
-    for table, share in folding.unfolded().items():
-        metrics.observe_unfolded(str(table), share)
-    metrics.observe_refused(refused)
-    metrics.warn_of_purges()
-    if feed.metrics.file is not None:
-        metrics.write(feed.metrics.file)
 
 
 @contextmanager

@@ -1,0 +1,86 @@
+"""Who looks on while a feed runs: folding, metrics, and whoever started it. None of them can end it, since the epoch
+that they are told of is committed by then.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from catchment.config import Feed
+from catchment.model.epoch import Manifest, Refusal
+from catchment.model.errors import CatchmentError
+from catchment.run.clock import Clock
+from catchment.run.folding import Folding
+from catchment.run.metrics import Metrics
+from catchment.run.report import Report, Rest
+
+# Beyond it the start of a run does not wait to know whether the source has moved.
+_TICK_WAIT_SECONDS = 0.5
+# Errors whose message says all there is to say. Any other one is a fault of ours, whose place matters.
+_TOLD_IN_A_LINE = (CatchmentError, OSError)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """Passes on what the loop tells. Calls come one at a time."""
+
+    feed: Feed
+    folding: Folding
+    metrics: Metrics
+    observe: Callable[[Report], None]
+    at_rest: Callable[[Rest], None]
+    _failed: dict[str, str] = field(default_factory=dict)
+
+    def begun(self, standing: Manifest, clock: Clock) -> None:
+        """The run begins at `standing`; has the source moved since?"""
+        with suppress(CatchmentError):  # the loop will meet it, too
+            tick = clock.after(standing.epoch, _TICK_WAIT_SECONDS)
+            if tick is not None and standing.stood_at(tick):
+                self.metrics.at_rest(tick.time_us)
+        self._turned(())
+
+    def committed(self, report: Report) -> None:
+        """An epoch is committed."""
+        self._let("counting for folds", lambda: self.folding.count(report.manifest))
+        self._let("metrics", lambda: self.metrics.observe(report.manifest, report.phases))
+        self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
+        self._turned(report.refused)
+        self._let("the observer of epochs", lambda: self.observe(report))
+
+    def rested(self, rest: Rest) -> None:
+        """A turn brought no epoch."""
+        self.metrics.at_rest(rest.time_us)
+        self._turned(rest.refused)
+        self._let("the observer of turns at rest", lambda: self.at_rest(rest))
+
+    def _turned(self, refused: tuple[Refusal, ...]) -> None:
+        """What the start and every turn ask for, with an epoch or without."""
+        self._let("folding", self.folding.turn)
+        self._let("metrics of a turn", lambda: self._measure(refused))
+        file = self.feed.metrics.file
+        if file is not None:
+            self._let("the metrics file", lambda: self.metrics.write(file))
+
+    def _measure(self, refused: tuple[Refusal, ...]) -> None:
+        for table, share in self.folding.unfolded().items():
+            self.metrics.observe_unfolded(str(table), share)
+        self.metrics.observe_refused(refused)
+        self.metrics.warn_of_purges()
+
+    def _let(self, what: str, work: Callable[[], None]) -> None:
+        """Do something that may fail; log why, once for as long as it is the same."""
+        try:
+            work()
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            if self._failed.get(what) != said:
+                self._failed[what] = said
+                fault = None if isinstance(error, _TOLD_IN_A_LINE) else error
+                _log.warning(
+                    "feed %s: %s failed, and the feed goes on: %s", self.feed.name, what, said, exc_info=fault
+                )
+        else:
+            self._failed.pop(what, None)
