@@ -150,6 +150,10 @@ class EngineError(CatchmentError):
     exit_code = 7
 
 
+class ProgramFault(CatchmentError):
+    """A fault of this program, in a task; the log has its traceback."""
+
+
 class VerifyDifference(CatchmentError):
     """Source and lake differ at an epoch."""
 

@@ -1,5 +1,6 @@
 """One Spark job per epoch: the tasks go out, the receipts come back."""
 
+import logging
 import os
 import re
 import signal
@@ -14,12 +15,14 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from catchment.model.errors import EngineError, SinkError
+from catchment.model.errors import ConfigError, EngineError, ProgramFault, Retry, SinkError
+from catchment.spark.guarded import Broken, Guarded
 from catchment.spark.java import java_fault
 from catchment.spark.run_task import run_task
 from catchment.spark.work import Receipt, Task
 
 _LOOPBACK = "127.0.0.1"
+_ENCRYPTION = "spark.io.encryption.enabled"
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -31,7 +34,7 @@ _DEFAULTS = {
     "spark.python.daemon.module": "catchment.spark.daemon",
     "spark.log.level": "ERROR",
     # Tasks hold passwords: encrypted, they go to the JVM through a socket instead of a file in the clear.
-    "spark.io.encryption.enabled": "true",
+    _ENCRYPTION: "true",
 }
 
 # Lines of Java's and Python's traces begin with a blank, the errors that they belong to do not.
@@ -43,6 +46,14 @@ _CHATTER = re.compile(r"(Picked up|WARNING|Using |Setting |To adjust |\d\d/\d\d/
 # Spark's own name for an application that its master gave none: it was never registered there.
 _UNREGISTERED = "spark-application-"
 
+# A worker without the modules of a task.
+_ABSENT = re.compile(r"^(ModuleNotFound|Import)Error: ", re.MULTILINE)
+
+_log = logging.getLogger(__name__)
+
+# Of a SparkContext, why it must encrypt.
+_IN_CLEAR = "tasks hold the shards' passwords, which would go through a file in clear"
+
 _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
 
@@ -52,7 +63,7 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
 
     No session: the feed asks no SQL, whose classes would take Java 3 s to load. What Spark itself says goes to the
     file `log`. Raises EngineError when Spark cannot start (a standalone master that does not answer is given up after a
-    minute), SinkError when `log` cannot be written.
+    minute), SinkError when `log` cannot be written, ConfigError for one that does not encrypt what goes to its tasks.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -62,8 +73,15 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
         settings["spark.driver.host"] = _LOOPBACK
     wanted = SparkConf().setAppName(f"catchment {name}").setMaster(master)
     wanted.setAll(list({**settings, **conf}.items()))
+    if wanted.get(_ENCRYPTION) != "true":
+        raise ConfigError(f"spark.conf: {_ENCRYPTION} is not true: {_IN_CLEAR}; leave it out")
     with _errors_to(log), _own_signals():
         spark = _started(wanted, master, log)
+    if spark.getConf().get(_ENCRYPTION) != "true":
+        raise ConfigError(
+            f"a Spark runs already in this process, and its {_ENCRYPTION} is not true: {_IN_CLEAR}; start it with that "
+            "setting, or stop it before"
+        )
     # PySpark prints a traceback when Java goes first at a stop, and closes its connection for accumulators. The
     # feed uses none.
     spark._accumulatorServer.handle_error = lambda request, address: None
@@ -108,10 +126,12 @@ def _why(error: Exception, log: Path | None, said_before: int) -> str:
 def _own_signals() -> Iterator[None]:
     """Keep the program's own handler of Ctrl-C: a Spark context that is made puts one of its own in its place."""
     before = signal.getsignal(signal.SIGINT)
-    yield
     mine = before is not signal.default_int_handler and threading.current_thread() is threading.main_thread()
-    if mine:
-        signal.signal(signal.SIGINT, before)
+    try:
+        yield
+    finally:
+        if mine:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -144,11 +164,25 @@ def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
 
 
 def each(spark: SparkContext, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
-    """Run `work` for each task at once; raises EngineError when Spark gives the job up."""
+    """Run `work` for each task at once.
+
+    Raises ProgramFault when `work` raised, which no other try can help: its traceback is logged. Raises EngineError when
+    Spark gives the job up.
+    """
     try:
-        return list(spark.parallelize(list(tasks), len(tasks)).map(work).collect())
+        found = spark.parallelize(list(tasks), len(tasks)).map(Guarded(work)).collect()
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
-        raise EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}") from error
+        given_up = EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}")
+        if _ABSENT.search(str(error)):
+            given_up.retry = Retry.NEVER
+        raise given_up from error
+    broken = next((result for result in found if isinstance(result, Broken)), None)
+    if broken is not None:
+        _log.error("a task failed by a fault of this program:\n%s", broken.traceback)
+        raise ProgramFault(
+            f"a task failed by a fault of this program ({broken.said}); please report the traceback in the log"
+        )
+    return found
 
 
 def _in_short(text: str) -> str:

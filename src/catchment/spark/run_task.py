@@ -10,7 +10,7 @@ from catchment.spark.work import Failed, Receipt, SegmentTask, Task
 
 
 def run_task(task: Task) -> Receipt:
-    """Read what the task says. Any other error than ours fails the Spark task, which is then repeated.
+    """Read what the task says; an error of ours comes back as a value.
 
     Each run of a task writes under a name of its own: two attempts never meet in one file.
     """

@@ -14,7 +14,8 @@ from catchment.flow.rewind.compare import Differences, differences
 from catchment.flow.rewind.ranges import covered, value_of
 from catchment.flow.sink.layout import SHARD
 from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import CatchmentError, SinkError
+from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.spark.chunk_task import read_group
 from catchment.spark.work import ChunkTask, CopiedChunk, Failed
@@ -28,6 +29,11 @@ class VerifyTask:
 
     copy: ChunkTask
     states: dict[TableId, TableState]
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The shard that is read."""
+        return self.copy.endpoint
 
     def ordered(self, table: TableId) -> bool:
         """Whether we know which keys lie in a chunk; else the task has all chunks of the table on its shard."""
@@ -48,7 +54,7 @@ class VerifyReceipt:
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
     """Read both sides and compare row by row."""
-    shard = task.copy.endpoint.shard
+    shard = task.endpoint.shard
     try:
         group = read_group(task.copy)
         # Of keys that we cannot order, the lake's rows of some chunks cannot be told from those of the others.
@@ -92,5 +98,8 @@ def _lake_rows(state: TableState, shard: str, key: ChunkKey, ranges: Sequence[Ra
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
         query = f"SELECT * FROM ({state.sql()}) WHERE {' AND '.join(conditions)}"
-        rows = connection.sql(query, params=values).to_arrow_table()
+        try:
+            rows = connection.sql(query, params=values).to_arrow_table()
+        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            raise SinkError(f"{state.shape.table}: the files of the lake cannot be read: {error}") from error
     return rows.cast(output_schema(state.shape, state.origin))
