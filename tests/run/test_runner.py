@@ -1,6 +1,7 @@
 """What a run leaves behind when it cannot begin, and what the next one finds."""
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import EngineError
 from catchment.run import runner
+from catchment.run.status import read_status
 from catchment.run.store import Store
 from catchment.spark import job
 from tests.exact.feedrun import make_feed
@@ -58,3 +60,17 @@ def test_a_state_store_lost_after_starts_that_brought_no_epoch(feed: Feed) -> No
         start(feed)
     Path(feed.state.get_secret_value().removeprefix("sqlite:///")).unlink()
     start(feed)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_run_that_cannot_begin_leaves_its_exit_code_and_error(feed: Feed) -> None:
+    start(feed)
+    start(feed)
+    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+        found = read_status(store)
+    assert found.runner == ""
+    assert found.run is not None
+    assert (found.run.exit_code, found.run.ended is not None) == (7, True)
+    assert [(error.kind, error.message, error.count) for error in found.errors] == [
+        ("EngineError", "no Spark", 2)
+    ]

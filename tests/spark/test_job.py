@@ -109,7 +109,9 @@ def test_workers_that_do_not_have_this_program(context: SparkContext) -> None:
     assert raised.value.retry is Retry.NEVER
 
 
-@pytest.mark.parametrize(("encrypted", "said"), [("true", "taken"), ("false", "would go through a file in clear")])
+@pytest.mark.parametrize(
+    ("encrypted", "said"), [("true", "taken"), ("false", "would go through a file in clear")]
+)
 def test_a_spark_that_runs_already(encrypted: str, said: str) -> None:
     """Its tasks would hold our passwords; it is somebody's, and goes on."""
     done = subprocess.run(

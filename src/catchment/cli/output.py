@@ -7,12 +7,12 @@ from typing import TypeVar
 import click
 import msgspec
 
-from catchment.model.errors import ConfigError
+from catchment.model.errors import INTERRUPTED, ConfigError
 from catchment.model.table import TableId
 
 T = TypeVar("T")
 
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = INTERRUPTED
 
 feed_argument = click.argument("file", metavar="FEED.yaml", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -11,12 +12,16 @@ from catchment.config import load
 from catchment.run.status import Status, read_status
 from catchment.run.store import Store
 
+_ERRORS_SHOWN = 5
+# A run writes that it lives every two seconds; one that waits for its store may be late.
+_SILENT_SECONDS = 60.0
+
 
 @click.command()
 @feed_argument
 @json_option
 def status(file: Path, as_json: bool) -> None:
-    """Show epoch, lag, cut and copy progress, from the state store."""
+    """Show epoch, lag, cut and copy progress, and how the last run ended, from the state store."""
     feed = load(file, secrets=("state",))
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
         found = read_status(store)
@@ -24,9 +29,10 @@ def status(file: Path, as_json: bool) -> None:
 
 
 def _lines(status: Status) -> Iterable[str]:
-    yield f"feed {status.feed}: {f'run by {status.runner}' if status.runner else 'not running'}"
+    yield from _running(status)
     if status.lag_seconds is None:
         yield "no epoch is committed yet"
+        yield from _errors(status)
         return
     pending = f"; the next one has its {status.pending}" if status.pending else ""
     yield f"epoch {status.epoch_text}, {duration(status.lag_seconds)} old{pending}"
@@ -37,6 +43,46 @@ def _lines(status: Status) -> Iterable[str]:
     yield from columns([("table", "phase", "rows copied", "of expected"), *rows])
     for table in status.tables:
         yield from table.refused
+    yield from _errors(status)
+
+
+def _running(status: Status) -> Iterable[str]:
+    """Who runs it since when, or since when nobody does and why."""
+    run = status.run
+    if status.runner:
+        yield f"feed {status.feed}: run by {status.runner}{f' since {run.started}' if run else ''}"
+        if run and _seconds_since(run.last_sign_of_life) > _SILENT_SECONDS:
+            yield f"its last sign of life is of {_when(run.last_sign_of_life)}"
+    elif run is None:
+        yield f"feed {status.feed}: not running"
+    elif run.ended is None:
+        yield (
+            f"feed {status.feed}: not running since about {_when(run.last_sign_of_life)}, its last sign of life: "
+            "killed without an exit code"
+        )
+    else:
+        yield f"feed {status.feed}: not running since {_when(run.ended)}, exit code {run.exit_code}"
+        if run.error is not None:
+            yield f"{run.error.kind}: {run.error.message}"
+
+
+def _errors(status: Status) -> Iterable[str]:
+    """The newest errors; JSON has all that are kept."""
+    if not status.errors:
+        return
+    yield ""
+    yield "newest errors"
+    for error in status.errors[:_ERRORS_SHOWN]:
+        times = f", {error.count} times since {error.first}" if error.count > 1 else ""
+        yield f"{error.last}  {error.kind}{times}: {error.message}"
+
+
+def _when(text: str) -> str:
+    return f"{text} ({duration(_seconds_since(text))} ago)"
+
+
+def _seconds_since(text: str) -> float:
+    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds())
 
 
 def _share(rows: int, expected: int) -> str:

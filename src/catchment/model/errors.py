@@ -13,6 +13,10 @@ from typing import Final
 NEW_FEED: Final = "a new feed (another `name` and `sink.path`)"
 
 
+# The exit code of a command that Ctrl-C or SIGTERM stopped.
+INTERRUPTED: Final = 130
+
+
 class Retry(Enum):
     """Whether repeating the failed work can help."""
 
@@ -21,10 +25,11 @@ class Retry(Enum):
 
 
 class CatchmentError(Exception):
-    """Root of all errors raised by Catchment."""
+    """Root of all errors raised by Catchment. `shard`: where it happened, empty where that is not known."""
 
     retry = Retry.NEVER
     exit_code = 70
+    shard = ""
 
 
 class ConfigError(CatchmentError):
@@ -109,8 +114,8 @@ class ServerSaid(SourceError):
         self.message = message
         self.retry = Retry.SAME if code in _BUSY else Retry.NEVER
 
-    def __reduce__(self) -> tuple[type["ServerSaid"], tuple[int, str]]:
-        return ServerSaid, (self.code, self.message)
+    def __reduce__(self) -> tuple[type["ServerSaid"], tuple[int, str], dict[str, object]]:
+        return ServerSaid, (self.code, self.message), self.__dict__
 
 
 class SinkError(CatchmentError):

@@ -65,6 +65,15 @@ lease_table = Table(
     Column("owner", String(512), nullable=False),
     Column("renewals", BigInteger, nullable=False),
 )
+# Stores of earlier programs lack it: a run adds it, readers do without.
+journal_table = Table(
+    "catchment_journal",
+    metadata,
+    Column("feed", String(64), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
+)
+_NEEDED = {table.name for table in (version_table, record_table, lease_table)}
 
 # What SQLite says, and what helps.
 _ADVICE = {
@@ -102,8 +111,9 @@ class Database:
         self._check_version()
 
     def is_made(self) -> bool:
-        """Whether the tables are there, and the version, which is written last. Writes nothing."""
-        return set(metadata.tables) <= self.tables() and self._version() is not None
+        """Whether the tables are there without which nothing can be read, and the version, which is written last.
+        Writes nothing."""
+        return self.tables() >= _NEEDED and self._version() is not None
 
     def tables(self) -> set[str]:
         """Names of all tables in the database, others' too; none where there is no file. Writes nothing."""
@@ -132,6 +142,18 @@ class Database:
     def transaction(self) -> Iterator[Connection]:
         """A transaction that commits at the end of the block."""
         with self._edge(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that reads as of one moment and writes nothing."""
+        # PostgreSQL's default, and a setting of MySQL, give each statement a moment of its own; SQLite never does.
+        level = {} if self.file is not None else {"isolation_level": "REPEATABLE READ"}
+        with (
+            self._edge(),
+            self._engine.connect() as connection,
+            connection.execution_options(**level).begin(),
+        ):
             yield connection
 
     def close(self) -> None:

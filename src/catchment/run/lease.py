@@ -14,11 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catchment.model.errors import LeaseHeld, LeaseLost, StateError
 from catchment.run.database import lease_table
+from catchment.run.journal import give_sign_of_life
 from catchment.run.store import Store
 
 LEASE_SECONDS = 10.0
@@ -105,11 +106,14 @@ class Lease:
         self._renewed_at = asked_at
 
     def _update(self, **values: object) -> bool:
-        """Change the row if it is still ours."""
+        """Change the row if it is still ours, which is a sign of life, too."""
         lease = lease_table.c
         ours = update(lease_table).where(lease.feed == self._store.feed, lease.fence == self.fence)
         with self._store.database.transaction() as connection:
-            return connection.execute(ours.values(**values)).rowcount == 1
+            held = connection.execute(ours.values(**values)).rowcount == 1
+            if held:
+                give_sign_of_life(connection, self._store.feed)
+            return held
 
 
 @contextmanager
@@ -129,7 +133,13 @@ def hold(store: Store, *, fence_above: int = 0) -> Iterator[Lease]:
 
 def holder(store: Store) -> Owner | None:
     """Who holds the lease (or died with it), None when it is free; raises StateError."""
-    row = _read(store)
+    with store.database.transaction() as connection:
+        return holder_in(connection, store)
+
+
+def holder_in(connection: Connection, store: Store) -> Owner | None:
+    """The holder that a transaction sees."""
+    row = _read_in(connection, store)
     return None if row is None else row.owner
 
 
@@ -159,10 +169,14 @@ def _may_live(row: _Row) -> bool:
 
 
 def _read(store: Store) -> _Row | None:
+    with store.database.transaction() as connection:
+        return _read_in(connection, store)
+
+
+def _read_in(connection: Connection, store: Store) -> _Row | None:
     lease = lease_table.c
     query = select(lease.fence, lease.owner, lease.renewals).where(lease.feed == store.feed)
-    with store.database.transaction() as connection:
-        found = connection.execute(query).one_or_none()
+    found = connection.execute(query).one_or_none()
     if found is None:
         return None
     try:

@@ -30,7 +30,8 @@ from catchment.run.clock import Clock
 from catchment.run.doctor import must_be_set_up
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.folding import Folding, order_for
-from catchment.run.lease import hold
+from catchment.run.journal import Journal
+from catchment.run.lease import Owner, hold
 from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
 from catchment.run.origin import must_be_apart, originate
@@ -39,6 +40,7 @@ from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.rules import leaving, listed, must_name_shards, must_take, tell_uncarried, without
 from catchment.run.store import Store
+from catchment.run.watch import recorded
 from catchment.run.watchers import Watchers
 from catchment.spark import job
 
@@ -74,6 +76,7 @@ def run_feed(
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=epochs.fence()) as lease,
+        recorded(Journal(store, lease.fence), str(Owner.this_process()), stop),
     ):
         applier = Applier(store, lease, sink, epochs, stop)
         standing, highest = _take_up(feed, endpoints, applier, leave)

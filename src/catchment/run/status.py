@@ -1,13 +1,14 @@
 """Where a feed stands, from the state store alone: no shard and no lake is asked."""
 
-import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
 from catchment.model.chunk import Phase, Progress
 from catchment.model.epoch import Manifest, Plan, epoch_text
-from catchment.run.lease import holder
+from catchment.run.journal import Entries, ErrorNote, entries, now_us
+from catchment.run.lease import holder_in
 from catchment.run.store import Store
 
 
@@ -22,13 +23,39 @@ class TableStatus(msgspec.Struct, frozen=True):
     refused: tuple[str, ...] = ()
 
 
+class ErrorStatus(msgspec.Struct, frozen=True):
+    """An error that a run met `count` times; `kind` is its class, `shard` is empty where it is not known."""
+
+    kind: str
+    message: str
+    shard: str
+    first: str
+    last: str
+    count: int
+
+
+class RunStatus(msgspec.Struct, frozen=True):
+    """The newest run. Without `ended` it runs, or was killed: then `last_sign_of_life` says about when."""
+
+    owner: str
+    started: str
+    last_sign_of_life: str
+    ended: str | None
+    exit_code: int | None
+    error: ErrorStatus | None
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed: `epoch` is the newest committed one (0: none), `epoch_text` its spelling, `lag_seconds` the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
-    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed."""
+    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown of a store that
+    no run has written since it is kept. `errors`: the newest ones, the newest first. Times are UTC, as
+    `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
+    run: RunStatus | None
+    errors: tuple[ErrorStatus, ...]
     epoch: int
     epoch_text: str
     lag_seconds: float | None
@@ -39,20 +66,48 @@ class Status(msgspec.Struct, frozen=True):
 
 def read_status(store: Store) -> Status:
     """The status as of one moment; raises StateError."""
-    plan, manifest, commit = store.newest()
-    committed = store.manifest(commit.epoch) if commit else None
-    owner = holder(store)
+    with store.database.snapshot() as connection:
+        plan, manifest, commit = store.newest_in(connection)
+        committed = store.manifest_in(connection, commit.epoch) if commit else None
+        owner = holder_in(connection, store)
+        journal = entries(connection, store)
     epoch = commit.epoch if commit else 0
     return Status(
         feed=store.feed,
         runner=str(owner) if owner is not None and not owner.is_dead() else "",
+        run=_run(journal),
+        errors=tuple(_error(note) for note in reversed(journal.errors)),
         epoch=epoch,
         epoch_text=epoch_text(epoch) if commit else "",
-        lag_seconds=time.time() - _as_of_us(committed, plan) / 1e6 if committed else None,
+        lag_seconds=(now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
         tables=_tables(committed, plan),
     )
+
+
+def time_text(time_us: int) -> str:
+    """Microseconds since 1970 as people and programs read them, in UTC: `2026-11-22T04:12:07Z`."""
+    return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _run(journal: Entries) -> RunStatus | None:
+    run = journal.run
+    if run is None:
+        return None
+    return RunStatus(
+        run.owner,
+        time_text(run.started_us),
+        time_text(journal.alive_us or run.started_us),
+        time_text(run.ended_us) if run.ended_us is not None else None,
+        run.exit_code,
+        _error(run.error) if run.error is not None else None,
+    )
+
+
+def _error(note: ErrorNote) -> ErrorStatus:
+    first, last = time_text(note.first_us), time_text(note.last_us)
+    return ErrorStatus(note.kind, note.message, note.shard, first, last, note.count)
 
 
 def _as_of_us(committed: Manifest, plan: Plan | None) -> int:

@@ -44,7 +44,7 @@ class Store:
         """Write a plan, or amend it: it takes the place of any other without a manifest. A plan at or before the
         newest manifest is refused: what was read stays read."""
         with self.database.transaction() as connection:
-            self._guard(connection, fence)
+            self.guard(connection, fence)
             newest = self._newest_epoch(connection, _MANIFEST)
             if newest is not None and plan.epoch <= newest:
                 raise StateError(
@@ -58,7 +58,7 @@ class Store:
     def put_manifest(self, manifest: Manifest, fence: int) -> None:
         """Write a manifest, once: repeating it is harmless, another one for the same epoch is refused."""
         with self.database.transaction() as connection:
-            self._guard(connection, fence)
+            self.guard(connection, fence)
             known = self._get(connection, _MANIFEST, Manifest, manifest.epoch)
             if known is not None and known.digest() != manifest.digest():
                 raise StateError(
@@ -70,7 +70,7 @@ class Store:
         """Write a commit of a manifest in the store, and forget what is older than the newest `keep`
         commits."""
         with self.database.transaction() as connection:
-            self._guard(connection, fence)
+            self.guard(connection, fence)
             manifest = self._get(connection, _MANIFEST, Manifest, commit.epoch)
             if manifest is None or manifest.digest() != commit.digest:
                 raise StateError(
@@ -83,33 +83,41 @@ class Store:
         """Take up the newest epoch of a lake that is ahead. Its manifest has no deltas (see EpochRow), so that
         `commit.digest` is not its own."""
         with self.database.transaction() as connection:
-            self._guard(connection, fence)
+            self.guard(connection, fence)
             self._put(connection, _MANIFEST, manifest)
             self._put(connection, _COMMIT, commit)
             self._trim(connection, KEEP_COMMITS)
 
     def newest(self) -> tuple[Plan | None, Manifest | None, Commit | None]:
         """The newest record of each kind, as of one moment."""
-        with self.database.transaction() as connection:
-            return (
-                self._newest(connection, _PLAN, Plan),
-                self._newest(connection, _MANIFEST, Manifest),
-                self._newest(connection, _COMMIT, Commit),
-            )
+        with self.database.snapshot() as connection:
+            return self.newest_in(connection)
+
+    def newest_in(self, connection: Connection) -> tuple[Plan | None, Manifest | None, Commit | None]:
+        """The newest record of each kind that a transaction sees."""
+        return (
+            self._newest(connection, _PLAN, Plan),
+            self._newest(connection, _MANIFEST, Manifest),
+            self._newest(connection, _COMMIT, Commit),
+        )
 
     def manifest(self, epoch: int) -> Manifest | None:
         """The manifest of an epoch, None when there is none (any more)."""
         with self.database.transaction() as connection:
-            return self._get(connection, _MANIFEST, Manifest, epoch)
+            return self.manifest_in(connection, epoch)
+
+    def manifest_in(self, connection: Connection, epoch: int) -> Manifest | None:
+        """The manifest of an epoch that a transaction sees."""
+        return self._get(connection, _MANIFEST, Manifest, epoch)
 
     def commit(self, epoch: int) -> Commit | None:
         """The commit of an epoch, None when there is none (any more)."""
         with self.database.transaction() as connection:
             return self._get(connection, _COMMIT, Commit, epoch)
 
-    def _guard(self, connection: Connection, fence: int) -> None:
-        """Lock the lease's row until the transaction ends. First of its statements: SQLite takes its lock
-        here."""
+    def guard(self, connection: Connection, fence: int) -> None:
+        """Lock the lease's row until the transaction ends; raises LeaseLost when it is another's. First of its
+        statements: SQLite takes its lock here."""
         lease = lease_table.c
         held = update(lease_table).where(lease.feed == self.feed, lease.fence == fence).values(fence=fence)
         if connection.execute(held).rowcount != 1:

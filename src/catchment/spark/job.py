@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -166,11 +166,13 @@ def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
 def each(spark: SparkContext, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
     """Run `work` for each task at once.
 
-    Raises ProgramFault when `work` raised, which no other try can help: its traceback is logged. Raises EngineError when
-    Spark gives the job up.
+    Raises ProgramFault when `work` raised, which no other try can help: its traceback is logged. Raises EngineError
+    when Spark gives the job up.
     """
     try:
-        found = spark.parallelize(list(tasks), len(tasks)).map(Guarded(work)).collect()
+        found: list[_Receipt | Broken] = (
+            spark.parallelize(list(tasks), len(tasks)).map(Guarded(work)).collect()
+        )
     except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
         given_up = EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}")
         if _ABSENT.search(str(error)):
@@ -182,7 +184,7 @@ def each(spark: SparkContext, work: Callable[[_Task], _Receipt], tasks: Sequence
         raise ProgramFault(
             f"a task failed by a fault of this program ({broken.said}); please report the traceback in the log"
         )
-    return found
+    return cast(list[_Receipt], found)
 
 
 def _in_short(text: str) -> str:
