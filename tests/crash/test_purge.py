@@ -19,7 +19,7 @@ T = "shop.t"
 @pytest.fixture
 def own() -> Iterator[PrivateServer]:
     """A server whose log may be purged."""
-    with PrivateServer(server_id=121) as server:
+    with PrivateServer(server_id=121, settings={"gtid_strict_mode": "ON"}) as server:
         yield server
 
 

@@ -13,7 +13,7 @@ from catchment.model.epoch import (
     Tick,
     epoch_number,
 )
-from catchment.model.position import GroupKind, Gtid, GtidList, LastGroup, LogOffset, Position, Server
+from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Position, Server
 from catchment.model.table import Column, ColumnType, Kind, TableId
 
 ORDERS = TableId("shop", "orders")
@@ -31,8 +31,8 @@ def plan(turn: int) -> Plan:
 
 def manifest(turn: int) -> Manifest:
     gtid = Gtid(0, 1, turn)
-    last = LastGroup(offset(turn - 1), offset(turn), GroupKind.TRANSACTION, gtid)
-    cut = Position(offset(turn), 1_700_000_000, Server(1, "db1", 3306), GtidList((gtid,)), last)
+    event = LastEvent(31, 4711 + turn)
+    cut = Position(offset(turn), 1_700_000_000, Server(1, "db1", 3306), GtidList((gtid,)), event=event)
     shape = TableShape(ORDERS, (LakeColumn(Column("id", ColumnType(Kind.BIGINT)), "id"),), ("id",))
     file = DataFile(f"part-{turn}.parquet", 1234, 10, Part.CHANGES, "{}")
     return Manifest(

@@ -68,11 +68,14 @@ def test_a_reset_within_the_second_of_the_files_birth_is_noticed(make_feed: Make
         now = _stands(drive, feed)["shards"][NAMES[0]]
         # As it would be, had the file been born in the second of the old one's birth, with the same groups.
         count, started, _ = offset["shards"][NAMES[0]]["resets"]
-        alike = {name: now[name] for name in ("file", "offset", "born", "gtid", "sealed")}
+        alike = {name: now[name] for name in ("file", "offset", "born", "event", "gtid", "sealed")}
         forged = _with(offset, **alike, resets=[count, started, now["born"]])
         with pytest.raises(Diverged, match="reset"):
             drive(feed, NAME, forged).finish()
         drive(feed, NAME, _with(forged, resets=now["resets"])).finish()
+        # Where the count does not tell, the event in front of the position does.
+        with pytest.raises(Diverged, match=r"where it was read before|the event that ends at"):
+            drive(feed, NAME, _with(forged, resets=now["resets"], event=[31, 4711])).finish()
 
 
 def test_another_server_at_the_address_is_refused(make_feed: MakeFeed, drive: Drive) -> None:

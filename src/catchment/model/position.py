@@ -77,7 +77,7 @@ _GTID = re.compile(r"(\d+)-(\d+)-(\d+)")
 
 
 class GtidList(msgspec.Struct, frozen=True, tag="mariadb"):
-    """The newest GTID of every domain, sorted by domain: where a MariaDB log stands. Empty at its birth."""
+    """The GTID written last in every domain, sorted by domain: where a MariaDB log stands. Empty at its birth."""
 
     gtids: tuple[Gtid, ...] = ()
 
@@ -221,12 +221,25 @@ class Resets(msgspec.Struct, frozen=True):
     asked: int
 
 
+class LastEvent(msgspec.Struct, frozen=True):
+    """The event of the log that ends at a place: its bytes, and the CRC32 of them without a checksum of their own.
+
+    It holds the second in which it was written and, of a transaction, the server's number for that: another log has
+    another event there, or none that ends there.
+    """
+
+    size: int
+    crc: int
+
+
 class Position(msgspec.Struct, frozen=True):
     """A verified place: the end of a group (or the start of a file's first one) in one server's log.
 
-    `born` is the header time of the file's format event in seconds since 1970; together with the server
-    and the GTIDs it tells this file from another one of the same name (after RESET MASTER). `resets` was asked
-    before the log was read up to here, and tells such a file even when it was born in the same second.
+    `born` is the header time of the file's format event in seconds since 1970; together with the server it tells this
+    file from another one of the same name (after RESET MASTER). `resets` was asked before the log was read up to
+    here, and tells such a file even when it was born in the same second. `event` is read again, and compared, by
+    whoever reads on from here; None where it is not known. `gtids`: of MariaDB the GTID that was written last in
+    each domain, which need not be the largest (gtid_strict_mode=OFF).
     `prepared`: the XA transactions that are open here, and those that were committed before but not before what
     is known to be sealed: a reader that starts between there and here meets their XA COMMIT.
     """
@@ -235,9 +248,9 @@ class Position(msgspec.Struct, frozen=True):
     born: int
     server: Server
     gtids: Gtids
-    last: LastGroup | None = None
     resets: Resets | None = None
     prepared: tuple[Prepared, ...] = ()
+    event: LastEvent | None = None
 
     def __str__(self) -> str:
         return f"{self.at} [{self.gtids}]"

@@ -92,8 +92,7 @@ class _Reader:
         try:
             if verified is not None and verified.at.base == offset.base:
                 must_be_same_log(self.endpoint, verified)
-                at = verified.at
-                stretch = read_facts(self.endpoint, self.server, at, at)
+                stretch = read_facts(self.endpoint, self.server, verified, verified.at)
                 must_continue(shard, verified, stretch.files[0].born, None)
                 return
             reason = None

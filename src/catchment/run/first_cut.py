@@ -66,7 +66,8 @@ def _at(endpoint: Endpoint, server: Server, end: LogOffset) -> Position:
     log = scan(endpoint, server, LogOffset(end.file, _FILE_START), end)
     before = server.gtids(log.files[0].gtid_list or "")
     gtids = gtids_after(before, log.newest, log.named)
-    return Position(end, log.files[0].born, server, gtids, prepared=known_prepared(endpoint, end, log.xa))
+    prepared = known_prepared(endpoint, end, log.xa)
+    return Position(end, log.files[0].born, server, gtids, prepared=prepared, event=log.last_event)
 
 
 def scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) -> Stretch:

@@ -207,6 +207,7 @@ def arrived(
         server=start.server,
         gtids=gtids_after(start.gtids, stretch.newest, stretch.named),
         prepared=prepared_after(endpoint.shard, prepared, (), sealed),
+        event=stretch.last_event,
     )
     return position, sealed
 

@@ -124,7 +124,7 @@ def _read(
     stretch = read_stretch(
         task.endpoint,
         task.start.server,
-        task.start.at,
+        task.start,
         task.stop,
         keys={table: shape.key for table, shape in shapes.items()},
         kinds={table: logged_kinds(shape) for table, shape in shapes.items()},

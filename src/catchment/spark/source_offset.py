@@ -1,10 +1,10 @@
 """Offsets of a stream: the cut as JSON, small and versioned, resumable from any one of them.
 
     {"version": 1, "epoch": 7638912345600000001, "time_us": 1790000000000000, "shards": {"-80": {
-        "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "resets": [0,
-        1789000000, 1790000007], "server": [101, "db1", 3306], "sealed": "binlog.000002:4400", "prepared": [],
-        "shown": true, "copy": {"copied": [500], "through": [[250], [500]], "born_after": [2000], "done": false,
-        "expected": 2000}, "dropped": ["note"]}}}
+        "file": "binlog.000002", "offset": 4711, "gtid": "0-101-93", "born": 1790000000, "event": [31, 3735928559],
+        "resets": [0, 1789000000, 1790000007], "server": [101, "db1", 3306], "sealed": "binlog.000002:4400",
+        "prepared": [], "shown": true, "copy": {"copied": [500], "through": [[250], [500]], "born_after": [2000],
+        "done": false, "expected": 2000}, "dropped": ["note"]}}}
 
 A stream that has not begun yet stands at {"version": 1, "start": "earliest"}, or "latest", or at the GTIDs of every
 shard, {"version": 1, "start": {"-80": "0-101-93"}}: the same for everyone who asks.
@@ -20,7 +20,7 @@ from catchment.model.chunk import Bound, Chunk, Progress
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import ConfigError
-from catchment.model.position import LogOffset, Position, Prepared, Resets, Server, Xid
+from catchment.model.position import LastEvent, LogOffset, Position, Prepared, Resets, Server, Xid
 from catchment.model.table import TableId
 from catchment.spark.source_options import EARLIEST, LATEST
 
@@ -160,11 +160,13 @@ def written(cut: StreamCut) -> Offset:
 
 def _shard_written(part: ShardCut) -> Offset:
     at, server, resets = part.position.at, part.position.server, part.position.resets
+    event = part.position.event
     return {
         "file": at.file,
         "offset": at.offset,
         "gtid": str(part.position.gtids),
         "born": part.position.born,
+        **({"event": [event.size, event.crc]} if event is not None else {}),
         **({"resets": [resets.count, resets.started, resets.asked]} if resets is not None else {}),
         "server": [server.server_id, server.hostname, server.port, *filter(None, [server.uuid])],
         "sealed": str(part.sealed),
@@ -245,6 +247,7 @@ def _shard_read(part: Mapping[str, Any]) -> ShardCut:
             gtids=server.gtids(part["gtid"]),
             resets=Resets(*map(int, part["resets"])) if "resets" in part else None,
             prepared=tuple(_prepared_read(one) for one in part.get("prepared", ())),
+            event=LastEvent(*map(int, part["event"])) if "event" in part else None,
         ),
         _offset_read(part["sealed"]),
         bool(part["shown"]),

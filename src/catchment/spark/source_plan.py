@@ -80,7 +80,7 @@ def _step(
     start = known.position
     # Before the log is read: a reset that comes later is noticed at the next cut.
     resets = must_be_same_log(endpoint, start)
-    stretch = read_facts(endpoint, start.server, start.at, stop, budget=budget)
+    stretch = read_facts(endpoint, start.server, start, stop, budget=budget)
     must_be_whole(endpoint.shard, start, None, stretch)
     if not stretch.reached_stop and (budget is None or stretch.whole):
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")

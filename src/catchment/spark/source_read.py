@@ -145,7 +145,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         stretch = read_stretch(
             endpoint,
             work.start.server,
-            work.start.at,
+            work.start,
             work.stop,
             keys={table: key},
             kinds={table: logged_kinds(work.shape)},

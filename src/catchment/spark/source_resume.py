@@ -24,5 +24,5 @@ def _must_hold(endpoint: Endpoint, verified: Position) -> None:
     must_be_same_log(endpoint, verified)
     must_have_file(endpoint, verified)
     # Offsets of old do not tell the count of RESETs: then the file's birth has to.
-    stretch = read_facts(endpoint, verified.server, verified.at, verified.at)
+    stretch = read_facts(endpoint, verified.server, verified, verified.at)
     must_continue(endpoint.shard, verified, stretch.files[0].born, None)

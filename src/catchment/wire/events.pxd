@@ -79,10 +79,13 @@ cdef class EventReader:
     cdef readonly str file
     cdef readonly int64_t offset
     cdef int64_t current       # where the event opened last begins
+    cdef int64_t marked        # size of the event marked last; 0: it is none by which a log is told
+    cdef uint32_t crc          # of that event
     cdef int open(self, Cursor* packet, Event* e) except -1
     cdef int open_inner(self, Cursor* source, Event* outer, Event* e) except -1
     cdef int on_format(self, Cursor* body) except -1
     cdef int find_checksum(self, Cursor* packet, Event* e) except -1
+    cdef int mark(self, Cursor* packet, Event* e) except -1
     cdef int advance(self, Event* e, bint within_group) except -1
     cdef int enter(self, str file, int64_t offset) except -1
     cdef int corrupt(self, str what) except -1

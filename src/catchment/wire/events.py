@@ -20,6 +20,17 @@ FIXED_PARTS = cython.declare(
     cython.int[26],
     [2, 13, 4, 8, 18, 26, 19, 8, 23, 8, 24, 8, 25, 8, 30, 10, 31, 10, 32, 10, 26, 2, 16, 0, 17, 4],
 )
+# A transaction that is one packed event may be large, and it would be read again whenever the log is.
+MARKED_MAX = cython.declare(int64_t, 65536)
+MARKED = (
+    EVENT_QUERY,
+    EVENT_QUERY_PACKED,
+    EVENT_XA_PREPARE,
+    EVENT_TRANSACTION_PAYLOAD,
+    EVENT_CHECKPOINT,
+    EVENT_GTID_LIST,
+    EVENT_PREVIOUS_GTIDS,
+)
 SKIPPED_MAX = cython.declare(uint32_t, 0x40000000)  # an annotation is shorter than the largest packet
 
 
@@ -127,6 +138,18 @@ class EventReader:
             return 0
         if self.verify and not sealed(start, packet.end, e.flags):
             self.corrupt(f"the checksum of the event (type {e.type}, {e.size} bytes) is wrong")
+        return 0
+
+    def mark(self, packet, e):
+        """Keep what tells the event, opened out of the packet, from others: the CRC32 without its checksum.
+
+        Of some kinds alone, which a server sends as they stand in its file.
+        """
+        start: cython.pointer(cython.const[uint8_t]) = packet.at - HEADER
+        self.marked = 0
+        if (e.type == EVENT_XID or e.type in MARKED) and e.size <= MARKED_MAX:
+            self.marked = e.size
+            self.crc = event_crc32(start, e.body.end - start)
         return 0
 
     def advance(self, e, within_group):

@@ -53,8 +53,8 @@ from cython.cimports.catchment.wire.transactions import Transactions
 from cython.cimports.cpython.buffer import PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
-from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupported, WireError
-from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset
+from catchment.model.errors import CorruptLog, CutMissed, Diverged, ServerSaid, Unsupported, WireError
+from catchment.model.position import GroupKind, Gtid, LastEvent, LastGroup, LogOffset
 from catchment.wire import facts, metadata
 from catchment.wire.gtidsets import previous_gtids
 
@@ -79,10 +79,14 @@ class LogDecoder(Transactions):
         before="full",
         sparse=False,
         verify_checksum=True,
+        behind=None,
     ):
         if before not in ("full", "key"):
             raise ValueError(f"before must be 'full' or 'key', not {before!r}")
-        Transactions.__init__(self, start, before == "key", sparse, verify_checksum)
+        self.begins = start if behind is None else LogOffset(start.file, start.offset - behind.size)
+        Transactions.__init__(self, self.begins, before == "key", sparse, verify_checksum)
+        self.known = behind
+        self.awaited = start.offset if behind is not None else 0
         self.tables = Tables(wanted, keys, kinds, definitions)
         self.follow = on_ddl
         self.start = start
@@ -147,6 +151,10 @@ class LogDecoder(Transactions):
         return LogOffset(self.reader.file, self.place)
 
     @property
+    def last_event(self):
+        return LastEvent(self.reader.marked, self.reader.crc) if self.reader.marked else None
+
+    @property
     def in_group(self):
         return self.groups.open
 
@@ -170,6 +178,10 @@ class LogDecoder(Transactions):
         if first == 0:
             return self.on_event(packet)
         if first == 0xFE and left(packet) < 8:
+            if self.awaited:
+                raise CutMissed(
+                    f"log {self.start.file}: the dump ended before {self.start}; it is read again"
+                )
             self.ended = True
             return 0
         if first != 0xFF:
@@ -185,6 +197,9 @@ class LogDecoder(Transactions):
         if not self.started and (e.type != EVENT_ROTATE or not e.artificial):
             self.reader.corrupt("the dump does not begin with the name of its file")
         self.reader.advance(cython.address(e), self.groups.open)
+        if self.awaited and not e.artificial:
+            self.reader.mark(packet, cython.address(e))
+            return self.on_known()
         self.dispatch(cython.address(e))
         if self.groups.open:
             if self.reader.offset >= self.stop_offset:
@@ -193,11 +208,21 @@ class LogDecoder(Transactions):
                     f"does not end at the cut {self.stop} or before it; plan the epoch again"
                 )
         elif not (e.artificial or self.reached_stop):
+            self.reader.mark(packet, cython.address(e))
             self.arrive(self.reader.offset)
         return 0
 
+    def on_known(self):
+        """The event in front of the start must be the one that was read there before. Raises Diverged."""
+        if self.reader.offset != self.awaited or self.last_event != self.known:
+            raise Diverged(f"the event that ends at {self.start} is not the one that was read there before")
+        self.awaited = 0
+        return self.arrive(self.reader.offset)
+
     def arrive(self, offset):
         """Stand between groups at `offset`. Raises CutMissed behind the stop."""
+        if offset < self.awaited:
+            return 0
         self.place = offset
         if offset >= self.stop_offset:
             if offset > self.stop_offset:
@@ -316,7 +341,9 @@ class LogDecoder(Transactions):
     def enter_file(self, name, offset):
         """Stand in another file. Raises CutMissed when the stop lies in an earlier one."""
         self.reader.enter(name, offset)
-        self.place = offset
+        if not self.awaited:
+            self.place = offset
+            self.reader.marked = 0
         self.stop_offset = NOWHERE
         if self.stop is not None and self.stop.file == name:
             self.stop_offset = self.stop.offset

@@ -4,7 +4,7 @@ from typing import Literal
 import pyarrow as pa
 
 from catchment.model.definition import Definition
-from catchment.model.position import LastGroup, LogOffset
+from catchment.model.position import LastEvent, LastGroup, LogOffset
 from catchment.model.table import Kind, TableId
 from catchment.wire.facts import Ddl, Fact, Images, LogFile
 
@@ -18,6 +18,9 @@ class LogDecoder:
     `definitions` of wanted tables as of `start` tell what table maps without full metadata do not, and are compared
     with what table maps say. `on_ddl` is asked at every DDL which definitions it changes; a table that
     it gives None for is not wanted any more.
+
+    `behind` is the event that ended at `start` when that was read: the dump then begins in front of it, at `begins`,
+    and Diverged is raised for any other.
 
     With `stop`, decoding ends where a group ends exactly there, or the reader stands there between groups.
 
@@ -33,6 +36,7 @@ class LogDecoder:
 
     facts: list[Fact]
     ended: bool  # the server's end-of-log packet has come
+    begins: LogOffset  # where the dump has to begin
     reached_stop: bool  # the reader stands at `stop`; later bytes are ignored
     def __init__(
         self,
@@ -47,12 +51,13 @@ class LogDecoder:
         before: Literal["full", "key"] = "full",
         sparse: bool = False,
         verify_checksum: bool = True,
+        behind: LastEvent | None = None,
     ) -> None: ...
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Decode all whole packets of the connection's next bytes; a piece of a packet is kept.
 
         Raises CorruptLog (file and offset), CutMissed, ServerSaid (an error packet), Unsupported, Undescribed,
-        AlteredUnseen, and what `on_ddl` raises.
+        AlteredUnseen, Diverged, and what `on_ddl` raises.
         """
 
     def resume(self) -> None:
@@ -92,6 +97,10 @@ class LogDecoder:
     @property
     def at(self) -> LogOffset:
         """Where the reader stands: the end of the last group, or of an event between groups behind it."""
+
+    @property
+    def last_event(self) -> LastEvent | None:
+        """The event that ends at `at`; None where it is none by which a log is told."""
 
     @property
     def in_group(self) -> bool:

@@ -4,12 +4,15 @@ RESET MASTER begins a log anew under the same file names. A new file has another
 time is in seconds: a log that is reset twice within one looks the same, and so does one whose position was
 verified in the second in which its file was born. What no reset can undo is the server's count of RESET
 statements, which is asked in every epoch before the log is read. RESET QUERY CACHE and RESET SLAVE are
-counted too and leave the log alone.
+counted too and leave the log alone. Whoever then reads on reads the event in front of the position again
+(`Position.event`): that shows a log that was taken back by other means, and holds on a server that logs GTIDs twice.
 """
 
+import pymysql
 from msgspec.structs import replace
+from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, identify, must_be
+from catchment.flow.capture.connect import connect, identify, mapped, must_be
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.model.errors import NEW_FEED, Diverged, Purged
@@ -70,6 +73,9 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
 def continued(endpoint: Endpoint, verified: Position) -> Position:
     """Where the log goes on when the file of `verified` was purged and held nothing more: at the head of the oldest
     file, whose list of GTIDs tells that. Else `verified`, and so on MySQL, where groups may have no GTID.
+
+    Raises Purged where the list may say so of a log that held more: without gtid_strict_mode a server logs the same
+    GTIDs again when its log is played into it, and stands at the last of them as before.
     """
     if verified.server.mysql or verified.prepared or not str(verified.gtids):
         return verified
@@ -77,6 +83,7 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     try:
         must_be(identify(connection, endpoint), verified.server, endpoint)
         names = list(log_files(connection, endpoint))
+        strict = _grows_only(connection, endpoint)
     finally:
         connection.close()
     if verified.at.file in names or not names:
@@ -87,7 +94,22 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     head = read_facts(endpoint, verified.server, oldest, None, budget=1)
     if verified.server.gtids(head.files[0].gtid_list or "") != verified.gtids:
         return verified
-    return replace(verified, at=oldest, born=head.files[0].born)
+    if not strict:
+        raise Purged(
+            f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest is "
+            f"{oldest.file} and begins at the same GTIDs, {verified.gtids}; but with gtid_strict_mode=OFF GTIDs may "
+            "come back, as when a log is played into its own server, so this does not show that nothing is missing; "
+            f"copy the tables again with {NEW_FEED}, and set gtid_strict_mode=ON, or keep log files longer"
+        )
+    return replace(verified, at=oldest, born=head.files[0].born, event=None)
+
+
+def _grows_only(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> bool:
+    """Whether MariaDB refuses to log a GTID that is not larger than the last one of its domain."""
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SELECT @@GLOBAL.gtid_strict_mode")
+        row = cursor.fetchone()
+    return row is not None and int(row[0]) == 1
 
 
 def purged_prepare(shard: str, prepared: Prepared) -> Purged:
@@ -111,7 +133,7 @@ def _must_be_unchanged(
             f"{verified.born} (seconds since 1970); {_WAY_OUT}"
         )
     # A log that was reset after we asked was born then or later.
-    if born < before.asked or (restarted and _has_gtids(endpoint, verified)):
+    if born < before.asked or (restarted and _is_there(endpoint, verified)):
         return
     raise Diverged(
         f"{_was_reset(endpoint, verified)}, or may have been: {now.count} RESET statements were counted "
@@ -120,8 +142,11 @@ def _must_be_unchanged(
     )
 
 
-def _has_gtids(endpoint: Endpoint, verified: Position) -> bool:
-    """Whether the file holds the GTIDs that the position names, and ends a group there."""
+def _is_there(endpoint: Endpoint, verified: Position) -> bool:
+    """Whether the file still has what ended at the position: the event, where that is known (Diverged for another one),
+    else a group with the GTIDs of the position."""
+    if verified.event is not None:
+        return read_facts(endpoint, verified.server, verified, verified.at).reached_stop
     at_head = verified.at.offset == _FILE_START
     stretch = _read(endpoint, verified, None if at_head else verified.at)
     found = verified.server.gtids(stretch.files[0].gtid_list or "")

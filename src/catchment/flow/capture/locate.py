@@ -50,7 +50,8 @@ def locate(endpoint: Endpoint, gtids: str) -> Located:
             f"missing from them (all up to there: {before}): no place in the log stands for them; name GTIDs that "
             "a replica or a feed had executed in the order of this log, or copy again"
         )
-    return Located(Position(at=at, born=file.born, server=server, gtids=before), stretch.xa)
+    position = Position(at=at, born=file.born, server=server, gtids=before, event=stretch.last_event)
+    return Located(position, stretch.xa)
 
 
 def _holds(before: Gtids, known: Gtids) -> bool:

@@ -68,6 +68,10 @@ def dump(
                 if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
                     return total, True
                 raise refusal(error, endpoint, start) from error
+            except Diverged as error:
+                raise Diverged(
+                    f"shard {endpoint.shard}: {error}: the log is another one; start {NEW_FEED} to copy again"
+                ) from error
             if drain(decoder):
                 break
     return total, False

@@ -2,13 +2,14 @@
 
 from catchment.model.errors import NEW_FEED, Diverged
 from catchment.model.gtidset import GtidSet, UuidGtid
-from catchment.model.position import Gtid, Gtids, LogOffset, Order, Position, relation
+from catchment.model.position import LogOffset, Order, Position, relation
 
 
-def must_continue(shard: str, start: Position, born: int, first: Gtid | UuidGtid | None) -> None:
+def must_continue(shard: str, start: Position, born: int, first: UuidGtid | None) -> None:
     """Raise Diverged unless a log read from `start` goes on where the old one stood.
 
-    `born` is the header time of the file's format event as read now; `first` the GTID of the first group met.
+    `born` is the header time of the file's format event as read now; `first` the GTID of MySQL that was met first:
+    MySQL executes none twice. MariaDB may log a GTID again, or a smaller one (gtid_strict_mode=OFF).
     """
     if start.born and born and start.born != born:
         raise Diverged(
@@ -16,25 +17,11 @@ def must_continue(shard: str, start: Position, born: int, first: Gtid | UuidGtid
             f"{start.born} (seconds since "
             f"1970): the server's log was reset; start {NEW_FEED} to copy again"
         )
-    known = _not_before(start.gtids, first)
-    if known is not None:
+    if isinstance(start.gtids, GtidSet) and first is not None and first in start.gtids:
         raise Diverged(
-            f"shard {shard}: the group after {start} is {first}, which is not beyond {known}: "
+            f"shard {shard}: the group after {start} is {first}, which is among those that were read before: "
             f"the log is not the one read before; start {NEW_FEED} to copy again"
         )
-
-
-def _not_before(known: Gtids, first: Gtid | UuidGtid | None) -> Gtid | GtidSet | None:
-    """What shows that a group's GTID was in the log before; None when nothing does."""
-    if isinstance(known, GtidSet):
-        return known if isinstance(first, UuidGtid) and first in known else None
-    if not isinstance(first, Gtid):
-        return None
-    for gtid in known.gtids:
-        same = gtid.domain == first.domain and gtid.server_id == first.server_id
-        if same and first.sequence <= gtid.sequence:
-            return gtid
-    return None
 
 
 def went_backwards(before: LogOffset, now: LogOffset) -> bool:
