@@ -65,6 +65,7 @@ class Epoch:
             sealed=dict.fromkeys(names, cut.at),
             shapes=tuple(TableShape(table, base.shapes[0].columns, ("id",)) for table in ids),
             progress=tuple(Progress(name, table) for name in names for table in ids),
+            deltas=(),
         )
         self.groups = [tuple(Chunk(name, table, None, (9,)) for table in ids) for name in names]
         self.plan = replace(

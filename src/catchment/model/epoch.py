@@ -174,7 +174,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
     `definitions`: of the tables as of the cut, on shards whose log does not describe itself. `outside`: the tables
-    that left the feed.
+    that left the feed. Raises ValueError for one that speaks of shards or tables that it does not have.
     """
 
     feed: str
@@ -192,6 +192,18 @@ class Manifest(msgspec.Struct, frozen=True):
     log_bytes: int = 0
     chunk_bytes: int = 0
     outside: tuple[Outside, ...] = ()
+
+    def __post_init__(self) -> None:
+        tables = {shape.table for shape in self.shapes}
+        for what, named, known in (
+            ("sealed positions", self.sealed.keys(), self.cut.keys()),
+            ("definitions", self.definitions.keys(), self.cut.keys()),
+            ("progress", {progress.shard for progress in self.progress}, self.cut.keys()),
+            ("progress", {progress.table for progress in self.progress}, tables),
+        ):
+            if not named <= known:
+                unknown = ", ".join(sorted(map(str, set(named) - set(known))))
+                raise ValueError(f"epoch {self.epoch}: {what} of {unknown}, which it does not have")
 
     @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:
