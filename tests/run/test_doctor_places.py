@@ -13,7 +13,7 @@ from catchment.config.feed import SparkConfig
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost, StateError
 from catchment.run.doctor.finding import Finding, Severity
-from catchment.run.doctor.places import check_sink, check_spark, check_state
+from catchment.run.doctor.surroundings import check_sink, check_spark, check_state
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from tests.disks import small_disk, unwritable

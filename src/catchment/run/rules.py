@@ -10,17 +10,9 @@ from catchment.config import selects
 from catchment.model.epoch import Manifest, Outside, epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
 from catchment.model.table import TableId
-from catchment.run.doctor import unmatched_rules
 
 _log = logging.getLogger(__name__)
 _LISTED_MAX = 10
-
-
-def must_take(rules: Sequence[str], manifest: Manifest) -> None:
-    """Raise ConfigError for rules of a new feed that take no table."""
-    idle = unmatched_rules(rules, {shape.table for shape in manifest.shapes})
-    if idle:
-        raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))
 
 
 def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:

@@ -27,7 +27,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.run.applier import Applier
 from catchment.run.clock import Clock
-from catchment.run.doctor import must_be_set_up
+from catchment.run.doctor import must_be_set_up, must_take
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.folding import Folding, order_for
 from catchment.run.journal import Journal
@@ -38,7 +38,7 @@ from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
-from catchment.run.rules import leaving, listed, must_name_shards, must_take, tell_uncarried, without
+from catchment.run.rules import leaving, listed, must_name_shards, tell_uncarried, without
 from catchment.run.store import Store
 from catchment.run.watch import recorded
 from catchment.run.watchers import Watchers

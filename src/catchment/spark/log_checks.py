@@ -1,6 +1,6 @@
 """What must hold of a stretch of log before its rows count, whoever reads it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import dropwhile
 
 from catchment.flow.capture.catalog import read_table
@@ -75,30 +75,50 @@ def alterations(
 
     Raises Unsupported where it cannot be followed, or may not (`evolves`).
     """
-    effects = Effects(chosen, here)
     found = []
-    for fact in stretch.facts:
+    for _, judged in judgements(shard, chosen, stretch.facts, here, evolves=evolves):
+        if isinstance(judged, Unsupported):
+            raise judged
+        found.append(judged)
+    return found
+
+
+def judgements(
+    shard: str,
+    chosen: Collection[TableId],
+    facts: Iterable[Fact],
+    here: Here | None = None,
+    *,
+    evolves: bool = True,
+) -> Iterator[tuple[Ddl | Statement, Alteration | Unsupported]]:
+    """Each statement that altered a chosen table, or with the error by which it ends a run.
+
+    A statement that does so to several tables names the first one.
+    """
+    effects = Effects(chosen, here)
+    for fact in facts:
         if not isinstance(fact, Ddl | Statement):
             continue
         did = effects.of(fact)
         sql_mode = fact.sql_mode if isinstance(fact, Ddl) else None
         if is_dml(fact.sql, sql_mode=sql_mode) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
-            raise Unsupported(
+            error = Unsupported(
                 f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "
                 f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write "
                 "otherwise, and "
                 f"copy the tables again with {NEW_FEED}"
             )
-        if isinstance(did, Stop):
-            raise Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
-        if isinstance(did, Columns) and not evolves:
-            raise Unsupported(
+            yield fact, error
+        elif isinstance(did, Stop):
+            yield fact, Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
+        elif isinstance(did, Columns) and not evolves:
+            error = Unsupported(
                 f"shard {shard}, {did.table} at {fact.at}: {_said(did)}, and schema_change is fail; with "
                 "schema_change: evolve in the feed file the next run follows it"
             )
-        if isinstance(did, Columns):
-            found.append(Alteration(did, fact.group))
-    return found
+            yield fact, error
+        elif isinstance(did, Columns):
+            yield fact, Alteration(did, fact.group)
 
 
 def _said(did: Columns) -> str:

@@ -14,14 +14,16 @@ from pymysql.connections import Connection
 from catchment.config import Feed
 from catchment.flow.capture.connect import connect, identify, mapped, pin
 from catchment.flow.capture.offsets import open_xa
-from catchment.model.errors import CatchmentError, ConnectionLost, SourceError
+from catchment.model.epoch import Manifest
+from catchment.model.errors import CatchmentError, ConfigError, ConnectionLost, SourceError
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.doctor.access import check_log_access, check_replica, check_select
 from catchment.run.doctor.finding import Finding, Severity
-from catchment.run.doctor.places import check_sink, check_spark, check_state
 from catchment.run.doctor.settings import check_gtids, check_settings, logs_cascades
+from catchment.run.doctor.standing import check_logs, check_standing
+from catchment.run.doctor.surroundings import check_sink, check_spark, check_state
 from catchment.run.doctor.tables import (
     check_filters,
     check_images,
@@ -47,17 +49,26 @@ class ShardReport(msgspec.Struct, frozen=True):
 
 
 def examine(feed: Feed) -> list[Finding]:
-    """Everything found about a feed, by shard in the file's order. Reads only; never raises a
-    CatchmentError."""
+    """Everything found about a feed: what it needs to go on, if it has begun; then by shard in the file's order.
+
+    Reads only; never raises a CatchmentError.
+    """
+    standing, own = check_standing(feed)
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
-        reports = list(pool.map(lambda endpoint: _examine_shard(endpoint, feed.tables), feed.endpoints()))
+        reports = list(
+            pool.map(lambda endpoint: _examine_shard(endpoint, feed.tables, standing), feed.endpoints())
+        )
     findings = [finding for report in reports for finding in report.findings]
     reached = [report for report in reports if report.server is not None]
+    if standing is not None:
+        there = {report.shard for report in reached}
+        own += check_logs(feed, standing, [e for e in feed.endpoints() if e.shard in there])
+    else:  # of a feed that has begun, the log tells which differences it can follow
+        findings += compare_shards({report.shard: report.carried for report in reached})
     findings += _same_servers(reached)
-    findings += compare_shards({report.shard: report.carried for report in reached})
     if len(reached) == len(reports):
         findings += unmatched_rules(feed.tables, {table for report in reached for table in report.chosen})
-    return [*findings, *check_sink(feed), *check_state(feed), *check_spark(feed)]
+    return [*own, *findings, *check_sink(feed), *check_state(feed), *check_spark(feed)]
 
 
 def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
@@ -81,7 +92,15 @@ def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
     return chosen
 
 
-def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
+def must_take(rules: Sequence[str], manifest: Manifest) -> None:
+    """Raise ConfigError for rules of a new feed that take no table."""
+    idle = unmatched_rules(rules, {shape.table for shape in manifest.shapes})
+    if idle:
+        raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))
+
+
+def _examine_shard(endpoint: Endpoint, rules: Sequence[str], standing: Manifest | None) -> ShardReport:
+    """Of a feed that has begun, the tables that it carries; else all that the rules take."""
     findings: list[Finding] = []
     try:
         with closing(connect(endpoint)) as session:
@@ -96,23 +115,27 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str]) -> ShardReport:
             findings += _prepared(session, endpoint, mysql=server.mysql)
             access, filters = _log_access(session, endpoint, account)
             chosen = chosen_tables(session, endpoint, rules)
+            taken = tuple(table for table, _, _ in chosen)
+            if standing is not None:
+                carries = {shape.table for shape in standing.shapes}
+                chosen = [listed for listed in chosen if listed[0] in carries]
             names = tuple(table for table, _, _ in chosen)
             readable, denied = check_select(session, endpoint, account, names)
             access += check_replica(session, endpoint, variables)
-            access += check_images(session, endpoint, variables, names)
+            access += check_images(session, endpoint, variables, taken)
             refused, carried = check_tables(
                 session,
                 endpoint,
                 [c for c in chosen if c[0] in readable],
                 cascades=not logs_cascades(variables),
             )
-            findings += [*access, *denied, *refused, *check_filters(endpoint.shard, *filters, names)]
+            findings += [*access, *denied, *refused, *check_filters(endpoint.shard, *filters, taken)]
     except CatchmentError as fault:
         findings.append(Finding(Severity.ERROR, endpoint.shard, str(fault)))
         return ShardReport(endpoint.shard, tuple(findings))
     found = f"{len(carried)} of {len(names)} chosen tables can be carried"
     findings.append(Finding(Severity.OK, endpoint.shard, found))
-    return ShardReport(endpoint.shard, tuple(findings), server, names, carried)
+    return ShardReport(endpoint.shard, tuple(findings), server, taken, carried)
 
 
 def _log_access(
