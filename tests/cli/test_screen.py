@@ -1,11 +1,12 @@
 """What a person sees of a run: on a small terminal with many tables, and in a log."""
 
+import dataclasses
 import io
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.console import Console
 
 from catchment.cli import comparing as comparing_module
@@ -16,10 +17,11 @@ from catchment.cli.progress import RunView
 from catchment.cli.screen import Copying, Seen, screen
 from catchment.flow.rewind.compare import Differences
 from catchment.model.chunk import Progress
-from catchment.model.epoch import Commit, Manifest, Refusal, TableDelta, TableShape
+from catchment.model.epoch import Commit, Refusal, TableDelta, TableShape
 from catchment.model.table import TableId
 from catchment.run.report import Report, Rest
 from catchment.run.verify import Verdict
+from tests.run import records
 
 WIDTH, HEIGHT = 80, 24
 SECOND = 1_000_000
@@ -61,9 +63,17 @@ def report(
         for n in range(tables)
         for shard in ("-80", "80-")
     )
-    delta = TableDelta(TableShape(table(0), (), ("id",)), (), copied=rows)
-    manifest = Manifest(
-        "many", epoch, epoch - 1, epoch * SECOND, 1500, {}, {}, progress, (), (delta,), changes=changes
+    shapes = tuple(TableShape(table(n), (), ("id",)) for n in range(tables))
+    manifest = replace(
+        records.manifest(1),
+        epoch=epoch,
+        time_us=epoch * SECOND,
+        window_us=1500,
+        cut=dict.fromkeys(("-80", "80-"), records.manifest(1).cut["-80"]),
+        progress=progress,
+        shapes=shapes,
+        deltas=(TableDelta(shapes[0], (), copied=rows),),
+        changes=changes,
     )
     return Report(manifest, Commit(epoch, "", epoch * SECOND + SECOND // 2, {}), {}, {}, {}, refused)
 
@@ -174,8 +184,10 @@ copies = st.builds(
 def test_it_fits_any_terminal(
     copying: list[Copying], notices: list[str], width: int, height: int, epoch: str
 ) -> None:
-    seen = replace(Seen("many", "starting Spark"), epoch=epoch, tables=len(copying), copying=tuple(copying))
-    lines = screen(replace(seen, notices=tuple(notices)), width, height)
+    seen = dataclasses.replace(
+        Seen("many", "starting Spark"), epoch=epoch, tables=len(copying), copying=tuple(copying)
+    )
+    lines = screen(dataclasses.replace(seen, notices=tuple(notices)), width, height)
     assert 1 <= len(lines) <= height
     assert all(line.cell_len <= width for line in lines)
     assert lines[0].plain.startswith("many: ")
