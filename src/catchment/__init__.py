@@ -3,14 +3,19 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from catchment.api.epochs import epochs
     from catchment.api.read import read
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "read"]
+__all__ = ["__version__", "epochs", "read"]
 
 
 def __getattr__(name: str) -> Any:
-    """`catchment.read`, imported when it is asked for: tasks on executors need none of the query engines."""
+    """What reads a lake, imported when it is asked for: tasks on executors need none of the query engines."""
+    if name == "epochs":
+        from catchment.api.epochs import epochs
+
+        return epochs
     if name == "read":
         from catchment.api.read import read
 

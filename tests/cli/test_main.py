@@ -20,6 +20,8 @@ from catchment.model import errors
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from tests.run import records
+from tests.sink.feeder import Feeder
+from tests.sink.model import ORDERS
 
 
 @pytest.fixture
@@ -176,3 +178,30 @@ def test_status_starts_quickly(feed_file: Path) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_epochs(tmp_path: Path, feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["epochs", str(feed_file)]) == 5
+    assert "holds no epoch; run the feed first" in capsys.readouterr().err
+    feeder = Feeder(tmp_path / "lake")
+    for second in range(3):
+        feeder.put_at(1795320000.25 + second, 2, ORDERS, (second, "x"))
+    assert execute(["epochs", str(feed_file), "--limit", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "epoch                      cut (UTC)                changes  can be read",
+        "2026-11-22T04:00:02Z.0002  2026-11-22 04:00:02.250  0        yes",
+        "2026-11-22T04:00:01Z.0002  2026-11-22 04:00:01.250  0        yes",
+    ]
+    assert execute(["epochs", str(feed_file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == 3
+    assert found[0] == {
+        "epoch": 1795320002 << 32 | 2,
+        "epoch_text": "2026-11-22T04:00:02Z.0002",
+        "time": "2026-11-22T04:00:02.250000Z",
+        "changes": 0,
+        "readable": True,
+    }
+    for option, value in (("--epoch", found[1]["epoch_text"]), ("--at", "2026-11-22 04:00:02")):
+        assert execute(["views", str(feed_file), option, value]) == 0
+        assert f"as of epoch {found[1]['epoch_text']}" in capsys.readouterr().out

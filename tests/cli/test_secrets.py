@@ -84,7 +84,7 @@ def test_views(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("option", "code", "said"),
     [
         (["--epoch", "7"], 2, "lake: shop has not committed epoch 1970-01-01T00:00:00Z.0007"),
-        (["--epoch", "x"], 2, "'x' is not a valid integer"),
+        (["--epoch", "x"], 2, "epoch: not an epoch: 'x'"),
     ],
 )
 def test_views_that_cannot_be_made(

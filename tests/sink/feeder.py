@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.flow.sink.layout import PART, delta_schema, table_dir
 from catchment.flow.sink.tables import create_table
-from catchment.model.epoch import Commit, Part, TableDelta, TableShape
+from catchment.model.epoch import Commit, Part, TableDelta, TableShape, epoch_number
 from tests.sink.model import FEED, Row, delta, manifest, write
 
 
@@ -18,6 +20,7 @@ class Feeder:
         self.feed = feed
         self.sink = DeltaSink(root, feed)
         self.epoch = 0
+        self.time_us = 0
 
     def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
         for added in deltas:  # a feed begins with all its tables; here they come one by one
@@ -25,8 +28,16 @@ class Feeder:
                 table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed
             )
         record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
+        record = replace(record, time_us=self.time_us or record.time_us)
         versions = self.sink.apply_epoch(record, 1)
         EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
+
+    def put_at(self, seconds: float, tick: int, table: TableShape, *rows: Row) -> int:
+        """An epoch whose cut was taken so many seconds after 1970, with its number."""
+        self.epoch = epoch_number(int(seconds), tick) - 1
+        self.time_us = round(seconds * 1e6)
+        self.put(table, *rows)
+        return self.epoch
 
     def put(self, table: TableShape, *rows: Row, part: Part = Part.CHANGES, deleted: bool = False) -> None:
         self.epoch += 1

@@ -83,7 +83,7 @@ def test_a_fold_serves_readers_before_the_next_epoch(feeder: Feeder) -> None:
 def test_what_was_never_committed_is_named(feeder: Feeder, tmp_path: Path) -> None:
     missing, newest = epoch_text(9), epoch_text(3)
     with pytest.raises(
-        ConfigError, match=f"{FEED} has not committed epoch {missing}; its newest is {newest}$"
+        ConfigError, match=f"{FEED} has not committed epoch {missing}; its newest is {newest}\\."
     ):
         read(feeder.root, "shop.orders", 9)
     with pytest.raises(ConfigError, match=r"no table shop\.nothing.*shop\.orders"):

@@ -1,34 +1,36 @@
-"""Read lake tables: the state as of an epoch, in DuckDB, Arrow, polars or Spark.
+"""Read lake tables: the state as of an epoch, in DuckDB, Arrow, pandas, polars or Spark.
 
 The epochs table says which version of each table is an epoch's; a version is one exact state (DESIGN 10). All
 tables read at one epoch belong together.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import duckdb
 import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from catchment.api.epochs import Lake, committed, readable_since
+from catchment.api.moment import At, Epoch
 from catchment.api.rule import DUCKDB, SPARK, duckdb_source, output_schema, rule_sql
-from catchment.config.feed import Feed
-from catchment.config.file import load
-from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
+from catchment.flow.sink.epochs import EpochRow
 from catchment.flow.sink.files import by_columns
+from catchment.flow.sink.history import oldest_version
 from catchment.flow.sink.layout import arrow_schema, epoch_app, table_dir
 from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import Part, TableShape, epoch_text
-from catchment.model.errors import ConfigError, SinkError
+from catchment.model.errors import ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
 
 if TYPE_CHECKING:
+    import pandas
     import polars
     from pyspark.sql import DataFrame, SparkSession
-
-Lake = str | Path | Feed
 
 
 class TableState(msgspec.Struct, frozen=True):
@@ -45,6 +47,10 @@ class TableState(msgspec.Struct, frozen=True):
     base: tuple[str, ...]
     changes: tuple[str, ...]
     origin: bool = True
+
+    def __repr__(self) -> str:
+        columns = sum(column.live for column in self.shape.columns)
+        return f"TableState({self.shape.table}, epoch {epoch_text(self.epoch)}, {columns} columns)"
 
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
@@ -63,9 +69,18 @@ class TableState(msgspec.Struct, frozen=True):
             rows = connection.sql(self.sql()).to_arrow_table()
         return rows.cast(output_schema(self.shape, self.origin))
 
+    def pandas(self) -> "pandas.DataFrame":
+        """All rows as a pandas frame with Arrow's types: pandas' own would round integers where a NULL is among them.
+        Raises NotInstalled."""
+        with _needed("pandas"):
+            import pandas
+
+        return self.arrow().to_pandas(types_mapper=pandas.ArrowDtype)
+
     def polars(self) -> "polars.DataFrame":
-        """All rows as a polars frame."""
-        import polars
+        """All rows as a polars frame. Raises NotInstalled."""
+        with _needed("polars"):
+            import polars
 
         frame = polars.from_arrow(self.arrow())
         assert isinstance(frame, polars.DataFrame)
@@ -94,53 +109,59 @@ class TableState(msgspec.Struct, frozen=True):
         return len(self.changes) == 1 and chunk_key(self.shape.definition).ordered
 
 
-def read(
+@overload
+def read(  # type: ignore[overload-overlap]  # a str is a sequence of str, too
     lake: Lake,
     table: str | TableId,
-    epoch: int | None = None,
+    epoch: Epoch | None = None,
     *,
+    at: At | None = None,
     feed: str | None = None,
     origin: bool = True,
-) -> TableState:
-    """State of `table` (`schema.name`) as of a committed epoch, the newest by default.
+) -> TableState: ...
+
+
+@overload
+def read(
+    lake: Lake,
+    table: Sequence[str | TableId],
+    epoch: Epoch | None = None,
+    *,
+    at: At | None = None,
+    feed: str | None = None,
+    origin: bool = True,
+) -> tuple[TableState, ...]: ...
+
+
+def read(
+    lake: Lake,
+    table: str | TableId | Sequence[str | TableId],
+    epoch: Epoch | None = None,
+    *,
+    at: At | None = None,
+    feed: str | None = None,
+    origin: bool = True,
+) -> TableState | tuple[TableState, ...]:
+    """State of `table` (`schema.name`) as of a committed epoch, the newest by default; of several, all at the same.
+
+    `epoch`: exactly that one, as its text or number. `at`: the newest at or before a time (`"2026-11-22 04:00"`, UTC
+    if no offset is named, or a datetime with its zone), a duration back (`"-10min"`) or an epoch.
 
     `lake` is the lake's directory, a feed or the path of a feed file, whose secrets are not needed; `feed` names
-    one where several feeds share the directory. Raises ConfigError for an unknown table, epoch or feed and for a
-    directory that is no lake, SinkError when a feed's lake or the files are not there.
+    one where several feeds of the directory have the table. Raises ConfigError for an unknown table, epoch or feed and
+    for a directory that is no lake, SinkError when a feed's lake or the files are not there (any more).
     """
-    root, row = committed(lake, epoch, feed)
-    return state(root, row, table if isinstance(table, TableId) else _named(row, table), origin)
+    names = [table] if isinstance(table, str | TableId) else table
+    root, row = committed(lake, epoch, at=at, feed=feed, tables=names)
+    states = (state(root, row, t if isinstance(t, TableId) else _named(row, t), origin) for t in names)
+    return next(states) if isinstance(table, str | TableId) else tuple(states)
 
 
-def tables_at(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> dict[str, int]:
+def tables_at(
+    lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed: str | None = None
+) -> dict[str, int]:
     """Delta version of every table (`schema.name`) as of a committed epoch, the newest by default."""
-    return dict(committed(lake, epoch, feed)[1].commit.versions)
-
-
-def committed(lake: Lake, epoch: int | None, feed: str | None) -> tuple[Path, EpochRow]:
-    """The lake's directory, absolute, and a committed epoch's row; raises as `read`."""
-    if not isinstance(lake, Feed) and Path(lake).suffix in (".yaml", ".yml"):
-        lake = load(lake, secrets=())
-    root = Path(lake.sink.path if isinstance(lake, Feed) else lake).absolute()
-    name = feed or (lake.name if isinstance(lake, Feed) else _only_feed(root))
-    epochs = EpochsTable(root, name)
-    row = epochs.newest() if epoch is None else epochs.at(epoch)
-    if row is not None:
-        return root, row
-    newest = None if epoch is None else epochs.newest()
-    if newest is not None:
-        raise ConfigError(
-            f"{root}: {name} has not committed epoch {epoch_text(epoch or 0)}; its newest is "
-            f"{epoch_text(newest.commit.epoch)}"
-        )
-    others = feeds(root)
-    if isinstance(lake, Feed) and not others:
-        raise SinkError(
-            f"feed {name}: the lake {root} holds no epoch; run the feed first, correct sink.path, or mount the lake"
-        )
-    raise ConfigError(
-        f"{root}: {name} has not committed any epoch; feeds that have: {', '.join(others) or 'none'}"
-    )
+    return dict(committed(lake, epoch, at=at, feed=feed)[1].commit.versions)
 
 
 def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> TableState:
@@ -153,23 +174,43 @@ def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> Tab
             f"{root}: no table {table} as of epoch {epoch_text(row.commit.epoch)}; tables are: {known}"
         )
     directory = table_dir(root, table)
-    handle = _as_of(directory, row, table, version)
-    if handle is None:
-        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
+    handle = _as_of(root, row, table, version)
     files = file_lists(handle)
     base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
     return TableState(shapes[table], row.commit.epoch, handle.version(), base, changes, origin)
 
 
-def _as_of(directory: Path, row: EpochRow, table: TableId, version: int) -> DeltaTable | None:
+def _as_of(root: Path, row: EpochRow, table: TableId, version: int) -> DeltaTable:
     """The newest version as long as no later epoch has come to the table: folds since, which change no row, serve at
     once, also while the source is at rest. Else the version that the epoch names."""
+    directory = table_dir(root, table)
     newest = open_table(directory)
     if newest is None:
-        return None
+        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
     carried = newest.transaction_version(epoch_app(row.manifest.feed, table)) or 0
-    later = carried > row.commit.epoch or newest.version() < version
-    return open_table(directory, version) if later else newest
+    if carried <= row.commit.epoch and newest.version() >= version:
+        return newest
+    older = _older(directory, version, newest.version())
+    if older is None:
+        raise SinkError(
+            f"{table} cannot be read as of epoch {epoch_text(row.commit.epoch)} any more: files that a fold replaced "
+            f"stay for the feed's sink.keep; {readable_since(root, row.manifest.feed, [table])}"
+        )
+    return older
+
+
+def _older(directory: Path, version: int, newest: int) -> DeltaTable | None:
+    """The table at an older version; None when the cleaner has removed files of it, or Delta its log entries."""
+    try:
+        table = open_table(directory, version)
+        paths = [] if table is None else pa.table(table.get_add_actions())["path"].to_pylist()
+        if all((directory / path).exists() for path in paths):
+            return table
+    except SinkError:
+        if oldest_version(directory, newest, version) <= version:
+            raise
+        return None
+    return table if oldest_version(directory, newest, version) <= version else None
 
 
 def _named(row: EpochRow, name: str) -> TableId:
@@ -188,9 +229,14 @@ def _spark_path(path: str) -> str:
     return f"file://{path}"
 
 
-def _only_feed(root: Path) -> str:
-    names = feeds(root)
-    if len(names) != 1:
-        found = f"feeds {', '.join(names)}; name one" if names else "no committed epoch"
-        raise ConfigError(f"{root}: the lake has {found}")
-    return names[0]
+@contextmanager
+def _needed(package: str) -> Iterator[None]:
+    """Say which extra has a package that the block imports."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        if fault.name != package:
+            raise
+        raise NotInstalled(
+            f"{package}() needs {package}, which is not installed: pip install 'catchment[{package}]'"
+        ) from None

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from catchment.api.read import Lake, committed, state
+from catchment.api.epochs import Lake, committed
+from catchment.api.moment import At, Epoch
+from catchment.api.read import state
 from catchment.api.rule import double_quoted
 from catchment.flow.sink.epochs import EpochRow
 from catchment.flow.sink.layout import epochs_dir
@@ -20,24 +22,26 @@ _HEADER = """\
 """
 
 
-def views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> str:
+def views(lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed: str | None = None) -> str:
     """SQL text that creates a DuckDB schema per source schema and a view per table, all as of one epoch.
 
     The views are a snapshot: each names the files of its table's version, so they do not follow the feed,
     and fail once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch. Raises
     ConfigError for names that are one in DuckDB, and as `read`.
     """
-    return _text(*committed(lake, epoch, feed))
+    return _text(*committed(lake, epoch, at=at, feed=feed))
 
 
-def write_views(lake: Lake, epoch: int | None = None, *, feed: str | None = None) -> Path:
+def write_views(
+    lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed: str | None = None
+) -> Path:
     """Write the views to `_catchment/views-FEED.sql` in the lake, replaced whole; its path. Each feed that shares the
     lake has a file of its own.
 
     To be called again after a fold or a change of a table's columns. Raises SinkError when the file cannot be
     written, and as `views`.
     """
-    root, row = committed(lake, epoch, feed)
+    root, row = committed(lake, epoch, at=at, feed=feed)
     text = _text(root, row)
     target = epochs_dir(root).parent / f"views-{row.manifest.feed}.sql"
     fresh = target.with_suffix(f".{os.getpid()}.new")

@@ -23,6 +23,7 @@ _COMMANDS = {
     "status": "catchment.cli.status:status",
     "verify": "catchment.cli.verify:verify_command",
     "fold": "catchment.cli.fold:fold",
+    "epochs": "catchment.cli.epochs:epochs_command",
     "views": "catchment.cli.views:views_command",
     "demo": "catchment.cli.demo:demo",
 }

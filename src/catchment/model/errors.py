@@ -38,6 +38,12 @@ class ConfigError(CatchmentError):
     exit_code = 2
 
 
+class NotInstalled(CatchmentError):
+    """A package that only some installations need is not there; the message says which extra has it."""
+
+    exit_code = 2
+
+
 class SourceError(CatchmentError):
     """A shard refuses, or cannot be used as it is set up."""
 

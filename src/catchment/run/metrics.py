@@ -137,7 +137,7 @@ class Metrics:
             self._floor_lag.labels(self._feed, shard).set(lag)
 
     def observe_unfolded(self, table: str, share: float) -> None:
-        """The share (0 to 1) of a table's rows that have changes not yet folded."""
+        """Rows of changes that a table has not folded yet, for each row of its base."""
         self._unfolded.labels(self._feed, table).set(share)
 
     def lag_seconds(self) -> float:

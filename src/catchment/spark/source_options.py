@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catchment.config import Feed, load
-from catchment.config.units import parse_size
 from catchment.model.errors import ConfigError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.model.units import parse_size
 
 EARLIEST, LATEST = "earliest", "latest"
 # Log that a group of a batch read may read behind its floor.

@@ -8,7 +8,7 @@ row is ever dropped.
 import math
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,22 +116,40 @@ class EpochsTable:
 
     def newest(self) -> EpochRow | None:
         """The newest committed epoch; None before the first."""
+        rows = self.last(1)
+        return rows[0] if rows else None
+
+    def last(self, count: int, until: int | None = None) -> list[EpochRow]:
+        """The newest `count` epochs, of those up to number `until`; the newest first."""
         table = self._table.refreshed()
-        if table is None:
-            return None
-        for file in sorted(_files(table), key=lambda f: -int(f["max.epoch"])):
-            held = _read(self._directory / file["path"], columns=["feed", "epoch"])
-            mine = held.filter(pc.equal(held["feed"], self.feed))["epoch"]
-            if len(mine):
-                return self._decode(self._read([file], [("epoch", "=", pc.max(mine).as_py())]))[0]
-        return None
+        files = (
+            [] if table is None else [f for f in _files(table) if until is None or f["min.epoch"] <= until]
+        )
+        found: list[tuple[int, str]] = []
+        # Feeds that share a lake share its files: one may end with an epoch that is not ours.
+        for file in sorted(files, key=lambda f: -int(f["max.epoch"])):
+            if len(found) == count and file["max.epoch"] <= found[-1][0]:
+                break
+            mine = ((number, file["path"]) for number in self._numbers(file, until))
+            found = sorted([*found, *mine], reverse=True)[:count]
+        rows = []
+        for path in dict.fromkeys(path for _, path in found):
+            numbers = [number for number, where in found if where == path]
+            rows += self._decode(self._read([path], [("epoch", "in", numbers)]))
+        return sorted(rows, key=lambda row: -row.manifest.epoch)
+
+    def numbers(self) -> list[int]:
+        """The numbers of all committed epochs, in order."""
+        table = self._table.refreshed()
+        files = [] if table is None else _files(table)
+        return sorted(number for file in files for number in self._numbers(file, None))
 
     def at(self, epoch: int) -> EpochRow | None:
         """The epoch of exactly that number; None when it was not committed."""
         table = self._table.refreshed()
         if table is None:
             return None
-        files = [f for f in _files(table) if f["min.epoch"] <= epoch <= f["max.epoch"]]
+        files = [f["path"] for f in _files(table) if f["min.epoch"] <= epoch <= f["max.epoch"]]
         rows = self._decode(self._read(files, [("epoch", "=", epoch)]))
         return rows[0] if rows else None
 
@@ -143,7 +161,7 @@ class EpochsTable:
     def read_all(self) -> list[EpochRow]:
         """All committed epochs in order."""
         table = self._table.refreshed()
-        return [] if table is None else self._decode(self._read(_files(table)))
+        return [] if table is None else self._decode(self._read([f["path"] for f in _files(table)]))
 
     @property
     def _app(self) -> str:
@@ -166,10 +184,14 @@ class EpochsTable:
         sync_version(self._directory, version)
         return True
 
-    def _read(
-        self, files: list[dict[str, Any]], filters: list[tuple[str, str, int]] | None = None
-    ) -> pa.Table:
-        tables = [_read(self._directory / f["path"], schema=SCHEMA, filters=filters) for f in files]
+    def _numbers(self, file: dict[str, Any], until: int | None) -> list[int]:
+        """The feed's epochs in a file, up to `until`."""
+        held = _read(self._directory / file["path"], columns=["feed", "epoch"])
+        numbers: list[int] = held.filter(pc.equal(held["feed"], self.feed))["epoch"].to_pylist()
+        return [number for number in numbers if until is None or number <= until]
+
+    def _read(self, paths: Sequence[str], filters: list[tuple[str, str, Any]] | None = None) -> pa.Table:
+        tables = [_read(self._directory / path, schema=SCHEMA, filters=filters) for path in paths]
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
     def _batches(self, files: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.config.units import (
+from catchment.model.units import (
     parse_duration,
     parse_share,
     parse_size,
