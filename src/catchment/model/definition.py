@@ -4,9 +4,17 @@ import msgspec
 
 from catchment.model.table import TableId
 
-# Columns that no SELECT shows, but the log: the hash columns that MariaDB keeps for a UNIQUE key of long columns, and,
-# with this in front of their names, those that MySQL 8.0 keeps for an index over an expression.
-HIDDEN = "DB_ROW_HASH_"
+
+def hidden_name(name: str) -> str:
+    """The name that a column gets here which no SELECT shows, but the log: one of those that MariaDB keeps for a UNIQUE
+    key of long columns (`DB_ROW_HASH_1`), or MySQL 8.0 for an index over an expression. It ends with a space, as no
+    column of a user does (model/image.py)."""
+    return f"{name} "
+
+
+def is_hidden(name: str) -> bool:
+    """Whether `hidden_name` made the name."""
+    return name.endswith(" ")
 
 
 class DefinedColumn(msgspec.Struct, frozen=True, array_like=True):
@@ -24,7 +32,7 @@ class DefinedColumn(msgspec.Struct, frozen=True, array_like=True):
     @property
     def hidden(self) -> bool:
         """Whether the column is one that only the log shows."""
-        return self.name.startswith(HIDDEN)
+        return is_hidden(self.name)
 
 
 class Definition(msgspec.Struct, frozen=True):

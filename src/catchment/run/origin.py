@@ -29,7 +29,7 @@ from catchment.model.errors import ConfigError, CutMissed, SourceError
 from catchment.model.image import SIDE
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import RESERVED, Table, TableId
 from catchment.run.definitions import definitions_at, describes_itself
 from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.wire.facts import Checkpoint, Ddl, Statement
@@ -50,16 +50,26 @@ class _ShardOrigin:
 
 
 def originate(
-    feed: str, endpoints: Mapping[str, Endpoint], chosen: Callable[[TableId], bool], after: int
+    feed: str,
+    endpoints: Mapping[str, Endpoint],
+    chosen: Callable[[TableId], bool],
+    after: int,
+    reserved: Collection[str] = RESERVED,
 ) -> Manifest:
     """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
+
+    `reserved`: names that no column may have; by default those of the lake's own.
 
     Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
     definitions differ.
     """
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="origin") as pool:
         origins = dict(
-            zip(endpoints, pool.map(lambda e: _shard_origin(e, chosen), endpoints.values()), strict=True)
+            zip(
+                endpoints,
+                pool.map(lambda e: _shard_origin(e, chosen, reserved), endpoints.values()),
+                strict=True,
+            )
         )
     must_be_apart({shard: origin.position for shard, origin in origins.items()})
     by_table: dict[TableId, dict[str, Table]] = {}
@@ -114,13 +124,15 @@ def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:
     )
 
 
-def _shard_origin(endpoint: Endpoint, chosen: Callable[[TableId], bool]) -> _ShardOrigin:
+def _shard_origin(
+    endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]
+) -> _ShardOrigin:
     connection = connect(endpoint)
     try:
         pin(connection, endpoint)
         server = identify(connection, endpoint)
         estimates = list_tables(connection, endpoint, chosen)
-        tables = {table: read_table(connection, endpoint, table) for table in estimates}
+        tables = {table: read_table(connection, endpoint, table, reserved) for table in estimates}
         resets = ask_resets(connection, endpoint)
         sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
         position = msgspec.structs.replace(sealed, resets=resets)

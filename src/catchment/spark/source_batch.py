@@ -35,7 +35,7 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         """Take the cut and deal the whole table out in groups of chunks. Raises SourceError, ConfigError."""
         options = self._options
         feed, endpoints = options.load()
-        origin = originate(feed.name, endpoints, lambda table: table == options.table, 0)
+        origin = originate(feed.name, endpoints, lambda table: table == options.table, 0, reserved=())
         # What is proven visible may lie behind what is visible: the cut is taken from there on.
         cut = cut_now(endpoints, feed, options.table, first_cut(origin, copy=True)).manifest(origin.shapes[0])
         copying = feed.copying

@@ -151,7 +151,7 @@ class StreamDriver:
 
     def _begin(self, *, copy: bool) -> Offset:
         table = self._options.table
-        manifest = originate(self._feed.name, self._endpoints, lambda one: one == table, 0)
+        manifest = originate(self._feed.name, self._endpoints, lambda one: one == table, 0, reserved=())
         self._shape = manifest.shapes[0]
         cut = first_cut(manifest, copy=copy)
         return written(cut if copy else cut_now(self._endpoints, self._feed, table, cut))

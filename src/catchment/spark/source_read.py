@@ -25,6 +25,7 @@ from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError, Unsupported
+from catchment.model.image import INTERNAL
 from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
@@ -134,9 +135,11 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
     table, key = work.shape.table, work.shape.key
     groups = GroupFacts()
     with ImageSequence() as kept:
+        # Others that come and go meanwhile may have names of columns that the source shows.
+        shown = {*INTERNAL, *(c.column.name for c in work.shape.columns)}
 
         def on_images(met: Table, batch: pa.RecordBatch) -> None:
-            images = pa.Table.from_batches([batch])
+            images = pa.Table.from_batches([batch]).select([n for n in batch.schema.names if n in shown])
             followed = follows_log(images, chunk_key(Table(met.id, met.columns, key)), work.progress)
             kept.add(typed(images, followed))
 

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 from catchment.flow.rewind.states import BEFORE
 from catchment.model.errors import Unsupported
 from catchment.model.gtidset import uuid_text
-from catchment.model.image import GROUP, OP, SEQ, SIDE
-from catchment.model.table import Table
+from catchment.model.image import CHANGE, GROUP, OP, SEQ, SIDE
+from catchment.model.table import Table, folded
 from catchment.wire.groups import SCHEMA
 from catchment.wire.types import arrow_schema
 
@@ -44,11 +44,12 @@ def schema_of(table: Table) -> StructType:
     TIME is bigint (signed microseconds), BIGINT UNSIGNED decimal(20,0), DATETIME timestamp_ntz, TIMESTAMP
     timestamp.
     """
-    taken = {field.name for field in _CHANGE_FIELDS} & {column.name.lower() for column in table.columns}
+    shown = {field.name for field in _CHANGE_FIELDS}
+    taken = [column.name for column in table.columns if folded(column.name) in shown]
     if taken:
         raise Unsupported(
-            f"{table.id}: column {', '.join(sorted(taken))} has the name of a change column; rename the "
-            "column"
+            f"{table.id}: column {', '.join(taken)} has the name of a column that the source shows beside those of the "
+            "table; rename the column"
         )
     return from_arrow_schema(pa.schema([*arrow_schema(table), *_CHANGE_FIELDS]))
 
@@ -139,7 +140,7 @@ def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
     kinds = np.where(before, 1, 0) + np.where(update & ~alone, 2, 0)
     # 0 insert, 1 delete, 2 after image, 3 before image
     names = pa.array(_TYPES.take(pa.array([0, 1, 3, 2])).take(pa.array(kinds)))
-    images = images.append_column(CHANGE_TYPE, names)
+    images = images.append_column(CHANGE, names)
     return images if followed is None else images.filter(pa.array(followed))
 
 
@@ -159,6 +160,7 @@ def changed_rows(images: pa.Table, groups: pa.Table, shard: str, epoch: int) -> 
     ordinals = groups.column("ordinal").to_numpy()
     at = pa.array(np.searchsorted(ordinals, images.column(GROUP).to_numpy()))
     own = {
+        CHANGE_TYPE: images.column(CHANGE),
         VERSION: pa.repeat(pa.scalar(epoch, pa.int64()), count),
         TIMESTAMP: groups.column(TIMESTAMP).take(at),
         SHARD: pa.repeat(pa.scalar(shard), count),

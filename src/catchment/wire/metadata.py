@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from catchment.model.definition import HIDDEN, Definition
+from catchment.model.definition import Definition, hidden_name, is_hidden
 from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed, Unsupported
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.wire import declared, types
@@ -56,6 +56,9 @@ _YEAR_HAS_NONE, _YEAR_HAS_ONE = 80015, 80023
 # row images lack it whatever binlog_row_image says. On 9.7 the log does not show it.
 _EXPRESSION: Final = re.compile(r"[0-9a-f]{32}")
 _EXPRESSIONS_SHOWN: Final = range(80013, 80100)
+# MariaDB, sql/sql_table.cc: make_unique_invisible_field_name, add_hash_field.
+_HASH_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
+_HASH: Final = ColumnType(Kind.BIGINT, unsigned=True)
 _CHARACTER: Final = frozenset(
     (
         types.STRING,
@@ -88,6 +91,11 @@ def mysql_version(name: bytes) -> int:
 def of_expression(name: str, mysql: int) -> bool:
     """Whether a column of that name is taken for one that MySQL keeps for an index over an expression."""
     return mysql in _EXPRESSIONS_SHOWN and _EXPRESSION.fullmatch(name) is not None
+
+
+def of_hash(name: str, kind: ColumnType, mysql: int) -> bool:
+    """Whether such a column is taken for one that MariaDB keeps for a UNIQUE key of long columns."""
+    return not mysql and kind == _HASH and _HASH_NAME.fullmatch(name) is not None
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -223,8 +231,8 @@ def _must_agree(definition: Definition | None, columns: tuple[Column, ...]) -> N
     """Raise AlteredUnseen when a table map that describes itself says other columns than the definition."""
     if definition is None:
         return
-    said = [c for c in columns if not c.name.startswith(HIDDEN)]
-    known = [c for c in declared.table_of(definition).columns if not c.name.startswith(HIDDEN)]
+    said = [c for c in columns if not is_hidden(c.name)]
+    known = [c for c in declared.table_of(definition).columns if not is_hidden(c.name)]
     if said != known:
         names = ", ".join(c.name for c in said if c not in known) or "the order of columns"
         raise AlteredUnseen(_contradiction(definition, f"the log describes {names} otherwise"))
@@ -283,8 +291,8 @@ def _columns(
         column_type = _type(
             identity, names[i], (code, meta, i in unsigned, collations.get(i, 0), labels.get(i, ()))
         )
-        hidden = HIDDEN if of_expression(names[i], mysql) else ""
-        columns.append(Column(hidden + names[i], column_type))
+        hidden = of_expression(names[i], mysql) or of_hash(names[i], column_type, mysql)
+        columns.append(Column(hidden_name(names[i]) if hidden else names[i], column_type))
     return tuple(columns)
 
 

@@ -8,7 +8,7 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 from cython.cimports.libc.stdlib import calloc, free, malloc
 from cython.cimports.libc.string import memcpy
 
-from catchment.model.definition import HIDDEN
+from catchment.model.definition import is_hidden
 from catchment.model.table import DECIMAL_DIGITS_MAX, Kind
 from catchment.wire import charsets, types
 
@@ -82,7 +82,7 @@ class TableMap:
         if self.plans == cython.NULL:
             raise MemoryError
         self.count = count
-        self.hidden = bytes([column.name.startswith(HIDDEN) for column in columns])
+        self.hidden = bytes([is_hidden(column.name) for column in columns])
         # Without a key the whole row is one.
         key = self.table.key or tuple(c.name for c in columns)
         for i in range(count):

@@ -1,18 +1,18 @@
 """What tables a shard has, from information_schema."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pymysql
 from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import source_name
 from catchment.flow.capture.connect import mapped, mysql_version
-from catchment.model.definition import HIDDEN, DefinedColumn, Definition
+from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
-from catchment.model.table import RESERVED, Column, Kind, Table, TableId
-from catchment.wire.metadata import of_expression
+from catchment.model.table import Column, Kind, Table, TableId, folded
+from catchment.wire.metadata import of_expression, of_hash
 from catchment.wire.types import from_catalog
 
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
@@ -69,12 +69,18 @@ def list_tables(
     return found
 
 
-def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId) -> Table:
+def read_table(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    table: TableId,
+    reserved: Collection[str] = (),
+) -> Table:
     """A table's columns and key as they are now.
 
     The key is the primary key, else the first of the unique keys that have whole columns only, all NOT NULL. A
     prefix in the primary key counts as its column, as in the log: if prefixes are unique, so are whole values.
-    Raises Unsupported when there is no key, or a column of it or its type is not carried.
+    Raises Unsupported when there is no key, or a column of it or its type is not carried, or has a name that is
+    `reserved` (in lower case).
     """
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(_COLUMNS, (table.schema, table.name))
@@ -93,19 +99,15 @@ def read_table(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpo
     columns = []
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
-        if name.lower() in RESERVED:
+        if folded(name) in reserved:
             raise Unsupported(
                 f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
-            )
-        if of_expression(name, version):
-            raise Unsupported(
-                f"{where}, column {name}: MySQL 8.0 names the columns so that it keeps for indexes over expressions, "
-                "and the log does not tell them apart; rename the column or exclude the table"
             )
         try:
             columns.append(Column(name, from_catalog(data_type, column_type, charset)))
         except Unsupported as error:
             raise Unsupported(f"{where}, column {name}: {error}; exclude the table") from error
+        _must_not_be_as_hidden(columns[-1], version, where)
         if is_nullable == "YES":
             nullable.add(name)
     indexes: dict[str, list[str]] = {}
@@ -144,11 +146,27 @@ def read_definition(
             columns.append(DefinedColumn(name, column_type, charset or "", nullable == "YES"))
         cursor.execute(_KEYS.format(source_name(table)))
         hashed = dict.fromkeys(row[_KEY_NAME] for row in cursor.fetchall() if row[_INDEX_TYPE] == "HASH")
-        columns += [DefinedColumn(f"{HIDDEN}{n}", "bigint unsigned") for n, _ in enumerate(hashed, 1)]
+        columns += [
+            DefinedColumn(hidden_name(f"DB_ROW_HASH_{n}"), "bigint unsigned") for n, _ in enumerate(hashed, 1)
+        ]
         cursor.execute("SHOW CREATE TABLE " + source_name(table))
         made = cursor.fetchone()
     charset = _DEFAULT_CHARSET.search(str(made[1])) if made else None
     return Definition(table, tuple(columns), key, charset[1] if charset else "")
+
+
+def _must_not_be_as_hidden(column: Column, version: int, where: str) -> None:
+    """Raise Unsupported for a column that the log shows as one of the server's own. `version`: 0 for MariaDB."""
+    if of_expression(column.name, version):
+        kept = "MySQL 8.0 names the columns so that it keeps for indexes over expressions"
+    elif of_hash(column.name, column.type, version):
+        kept = "MariaDB names the columns so that it keeps for UNIQUE keys of long columns"
+    else:
+        return
+    raise Unsupported(
+        f"{where}, column {column.name}: {kept}, and the log does not tell them apart; rename the column or exclude "
+        "the table"
+    )
 
 
 def _must_tell_rows_apart(table: Table, where: str) -> None:

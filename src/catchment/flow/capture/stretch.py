@@ -12,7 +12,7 @@ from catchment.flow.capture.connect import connect, identify, must_be, mysql_ver
 from catchment.flow.capture.groups import Groups, Place
 from catchment.flow.capture.log import dump
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
-from catchment.model.definition import HIDDEN, Definition
+from catchment.model.definition import Definition, is_hidden
 from catchment.model.errors import NEW_FEED, ConnectionLost, CorruptLog, CutMissed
 from catchment.model.gtidset import GtidSet, UuidGtid
 from catchment.model.position import (
@@ -286,7 +286,7 @@ def _xa_groups(facts: tuple[Fact, ...], places: dict[int, Place]) -> tuple[XaGro
 
 def _without_hidden(table: Table, batch: pa.RecordBatch) -> tuple[Table, pa.RecordBatch]:
     """Without the hash columns that MariaDB keeps for a UNIQUE key over a BLOB: no SELECT shows them."""
-    hidden = {column.name for column in table.columns if column.name.startswith(HIDDEN)}
+    hidden = {column.name for column in table.columns if is_hidden(column.name)}
     if not hidden:
         return table, batch
     shown = tuple(column for column in table.columns if column.name not in hidden)

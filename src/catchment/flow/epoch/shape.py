@@ -13,14 +13,19 @@ from msgspec.structs import replace
 from catchment.flow.epoch.ddl import AGAIN, Columns
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import RESERVED, Column, Kind, Table, TableId
+from catchment.model.table import RESERVED, Column, Kind, Table, TableId, folded
 from catchment.wire.types import logged_as_binary
 
 
 def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> TableShape:
     """The shape of a lake table that begins with the columns of `table`; with several shards `table` is what
     `merge(shards)` gave, and each column notes the shards that lack it."""
-    columns = (LakeColumn(c, physical=c.name, missing=_lacking(c.name, shards or {})) for c in table.columns)
+    columns: list[LakeColumn] = []
+    taken: set[str] = set()
+    for column in table.columns:
+        physical = _physical(column.name, taken)
+        columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
+        taken.add(folded(physical))
     return TableShape(table.id, tuple(columns), table.key)
 
 
@@ -56,9 +61,8 @@ def evolve(
         for name in effect.dropped:
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
         for name in effect.added:
-            taken = {c.physical.lower() for c in columns}
-            new = _new(name, table, epoch, taken, others)
-            if new is not None and name.lower() in RESERVED:
+            new = _new(name, table, epoch, {folded(c.physical) for c in columns}, others)
+            if new is not None and folded(name) in RESERVED:
                 raise Unsupported(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
                     "themselves; drop it again, then start the run again: it goes on"
@@ -92,6 +96,7 @@ def merge(tables: Mapping[str, Table]) -> Table:
             raise ValueError(f"{first.id} on {shards[0]} and {table.id} on {shard} are two tables")
         if table.key != first.key:
             faults.append(f"key {_key(first)} on {shards[0]}, {_key(table)} on {shard}")
+        faults += [f"{pair} on {shard}" for pair in _alike(table)]
         for column in table.columns:
             owner, known = union.setdefault(column.name.lower(), (shard, column))
             if known != column:
@@ -143,21 +148,35 @@ def _new(
 ) -> LakeColumn | None:
     """A column that the lake has not; None when a later effect drops it again: no row has a value then.
 
-    Its physical name is its own, else `name__gci`, else `name__gci_2` and so on. Names of a Delta table must
-    differ in more than case.
+    Its physical name is its own, else `name__gci`, else `name__gci_2` and so on.
     """
     column = _names(table).get(name.lower())
     if column is None:
         return None
-    dated = f"{column.name}__{gci_of(epoch)}"
-    names = chain((column.name, dated), (f"{dated}_{again}" for again in count(2)))
-    physical = next(n for n in names if n.lower() not in taken)
+    free = folded(column.name) not in taken
+    physical = column.name if free else _physical(f"{column.name}__{gci_of(epoch)}", taken)
     return LakeColumn(column, physical, missing=_lacking(name, others))
+
+
+def _physical(name: str, taken: Collection[str]) -> str:
+    """The name, or the first of `name_2`, `name_3`, ... that no reader of the lake takes for one of those taken."""
+    names = chain((name,), (f"{name}_{number}" for number in count(2)))
+    return next(name for name in names if folded(name) not in taken)
+
+
+def _alike(table: Table) -> list[str]:
+    """Columns whose names differ in nothing but the case of a letter, which servers do not know of all letters."""
+    first = {c.name.lower(): c.name for c in reversed(table.columns)}
+    return [
+        f"columns {first[c.name.lower()]} and {c.name} differ only in the case of a letter"
+        for c in table.columns
+        if c.name != first[c.name.lower()]
+    ]
 
 
 def _faults(shape: TableShape, table: Table, shard: str) -> list[str]:
     """How `table` differs from what the shape says that the shard has."""
-    faults = []
+    faults = _alike(table)
     if table.key != shape.key:
         faults.append(f"its key is {_key(table)}, the lake's ({', '.join(shape.key)})")
     live = {c.column.name.lower(): c for c in shape.columns if c.live}

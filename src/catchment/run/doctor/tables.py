@@ -14,7 +14,7 @@ from catchment.flow.capture.connect import mapped
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import RESERVED, Table, TableId
 from catchment.run.doctor.access import quoted
 from catchment.run.doctor.finding import Finding, Severity
 
@@ -71,7 +71,7 @@ def check_tables(
             findings.append(refusal)
             continue
         try:
-            tables[table] = read_table(session, endpoint, table)
+            tables[table] = read_table(session, endpoint, table, RESERVED)
             findings += _crowded(session, endpoint, tables[table])
             findings += _scanned(endpoint.shard, tables[table])
             findings += _cascades(session, endpoint, table) if cascades else []
