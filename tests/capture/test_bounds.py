@@ -11,7 +11,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.bounds import is_ranged, key_after, newest_key
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.select import select_chunk
 from catchment.flow.rewind.ranges import covered, follows_log
@@ -38,7 +38,6 @@ class Source:
     def __init__(self, server: PrivateServer, table: TableId) -> None:
         self.endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
         self.connection = connect(self.endpoint)
-        pin(self.connection, self.endpoint)
         self.table = read_table(self.connection, self.endpoint, table)
         self.key = chunk_key(self.table)
 

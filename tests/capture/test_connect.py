@@ -7,14 +7,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from pymysql.connections import Connection
 from pymysql.converters import escape_string
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture import connect as module
-from catchment.flow.capture.connect import connect, pin
-from catchment.model.errors import ServerSaid, SourceError
+from catchment.flow.capture.connect import connect
+from catchment.model.errors import Diverged, ServerSaid, SourceError
 from catchment.model.source import Endpoint
 from tests.servers.chosen import chosen_server, on_mysql
 
@@ -44,8 +45,7 @@ def test_an_account_of_ed25519_is_let_in(mariadb: PrivateServer) -> None:
         "INSTALL PLUGIN IF NOT EXISTS ed25519 SONAME 'auth_ed25519'",
         f"CREATE USER modern IDENTIFIED VIA ed25519 USING PASSWORD('{escape_string(PASSWORD)}')",
     )
-    with closing(connect(Endpoint("a", mariadb.host, mariadb.port, "modern", PASSWORD))) as session:
-        pin(session, endpoint_of(mariadb))
+    connect(Endpoint("a", mariadb.host, mariadb.port, "modern", PASSWORD)).close()
     with pytest.raises(SourceError, match="'modern' is refused"):
         connect(Endpoint("a", mariadb.host, mariadb.port, "modern", "wrong"))
 
@@ -116,7 +116,6 @@ def asking(plugin: str) -> Iterator[tuple[int, Future[bytes]]]:
 def test_the_server_ends_a_statement_before_the_socket_gives_up(shard: PrivateServer) -> None:
     endpoint = endpoint_of(shard)
     with closing(connect(endpoint)) as session, session.cursor() as cursor:
-        pin(session, endpoint)
         limit = "@@max_execution_time / 1000" if on_mysql() else "@@max_statement_time"
         cursor.execute(f"SELECT {limit}")
         (seconds,) = cursor.fetchone() or (0,)
@@ -136,11 +135,15 @@ def test_a_large_table_is_read_whatever_the_global_limit_of_a_join(
         database=schema,
     )
     endpoint = endpoint_of(own)
+    select = f"SELECT COUNT(DISTINCT id) FROM {schema}.t"
+    with (
+        closing(own.connect("catchment")) as session,
+        session.cursor() as cursor,
+        pytest.raises(ServerSaid, match="1104"),
+        module.mapped(endpoint),
+    ):
+        cursor.execute(select)
     with closing(connect(endpoint)) as session, session.cursor() as cursor:
-        select = f"SELECT COUNT(DISTINCT id) FROM {schema}.t"
-        with pytest.raises(ServerSaid, match="1104"), module.mapped(endpoint):
-            cursor.execute(select)
-        pin(session, endpoint)
         cursor.execute(select)
         assert cursor.fetchone() == (100,)
 
@@ -163,4 +166,33 @@ def small_joins(own: PrivateServer) -> Iterator[None]:
 )
 def test_only_what_a_version_has_is_pinned(version: tuple[int, ...], lacks: set[str]) -> None:
     newer = {"information_schema_stats_expiry", "use_secondary_engine"}
-    assert newer - module._pinned(version).keys() == lacks
+    assert newer - module._settings(version).keys() == lacks
+
+
+@pytest.mark.parametrize("snapshots", [False, True])
+def test_a_login_sets_reads_back_and_asks_who_answers_in_two_statements(
+    own: PrivateServer, snapshots: bool
+) -> None:
+    def asked() -> int:
+        return int(own.sql("SHOW GLOBAL STATUS LIKE 'Questions'")[0][1])
+
+    own.sql("SELECT 1")
+    first = asked()
+    idle = asked() - first
+    before = asked()
+    session = connect(endpoint_of(own), snapshots=snapshots)
+    after = asked()
+    session.close()
+    assert after - before - idle == 2
+    assert session.server.server_id == own.server_id
+    expected = "REPEATABLE-READ" if snapshots else "READ-COMMITTED"
+    with (
+        closing(connect(endpoint_of(own), session.server, snapshots=snapshots)) as again,
+        again.cursor() as cursor,
+    ):
+        isolation = "@@transaction_isolation" if on_mysql() else "@@tx_isolation"
+        cursor.execute(f"SELECT {isolation}, @@autocommit, @@character_set_client")
+        assert cursor.fetchone() == (expected, 1, "utf8mb4")
+    other = msgspec.structs.replace(session.server, server_id=own.server_id + 1)
+    with pytest.raises(Diverged, match="is now server_id"):
+        connect(endpoint_of(own), other)

@@ -7,7 +7,7 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect, identify
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset
@@ -22,7 +22,7 @@ def _killing(shard: PrivateServer, table: TableId, start: LogOffset) -> tuple[St
     """The log from `start` on, read while its first dump is killed; how many rows came."""
     endpoint = Endpoint("s", shard.host, shard.port, FEED_USER, shard.password)
     session = connect(endpoint)
-    server = identify(session, endpoint)
+    server = session.server
     session.close()
     rows = 0
     killed: list[int] = []

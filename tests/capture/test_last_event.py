@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect, identify
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.model.errors import CatchmentError, Diverged
 from catchment.model.gtidset import GtidSet
@@ -45,7 +45,7 @@ def endpoint_of(server: PrivateServer) -> Endpoint:
 def who(server: PrivateServer) -> Server:
     session = connect(endpoint_of(server))
     try:
-        return identify(session, endpoint_of(server))
+        return session.server
     finally:
         session.close()
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect, identify, mysql_version, pin
+from catchment.flow.capture.connect import connect, mysql_version
 from catchment.flow.capture.offsets import (
     ask_resets,
     kept_seconds,
@@ -79,11 +79,10 @@ def test_sessions_are_pinned_and_know_the_server(server: PrivateMySQL) -> None:
     try:
         with closing(connect(endpoint(server))) as session:
             assert mysql_version(session) == server.build.version
-            pin(session, endpoint(server))
             with session.cursor() as cursor:
                 cursor.execute("SELECT @@sql_select_limit, @@transaction_isolation, @@max_execution_time")
                 assert cursor.fetchone() == (2**64 - 1, "READ-COMMITTED", 300_000)
-            found = identify(session, endpoint(server))
+            found = session.server
             ((uuid,),) = server.sql("SELECT @@server_uuid")
             assert (found.server_id, found.port, found.uuid) == (server.server_id, server.port, uuid)
             assert found.mysql
@@ -144,7 +143,7 @@ def test_without_gtids_nothing_is_proven(mysql_80_build: Build) -> None:
                 SourceError, match=r"gtid_mode is not ON: .*OFF_PERMISSIVE, ON_PERMISSIVE and ON"
             ):
                 must_know_pending(session, where)
-            found, end = identify(session, where), snapshot_offset(session, where)
+            found, end = session.server, snapshot_offset(session, where)
             assert sealed_behind(where, found, None, None, end, None, ()) is None
 
 
@@ -160,7 +159,6 @@ def test_catalog(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
     )
     where = endpoint(server)
     with closing(connect(where)) as session:
-        pin(session, where)
         found = list_tables(session, where, lambda table: table.schema == schema)
         assert found == {TableId(schema, "t"): 2}
         table = read_table(session, where, TableId(schema, "t"))
@@ -171,7 +169,7 @@ def test_catalog(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
 def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
     where = endpoint(holding)
     with closing(snapshot_session(where)) as session:
-        server = identify(session, where)
+        server = session.server
         before = snapshot_offset(session, where)
         assert sealed_behind(where, server, None, None, before, None, ()) == before
         held = held_commit(holding, "INSERT INTO d.t VALUES (1, 1)", timeout_ms=60_000)

@@ -9,7 +9,7 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import read_definition, read_table
-from catchment.flow.capture.connect import connect, identify
+from catchment.flow.capture.connect import connect
 from catchment.flow.epoch.shape import first_shape
 from catchment.model.chunk import Chunk
 from catchment.model.definition import Definition
@@ -38,7 +38,7 @@ def _position(server: PrivateServer) -> Position:
     """Where the log ends now."""
     endpoint = _endpoint(server)
     with closing(connect(endpoint)) as session:
-        found = identify(session, endpoint)
+        found = session.server
     return Position(LogOffset(*server.log_end()), 0, found, found.gtids(""))
 
 

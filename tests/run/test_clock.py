@@ -14,7 +14,7 @@ from pymysql.connections import Connection
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect, identify
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.offsets import snapshot_offset
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import LogOffset
@@ -29,7 +29,7 @@ NEVER = 1 << 63  # a number that no tick reaches
 def ticking(server: PrivateServer) -> Iterator[Clock]:
     endpoint = Endpoint("a", server.host, server.port, FEED_USER, server.password)
     with closing(connect(endpoint)) as session:
-        clock = Clock({"a": endpoint}, {"a": identify(session, endpoint)}, 0.01, 0)
+        clock = Clock({"a": endpoint}, {"a": session.server}, 0.01, 0)
     clock.start({})
     try:
         yield clock
@@ -128,7 +128,7 @@ def ten_shards(server: PrivateServer, watched: Sessions, seconds: float) -> Iter
     """A clock of nine shards that answer, after one that refuses; all of them are sessions of one server."""
     good = Endpoint("0", server.host, server.port, FEED_USER, server.password)
     with closing(connect(good)) as session:
-        identity = identify(session, good)
+        identity = session.server
     with socket.socket() as silent, pytest.MonkeyPatch.context() as patch:
         silent.bind((server.host, 0))  # and does not listen: who connects is refused
         shards = {"away": replace(good, shard="away", port=silent.getsockname()[1])}
@@ -168,7 +168,7 @@ def test_the_error_that_cannot_pass_comes_first(
     """A shard that is away must not hide that another one's log was reset."""
     endpoint = Endpoint("a", shard.host, shard.port, FEED_USER, shard.password)
     with closing(connect(endpoint)) as session:
-        identity = identify(session, endpoint)
+        identity = session.server
 
     def read(reader: _Reader) -> tuple[LogOffset, int]:
         raise Diverged("b was reset") if reader.endpoint.shard == "b" else ConnectionLost("a is away")

@@ -7,7 +7,7 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect
 from catchment.model.source import Endpoint
 from catchment.run.doctor import Severity, tables
 
@@ -45,7 +45,6 @@ def test_very_many_rows_of_one_value(
 
     def found() -> list[tuple[Severity, str, str]]:
         with closing(connect(endpoint)) as session:
-            pin(session, endpoint)
             chosen = tables.chosen_tables(session, endpoint, [f"{schema}.*"])
             findings, _ = tables.check_tables(session, endpoint, chosen, cascades=False)
         return [(f.severity, f.found, f.remedy) for f in findings]

@@ -8,7 +8,7 @@ import pytest
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.bounds import MARK, where
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import Manifest, Tick
 from catchment.model.errors import Retry, ServerSaid, SourceError
@@ -47,7 +47,6 @@ def sizes(server: PrivateServer, schema: str, pace: Callable[[], Pace]) -> dict[
     shapes = {shape.table: shape for shape in manifest.shapes}
     found: dict[str, list[int]] = {}
     with closing(connect(endpoint)) as session, session.cursor() as cursor:
-        pin(session, endpoint)
         for progress in manifest.progress:
             key = chunk_key(shapes[progress.table].definition)
             walk = Walk(session, endpoint, progress, key, pace())

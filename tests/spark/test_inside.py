@@ -8,7 +8,7 @@ import pytest
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.select import select_chunk
 from catchment.model.chunk import Bound, Chunk
@@ -56,7 +56,6 @@ def test_keys_in_a_range_are_those_that_a_select_returns(
     endpoint = Endpoint("-80", shard.host, shard.port, FEED_USER, shard.password)
     connection = connect(endpoint)
     try:
-        pin(connection, endpoint)
         table = read_table(connection, endpoint, TableId(schema, "t"))
 
         def select(low: Bound | None, high: Bound | None) -> pa.Table:

@@ -14,7 +14,6 @@ from contextlib import suppress
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import read_facts
@@ -44,8 +43,7 @@ class _Reader:
         """The offset now, and the time it was read in microseconds since 1970."""
         try:
             if self._connection is None:
-                self._connection = snapshot_session(self.endpoint)
-                must_be(identify(self._connection, self.endpoint), self.server, self.endpoint)
+                self._connection = snapshot_session(self.endpoint, self.server)
             offset = snapshot_offset(self._connection, self.endpoint)
         except CatchmentError:
             self.close()

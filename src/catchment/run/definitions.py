@@ -6,7 +6,7 @@ from contextlib import closing
 import msgspec
 
 from catchment.flow.capture.catalog import read_definition
-from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
+from catchment.flow.capture.connect import connect, mapped
 from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.ddl import Harmless
 from catchment.flow.epoch.effects import Effects
@@ -45,9 +45,7 @@ def definitions_at(
     The log is read from there to its end, on a dump opened after the catalog was read. Raises SourceError when a
     DDL among it concerns one of the tables.
     """
-    with closing(connect(endpoint)) as session:
-        pin(session, endpoint)
-        must_be(identify(session, endpoint), position.server, endpoint)
+    with closing(connect(endpoint, position.server)) as session:
         known = {table: read_definition(session, endpoint, table) for table in tables}
     stretch = read_facts(endpoint, position.server, position.at, None)
     for fact in stretch.facts:

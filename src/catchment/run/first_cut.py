@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.pending import must_know_pending
 from catchment.flow.capture.stretch import Stretch, read_facts
@@ -37,9 +36,8 @@ def mysql_position(endpoint: Endpoint, server: Server) -> Position:
 
     XA RECOVER is empty before and after, as on MariaDB. Raises SourceError without GTIDs, or when commits hang.
     """
-    connection = snapshot_session(endpoint)
+    connection = snapshot_session(endpoint, server)
     try:
-        must_be(identify(connection, endpoint), server, endpoint)
         end: LogOffset | None = None
         for _ in range(SEAL_ATTEMPTS):
             if end is None:

@@ -14,7 +14,7 @@ import msgspec
 from pyspark import SparkContext
 
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
@@ -187,9 +187,8 @@ class Loop:
                 effect = alteration.effect
                 if effect.added and not set(effect.added) <= met.get(effect.table, set()):
                     endpoint = self._endpoints[receipt.shard]
-                    connection = connect(endpoint)
+                    connection = connect(endpoint, receipt.reached.server)
                     try:
-                        pin(connection, endpoint)
                         found[receipt.shard, effect.table] = read_table(connection, endpoint, effect.table)
                     finally:
                         connection.close()

@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 
 from catchment.flow.capture.bounds import newest_key
 from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect, identify, mapped, must_be, pin
+from catchment.flow.capture.connect import connect, mapped
 from catchment.flow.capture.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.stretch import Stretch, read_facts, read_stretch
 from catchment.flow.epoch.chain import went_backwards
@@ -129,8 +129,7 @@ def _shard_origin(
 ) -> _ShardOrigin:
     connection = connect(endpoint)
     try:
-        pin(connection, endpoint)
-        server = identify(connection, endpoint)
+        server = connection.server
         estimates = list_tables(connection, endpoint, chosen)
         tables = {table: read_table(connection, endpoint, table, reserved) for table in estimates}
         resets = ask_resets(connection, endpoint)
@@ -203,9 +202,8 @@ def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
 
     XA RECOVER is empty before and after: rows prepared earlier would not be in the log that the feed reads.
     """
-    connection = snapshot_session(endpoint)
+    connection = snapshot_session(endpoint, server)
     try:
-        must_be(identify(connection, endpoint), server, endpoint)
         for attempt in range(SEAL_ATTEMPTS):
             older = attempt >= NEWEST_FILE_ATTEMPTS
             position = _try_to_seal(connection, endpoint, server, in_older_file=older)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, pin
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.offsets import log_files
 from catchment.model.chunk import Chunk, Progress, chunk_key
 from catchment.model.epoch import Manifest, TableShape, Tick
@@ -94,7 +94,6 @@ class Planner:
         endpoint = self._endpoints[progress.shard]
         chunks: list[Chunk] = []
         with closing(connect(endpoint)) as connection:
-            pin(connection, endpoint)
             walk = self._walk(connection, endpoint, progress, shape)
             while (step := self._next(walk, progress)) is not None:
                 chunks.append(step[0])
@@ -160,7 +159,6 @@ class Planner:
         endpoint = self._endpoints[shard]
         connection = connect(endpoint)
         try:
-            pin(connection, endpoint)
             for progress in tables:
                 walk = self._walk(connection, endpoint, progress, shapes[progress.table])
                 while budget > 0 and (step := self._next(walk, progress)) is not None:

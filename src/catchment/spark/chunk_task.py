@@ -8,11 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.select import select_chunk
 from catchment.flow.capture.stretch import OnImages, Stretch, read_facts, read_stretch
 from catchment.flow.epoch.ddl import Harmless
@@ -27,7 +25,6 @@ from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import (
     AlteredUnseen,
-    CatchmentError,
     ConnectionLost,
     CutMissed,
     Diverged,
@@ -159,7 +156,7 @@ def _select_all(
     reads: dict[TableId, list[Read]] = {}
     failed: list[tuple[Chunk, str]] = []
     broken: dict[TableId, str] = {}
-    connection = _session(task)
+    connection = connect(task.endpoint, task.server)
     try:
         tables: dict[TableId, Table] = {}
         for chunk in task.chunks:
@@ -183,7 +180,7 @@ def _select_all(
                 if not isinstance(error, ServerSaid):
                     # What is left of a result that we gave up still comes on its connection.
                     connection._force_close()  # type: ignore[attr-defined]
-                    connection = _session(task)
+                    connection = connect(task.endpoint, task.server)
                 continue
             reads.setdefault(chunk.table, []).append(
                 (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
@@ -191,17 +188,6 @@ def _select_all(
     finally:
         connection._force_close()  # type: ignore[attr-defined]
     return reads, failed
-
-
-def _session(task: ChunkTask) -> "Connection[pymysql.cursors.Cursor]":
-    connection = connect(task.endpoint)
-    try:
-        pin(connection, task.endpoint)
-        must_be(identify(connection, task.endpoint), task.server, task.endpoint)
-    except CatchmentError:
-        connection._force_close()  # type: ignore[attr-defined]
-        raise
-    return connection
 
 
 def _as_planned(table: Table, shape: TableShape) -> Table:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import identify, must_be
 from catchment.flow.capture.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.flow.capture.pending import ask_pending
 from catchment.flow.capture.stretch import read_facts
@@ -34,9 +33,8 @@ def proven_floor(task: ChunkTask) -> LogOffset:
     if floor.file == cut.file and cut.offset - floor.offset < WORTH_BYTES:
         return floor
     deadline = time.monotonic() + SECONDS_MAX
-    connection = snapshot_session(task.endpoint)
+    connection = snapshot_session(task.endpoint, task.server)
     try:
-        must_be(identify(connection, task.endpoint), task.server, task.endpoint)
         if task.server.mysql:
             return cut if _becomes_visible(connection, task.endpoint, deadline) else floor
         while time.monotonic() < deadline:
@@ -75,9 +73,8 @@ def sealed_behind(
         return newest_sealed(known, start, at, last, checkpoints, xa_over=xa_over, hidden=hidden)
     if known == at:
         return known
-    connection = snapshot_session(endpoint)
+    connection = snapshot_session(endpoint, server)
     try:
-        must_be(identify(connection, endpoint), server, endpoint)
         visible = _becomes_visible(connection, endpoint, time.monotonic() + SECONDS_MAX)
     finally:
         connection.close()

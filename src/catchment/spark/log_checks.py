@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import dropwhile
 
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.offsets import open_xa
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.chain import must_continue
@@ -142,9 +142,8 @@ def must_keep_keys(
     dropped = {shape: facts for shape, facts in touched.items() if facts}
     if not dropped:
         return
-    connection = connect(endpoint)
+    connection = connect(endpoint, server)
     try:
-        pin(connection, endpoint)
         for shape, facts in dropped.items():
             try:
                 key = read_table(connection, endpoint, shape.table).key
@@ -233,9 +232,8 @@ def arrived(
 
 
 def _recovered(endpoint: Endpoint, start: Position) -> list[Xid]:
-    connection = connect(endpoint)
+    connection = connect(endpoint, start.server)
     try:
-        must_be(identify(connection, endpoint), start.server, endpoint)
         return open_xa(connection, endpoint)
     finally:
         connection.close()

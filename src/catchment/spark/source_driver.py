@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.connect import connect, must_be
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
 from catchment.flow.epoch.shape import first_shape, merge
 from catchment.model.epoch import TableShape, Tick
@@ -33,7 +33,6 @@ def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
     for shard, endpoint in endpoints.items():
         connection = connect(endpoint)
         try:
-            pin(connection, endpoint)
             if table in list_tables(connection, endpoint, lambda one: one == table):
                 found[shard] = read_table(connection, endpoint, table)
         finally:
@@ -78,7 +77,7 @@ class StreamDriver:
         for shard, endpoint in self._endpoints.items():
             connection = snapshot_session(endpoint)
             try:
-                self._told_end[shard] = identify(connection, endpoint)
+                self._told_end[shard] = connection.server
                 self._end[shard] = snapshot_offset(connection, endpoint)
             finally:
                 connection.close()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect, identify, must_be, pin
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.inside import inside
 from catchment.flow.capture.stretch import Stretch, read_stretch
@@ -101,10 +101,8 @@ def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> It
     )
 
     def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
-        connection = connect(endpoint)
+        connection = connect(endpoint, work.server)
         try:
-            pin(connection, endpoint)
-            must_be(identify(connection, endpoint), work.server, endpoint)
             return inside(connection, endpoint, _table(work.shape), states, ranges)
         finally:
             connection.close()
@@ -196,7 +194,7 @@ def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]
     added = {name.lower() for a in altered for name in a.effect.added} - known
     if not added:
         return
-    connection = connect(endpoint)
+    connection = connect(endpoint, work.start.server)
     try:
         now = {column.name.lower() for column in read_table(connection, endpoint, work.shape.table).columns}
     finally:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pymysql
+from pymysql.charset import charset_by_name
 from pymysql.connections import Connection
 
 from catchment.model.errors import (
@@ -55,12 +56,9 @@ _PINNED = {
     "sql_big_selects": "1",
     "group_concat_max_len": str(2**30),
 }
-_PINNED_MARIADB = {"tx_isolation": "READ-COMMITTED", "max_statement_time": f"{STATEMENT_SECONDS}.0"}
+_PINNED_MARIADB = {"max_statement_time": f"{STATEMENT_SECONDS}.0"}
 # The hard limit is in milliseconds and for SELECT alone.
-_PINNED_MYSQL = {
-    "transaction_isolation": "READ-COMMITTED",
-    "max_execution_time": str(STATEMENT_SECONDS * 1000),
-}
+_PINNED_MYSQL = {"max_execution_time": str(STATEMENT_SECONDS * 1000)}
 # By the version that brought them (MySQL manual: Option and Variable Changes for MySQL 8.0). Estimates of rows may be a
 # day old; a secondary engine (HeatWave) lags behind InnoDB; a primary key that the server made can be hidden from the
 # catalog.
@@ -166,12 +164,52 @@ def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
     ) from cause
 
 
-def connect(endpoint: Endpoint, *, read_seconds: int = READ_SECONDS) -> "Connection[pymysql.cursors.Cursor]":
-    """Log in; raises ConnectionLost, SourceError, or ConfigError for what `tls` names."""
+class Session(Connection):
+    """A session on a shard: logged in, pinned, and known by the server that it is on."""
+
+    server: Server
+    isolation = "READ-COMMITTED"
+
+    def set_character_set(self, charset: str, collation: str | None = None) -> None:
+        """What PyMySQL sends at a login, SET NAMES; here it is all of the settings."""
+        self.charset, self.encoding, self.collation = charset, charset_by_name(charset).encoding, collation
+        assignments = (f"SESSION {name} = {_literal(value)}" for name, value in _pinned(self).items())
+        self.query(f"SET {', '.join(assignments)}")
+
+
+class _Snapshots(Session):
+    isolation = "REPEATABLE-READ"
+
+
+def connect(
+    endpoint: Endpoint,
+    expected: Server | None = None,
+    *,
+    read_seconds: int = READ_SECONDS,
+    snapshots: bool = False,
+) -> Session:
+    """Log in, set what a SELECT depends on, and read that back together with who answers: pinned first, since an
+    sql_mode can change the answer (EMPTY_STRING_IS_NULL). Two statements in all.
+
+    `snapshots`: REPEATABLE READ, for consistent snapshots. Raises ConnectionLost, SourceError (also where the server
+    ignores a setting), Diverged when it is not the `expected` server, or ConfigError for what `tls` names.
+    """
+    session = _logged_in(endpoint, _Snapshots if snapshots else Session, read_seconds)
+    try:
+        session.server = _known(session, endpoint)
+        if expected is not None:
+            must_be(session.server, expected, endpoint)
+    except BaseException:
+        session._force_close()  # type: ignore[attr-defined]
+        raise
+    return session
+
+
+def _logged_in(endpoint: Endpoint, kind: type[Session], read_seconds: int) -> Session:
     context = _context(endpoint)
     plugins = _Plugins(endpoint)
     with _login(endpoint, plugins):
-        return pymysql.connect(
+        return kind(
             host=endpoint.host,
             port=endpoint.port,
             user=endpoint.user,
@@ -198,7 +236,13 @@ def mysql_version(connection: "Connection[pymysql.cursors.Cursor]") -> tuple[int
     return tuple(int(part) for part in re.findall(r"\d+", said)[:3])
 
 
-def _pinned(version: tuple[int, ...] | None) -> dict[str, str]:
+def _pinned(session: Session) -> dict[str, str]:
+    version = mysql_version(session)
+    isolation = "tx_isolation" if version is None else "transaction_isolation"
+    return {**_settings(version), isolation: session.isolation}
+
+
+def _settings(version: tuple[int, ...] | None) -> dict[str, str]:
     if version is None:
         return _PINNED | _PINNED_MARIADB
     pinned = _PINNED | _PINNED_MYSQL
@@ -208,37 +252,30 @@ def _pinned(version: tuple[int, ...] | None) -> dict[str, str]:
     return pinned
 
 
-def pin(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
-    """Set what a SELECT depends on and read it back; raises SourceError when the server ignores a setting
-    (a proxy that multiplexes sessions does)."""
-    pinned = _pinned(mysql_version(connection))
-    assignments = ", ".join(f"SESSION {name} = {_literal(value)}" for name, value in pinned.items())
-    names = ", ".join(f"@@SESSION.{name}" for name in pinned)
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(f"SET {assignments}")
-        cursor.execute(f"SELECT {names}")
+def _known(session: Session, endpoint: Endpoint) -> Server:
+    """Who answers. Raises SourceError when the session does not keep its settings (a proxy that multiplexes sessions
+    does not)."""
+    pinned = _pinned(session)
+    names = [*(f"SESSION.{name}" for name in pinned), "server_id", "hostname", "port"]
+    if mysql_version(session) is not None:
+        names.append("server_uuid")
+    with mapped(endpoint), session.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(f'@@{name}' for name in names)}")
         row = cursor.fetchone()
-    found = dict(zip(pinned, map(str, row or ()), strict=False))
-    wrong = {name: found.get(name) for name, value in pinned.items() if found.get(name) != value}
+    assert row is not None
+    found = dict(zip(pinned, map(str, row), strict=False))
+    wrong = {name: found[name] for name, value in pinned.items() if found[name] != value}
     if wrong:
         raise SourceError(
             f"shard {endpoint.shard}: the session does not keep its settings ({wrong}); "
             "connect to the server itself, not through a proxy that shares sessions"
         )
+    server_id, hostname, port, *uuid = row[len(pinned) :]
+    return Server(int(server_id), str(hostname), int(port), *map(str, uuid))
 
 
 def _literal(value: str) -> str:
     return value if value.replace(".", "", 1).isdigit() else f"'{value}'"
-
-
-def identify(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Server:
-    """Who answers in this session."""
-    uuid = "''" if mysql_version(connection) is None else "@@server_uuid"
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(f"SELECT @@server_id, @@hostname, @@port, {uuid}")
-        row = cursor.fetchone()
-    assert row is not None
-    return Server(int(row[0]), str(row[1]), int(row[2]), str(row[3]))
 
 
 def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:

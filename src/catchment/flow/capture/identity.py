@@ -12,7 +12,7 @@ import pymysql
 from msgspec.structs import replace
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, identify, mapped, must_be
+from catchment.flow.capture.connect import connect, mapped
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.model.errors import NEW_FEED, Diverged, Purged
@@ -29,9 +29,8 @@ def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
 
     To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost.
     """
-    connection = connect(endpoint)
+    connection = connect(endpoint, verified.server)
     try:
-        must_be(identify(connection, endpoint), verified.server, endpoint)
         now = ask_resets(connection, endpoint)
         before = verified.resets
         restarted = before is not None and abs(now.started - before.started) > _START_JITTER_SECONDS
@@ -50,7 +49,7 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
 
     Waits behind a large commit, so it is not for every epoch.
     """
-    connection = connect(endpoint)
+    connection = connect(endpoint, verified.server)
     try:
         files = [LogOffset(name, 0) for name in log_files(connection, endpoint)]
     finally:
@@ -79,9 +78,8 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     """
     if verified.server.mysql or verified.prepared or not str(verified.gtids):
         return verified
-    connection = connect(endpoint)
+    connection = connect(endpoint, verified.server)
     try:
-        must_be(identify(connection, endpoint), verified.server, endpoint)
         names = list(log_files(connection, endpoint))
         strict = _grows_only(connection, endpoint)
     finally:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, identify, mapped, mysql_version
+from catchment.flow.capture.connect import connect, mapped, mysql_version
 from catchment.flow.capture.log import announce_checksums, refusal
 from catchment.flow.capture.offsets import log_end
 from catchment.flow.capture.stretch import read_facts
@@ -64,7 +64,7 @@ def _holds(before: Gtids, known: Gtids) -> bool:
 def _first_unknown(endpoint: Endpoint, gtids: str) -> tuple[Server, Gtids, LogOffset]:
     connection = connect(endpoint)
     try:
-        server = identify(connection, endpoint)
+        server = connection.server
         try:
             known = server.gtids(gtids)
         except ValueError as error:

@@ -3,25 +3,15 @@
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, mapped, mysql_version
+from catchment.flow.capture.connect import Session, connect, mapped, mysql_version
 from catchment.model.errors import SourceError
-from catchment.model.position import LogOffset, Resets, Xid
+from catchment.model.position import LogOffset, Resets, Server, Xid
 from catchment.model.source import Endpoint
 
 
-def snapshot_session(endpoint: Endpoint) -> "Connection[pymysql.cursors.Cursor]":
-    """A session for `snapshot_offset`: a consistent snapshot is one in REPEATABLE READ only (MariaDB manual).
-
-    A global sql_select_limit would cut off what SHOW answers, too (seen on 10.11).
-    """
-    connection = connect(endpoint, read_seconds=10)
-    isolation = "tx_isolation" if mysql_version(connection) is None else "transaction_isolation"
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(
-            f"SET SESSION {isolation} = 'REPEATABLE-READ', lock_wait_timeout = 5, "
-            f"sql_select_limit = {2**64 - 1}"
-        )
-    return connection
+def snapshot_session(endpoint: Endpoint, expected: Server | None = None) -> Session:
+    """A session for `snapshot_offset`: a consistent snapshot is one in REPEATABLE READ only (MariaDB manual)."""
+    return connect(endpoint, expected, read_seconds=10, snapshots=True)
 
 
 def snapshot_offset(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> LogOffset:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from catchment.flow.capture.connect import connect, identify, must_be, mysql_version
+from catchment.flow.capture.connect import connect, mysql_version
 from catchment.flow.capture.groups import Groups, Place
 from catchment.flow.capture.log import dump
 from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
@@ -166,10 +166,8 @@ def _dump_files(
     end = _visible_end(endpoint, server) if to_the_end else None
     size, at, crashed, dumps = 0, decoder.begins, False, 0
     while True:
-        connection = connect(endpoint)
+        connection = connect(endpoint, server)
         try:
-            if server is not None:
-                must_be(identify(connection, endpoint), server, endpoint)
             read, broken_off = dump(connection, endpoint, at, decoder, drain)
         finally:
             connection._force_close()  # type: ignore[attr-defined]
@@ -195,10 +193,8 @@ def _visible_end(endpoint: Endpoint, server: Server | None) -> LogOffset | None:
     """
     if server is not None and server.mysql:
         return None
-    connection = snapshot_session(endpoint)
+    connection = snapshot_session(endpoint, server)
     try:
-        if server is not None:
-            must_be(identify(connection, endpoint), server, endpoint)
         return snapshot_offset(connection, endpoint) if mysql_version(connection) is None else None
     finally:
         connection.close()

@@ -12,7 +12,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from catchment.config import Feed
-from catchment.flow.capture.connect import connect, identify, mapped, pin
+from catchment.flow.capture.connect import connect, mapped
 from catchment.flow.capture.offsets import open_xa
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, ConfigError, ConnectionLost, SourceError
@@ -78,7 +78,6 @@ def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
     followed for these tables; ConnectionLost.
     """
     with closing(connect(endpoint)) as session:
-        pin(session, endpoint)
         account, variables = _asked(session, endpoint)
         findings = check_settings(endpoint.shard, variables)
         chosen = [table for table, _, _ in chosen_tables(session, endpoint, rules)]
@@ -105,8 +104,7 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str], standing: Manifest 
     try:
         with closing(connect(endpoint)) as session:
             # Without it a global sql_select_limit would cut off the answers to SHOW as well (seen on 10.11).
-            pin(session, endpoint)
-            server = identify(session, endpoint)
+            server = session.server
             account, variables = _asked(session, endpoint)
             findings += check_settings(endpoint.shard, variables)
             if findings[0].severity is Severity.ERROR:  # another kind of server: nothing below would be true
