@@ -1,19 +1,12 @@
-"""Metrics: right numbers, as a file and over HTTP."""
+"""Metrics of epochs: right numbers."""
 
-import logging
 import math
-import os
-import socket
-import threading
-import urllib.request
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, generate_latest
 
 from catchment.model.epoch import Manifest, Refusal, epoch_number
-from catchment.model.errors import ConfigError
 from catchment.model.position import GroupKind, XaGroup, Xid
 from catchment.run.metrics import Metrics
 from tests.run import records
@@ -43,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def metrics(clock: Clock) -> Metrics:
-    return Metrics(manifest(0), {"-80": 7200.0, "80-": None}, clock=clock)
+    return Metrics(manifest(0), {"-80": 7200.0, "80-": None}, registry=CollectorRegistry(), clock=clock)
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -55,13 +48,13 @@ def epoch(metrics: Metrics) -> int:
     return epoch_number(int(value(metrics, "epoch_gci") or 0), int(value(metrics, "epoch_micro_gci") or 0))
 
 
-def test_every_digit_of_an_epoch_can_be_scraped(metrics: Metrics, tmp_path: Path) -> None:
+def test_every_digit_of_an_epoch_can_be_scraped(metrics: Metrics) -> None:
     number = 7710412456140472323
     assert int(float(number)) != number
     metrics.observe(replace(manifest(1), epoch=number), {})
     assert epoch(metrics) == number
-    metrics.write(tmp_path / "metrics")
-    samples = dict(line.rsplit(" ", 1) for line in (tmp_path / "metrics").read_text().splitlines())
+    text = generate_latest(metrics.registry).decode()
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines())
     gci, micro = (
         int(float(samples[f'catchment_epoch_{half}{{feed="shop"}}'])) for half in ("gci", "micro_gci")
     )
@@ -115,7 +108,8 @@ def test_what_an_earlier_runner_left(clock: Clock) -> None:
         GroupKind.XA_PREPARE, False, Xid(1, b"x", b""), records.offset(1), records.offset(2), 0, int(START)
     )
     cut = {**standing.cut, "-80": replace(standing.cut["-80"], prepared=(group.prepared,))}
-    metrics = Metrics(replace(standing, cut=cut), {"-80": 259_200.0, "80-": 259_200.0}, clock=clock)
+    kept = {"-80": 259_200.0, "80-": 259_200.0}
+    metrics = Metrics(replace(standing, cut=cut), kept, registry=CollectorRegistry(), clock=clock)
     assert epoch(metrics) == standing.epoch
     assert value(metrics, "copy_rows", table="shop.orders") == 50
     assert value(metrics, "rows_copied_total", table="shop.orders") is None
@@ -154,57 +148,3 @@ def test_a_floor_that_lags_and_a_shard_that_is_copied(metrics: Metrics) -> None:
     assert value(metrics, "floor_lag_bytes", shard="-80") == 70_000_000
     metrics.observe_floor_lag({"80-": 0})
     assert value(metrics, "floor_lag_bytes", shard="-80") is None
-
-
-def test_file_is_replaced_whole(metrics: Metrics, tmp_path: Path) -> None:
-    file = tmp_path / "shop.prom"
-    metrics.observe_unfolded("shop.orders", 0.04)
-    metrics.write(file)
-    wrong: list[str] = []
-    done = threading.Event()
-
-    def read() -> None:
-        while not done.is_set():
-            text = file.read_text()
-            if (
-                not text.endswith("\n")
-                or 'catchment_unfolded_share{feed="shop",table="shop.orders"} 0.04' not in text
-            ):
-                wrong.append(text)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for _ in range(200):
-        metrics.write(file)
-    done.set()
-    reader.join()
-    assert not wrong
-    assert os.listdir(tmp_path) == ["shop.prom"]
-
-
-def test_file_that_cannot_be_written_does_not_stop_the_feed(
-    metrics: Metrics, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        metrics.write(tmp_path / "absent" / "shop.prom")
-    assert "metrics.file: cannot write" in caplog.text
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
-def test_http_on_the_loopback_address(metrics: Metrics, port: int) -> None:
-    stop: Callable[[], None] = metrics.serve(port)
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            assert 'catchment_lag_seconds{feed="shop"}' in answer.read().decode()
-        with pytest.raises(ConfigError, match=rf"metrics.port: cannot listen on 127.0.0.1:{port}"):
-            metrics.serve(port)
-    finally:
-        stop()
-    metrics.serve(port)()

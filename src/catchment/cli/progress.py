@@ -13,8 +13,9 @@ from rich.text import Text
 from catchment.cli.pace import Pace
 from catchment.cli.screen import Copying, Seen, plain, screen
 from catchment.model.chunk import Progress
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch import Refusal, epoch_text
 from catchment.model.table import TableId
+from catchment.run.notes import Trouble
 from catchment.run.report import Report, Rest
 
 # A log has a line at least so far apart, besides those that tell something new.
@@ -41,7 +42,8 @@ class _Told:
 
 
 class RunView:
-    """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop."""
+    """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop,
+    `in_trouble` from a third."""
 
     def __init__(self, console: Console, feed: str) -> None:
         self._console = console
@@ -50,6 +52,8 @@ class RunView:
         self._began = self._doing_since = time.monotonic()
         self._logged_at = 0.0
         self._told = _Told()
+        self._refused: tuple[Refusal, ...] = ()
+        self._troubles: tuple[Trouble, ...] = ()
         self._changes = Pace()
         self._rows: dict[TableId, Pace] = {}
         self.copy_seconds = 0.0
@@ -78,6 +82,7 @@ class RunView:
         self._changes.add(now, changes)
         tables = _by_table(manifest.progress)
         with self._lock:
+            self._refused = report.refused
             self._seen = replace(
                 self._seen,
                 epoch=epoch_text(manifest.epoch),
@@ -89,7 +94,7 @@ class RunView:
                 copied_rows=before.copied_rows + copied,
                 tables=len(tables),
                 copying=tuple(self._copying(tables, now)),
-                notices=tuple(str(refusal) for refusal in report.refused),
+                notices=self._notices(),
             )
             self._log()
 
@@ -97,9 +102,18 @@ class RunView:
         """Take in a turn that brought nothing."""
         with self._lock:
             rate = self._changes.rate(time.monotonic())
-            notices = tuple(str(refusal) for refusal in rest.refused)
-            self._seen = replace(self._seen, change_rate=rate, notices=notices)
+            self._refused = rest.refused
+            self._seen = replace(self._seen, change_rate=rate, notices=self._notices())
             self._log()
+
+    def in_trouble(self, troubles: tuple[Trouble, ...]) -> None:
+        """Take in what the run tries again, and that it does not any more."""
+        with self._lock:
+            self._troubles = troubles
+            self._seen = replace(self._seen, notices=self._notices())
+
+    def _notices(self) -> tuple[str, ...]:
+        return tuple(map(str, (*self._troubles, *self._refused)))
 
     def _copying(self, tables: dict[TableId, _Copied], now: float) -> Iterable[Copying]:
         for table, copied in tables.items():

@@ -53,6 +53,8 @@ def _running(status: Status) -> Iterable[str]:
         yield f"feed {status.feed}: run by {status.runner}{f' since {run.started}' if run else ''}"
         if run and _seconds_since(run.last_sign_of_life) > _SILENT_SECONDS:
             yield f"its last sign of life is of {_when(run.last_sign_of_life)}"
+        for trouble in status.troubles:
+            yield trouble.text
     elif run is None:
         yield f"feed {status.feed}: not running"
     elif run.ended is None:

@@ -200,9 +200,16 @@ class MetricsConfig(Section):
     """Where Prometheus finds the numbers; neither means nowhere."""
 
     file: FilePath | None = Field(
-        default=None, description="Text file, replaced whole at every epoch, and at rest."
+        default=None,
+        description="Text file, replaced whole at every epoch, every five seconds at least, and at the end.",
     )
-    port: int | None = Field(default=None, ge=1, le=65535, description="HTTP port on 127.0.0.1.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="HTTP port on `address`.")
+    address: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address of this host that `port` is opened on; `0.0.0.0` means all. No password protects it, and "
+        "the metrics name shards and tables.",
+    )
 
 
 class SparkConfig(Section):

@@ -22,6 +22,8 @@ from catchment.model.epoch import Tick, epoch_number
 from catchment.model.errors import NEW_FEED, CatchmentError, Diverged, Purged, Retry, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
+from catchment.run.moments import now_us
+from catchment.run.trouble import Troubles
 
 BACKWARD_TICKS_MAX = 2
 # After this silence of a shard `after` raises; until then no cut is taken.
@@ -31,9 +33,10 @@ SILENT_SECONDS_MAX = 30.0
 class _Reader:
     """One shard's session for offsets; reconnects when the connection is lost."""
 
-    def __init__(self, endpoint: Endpoint, server: Server) -> None:
+    def __init__(self, endpoint: Endpoint, server: Server, troubles: Troubles) -> None:
         self.endpoint = endpoint
         self.server = server
+        self.troubles = troubles
         self.backward = 0
         self.newest: LogOffset | None = None
         self.verified: Position | None = None
@@ -41,14 +44,19 @@ class _Reader:
 
     def read(self) -> tuple[LogOffset, int]:
         """The offset now, and the time it was read in microseconds since 1970."""
+        began = now_us()
         try:
             if self._connection is None:
                 self._connection = snapshot_session(self.endpoint, self.server)
             offset = snapshot_offset(self._connection, self.endpoint)
-        except CatchmentError:
+        except CatchmentError as error:
+            error.shard = self.endpoint.shard
             self.close()
+            if _may_pass(error):
+                self.troubles.failed(error, error.shard, began)
             raise
-        return offset, time.time_ns() // 1000
+        self.troubles.passed(self.endpoint.shard)
+        return offset, now_us()
 
     def close(self) -> None:
         """Give the session up."""
@@ -111,9 +119,17 @@ class Clock:
     """Takes ticks in a thread of its own. `after` gives the newest one beyond a tick, and waits for it."""
 
     def __init__(
-        self, endpoints: Mapping[str, Endpoint], servers: Mapping[str, Server], seconds: float, last: int
+        self,
+        endpoints: Mapping[str, Endpoint],
+        servers: Mapping[str, Server],
+        seconds: float,
+        last: int,
+        troubles: Troubles | None = None,
     ) -> None:
-        self._readers = {shard: _Reader(endpoint, servers[shard]) for shard, endpoint in endpoints.items()}
+        told = troubles or Troubles()
+        self._readers = {
+            shard: _Reader(endpoint, servers[shard], told) for shard, endpoint in endpoints.items()
+        }
         self._seconds = seconds
         self._number = last
         self._condition = threading.Condition()

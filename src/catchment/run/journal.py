@@ -3,68 +3,20 @@
 Records are JSON, each replaced whole. Only the holder of the lease writes; a store without the table has no entries.
 """
 
-import time
 from typing import TypeVar
 
 import msgspec
 from sqlalchemy import Connection, delete, insert, inspect, select
 
-from catchment.model.errors import INTERRUPTED, CatchmentError, StateError
+from catchment.model.errors import StateError
 from catchment.run.database import journal_table
+from catchment.run.moments import now_us
+from catchment.run.notes import Entries, ErrorNote, RunNote, Trouble, with_errors
 from catchment.run.store import Store
 
-KEEP_ERRORS = 20
-MESSAGE_MAX = 4000
-_RUN, _ALIVE, _ERRORS = "run", "alive", "errors"
+_RUN, _ALIVE, _ERRORS, _TROUBLES = "run", "alive", "errors", "troubles"
 
 T = TypeVar("T")
-
-
-class ErrorNote(msgspec.Struct, frozen=True):
-    """Equal errors of a feed, `count` of them between two times (microseconds since 1970). `kind` is the name of
-    their class; `shard` is empty where the error does not know it."""
-
-    kind: str
-    message: str
-    shard: str
-    first_us: int
-    last_us: int
-    count: int = 1
-
-    @classmethod
-    def of(cls, error: BaseException, now_us: int) -> "ErrorNote":
-        """An error met now. What an error of another library says may hold a secret: it is left out."""
-        ours = isinstance(error, CatchmentError)
-        message = str(error) if ours else "a fault of this program; the run printed where it happened"
-        shard = error.shard if isinstance(error, CatchmentError) else ""
-        return cls(type(error).__name__, message[:MESSAGE_MAX], shard, now_us, now_us)
-
-    def equals(self, other: "ErrorNote") -> bool:
-        """Whether the same happened again."""
-        return (self.kind, self.message, self.shard) == (other.kind, other.message, other.shard)
-
-    def with_later(self, other: "ErrorNote") -> "ErrorNote":
-        """Both, of which `other` came later."""
-        return msgspec.structs.replace(self, last_us=other.last_us, count=self.count + other.count)
-
-
-class RunNote(msgspec.Struct, frozen=True):
-    """One run: who, from when, and to when with which exit code and error; it has no end while it lives, or when it
-    was killed. Times are microseconds since 1970."""
-
-    owner: str
-    started_us: int
-    ended_us: int | None = None
-    exit_code: int | None = None
-    error: ErrorNote | None = None
-
-
-class Entries(msgspec.Struct, frozen=True):
-    """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last."""
-
-    run: RunNote | None = None
-    alive_us: int | None = None
-    errors: tuple[ErrorNote, ...] = ()
 
 
 class Journal:
@@ -81,6 +33,7 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _RUN, RunNote(owner, now))
             _put(connection, self._store.feed, _ALIVE, now)
+            _put(connection, self._store.feed, _TROUBLES, ())
 
     def end(self, exit_code: int, error: ErrorNote | None) -> None:
         """The run ends."""
@@ -92,30 +45,18 @@ class Journal:
             )
             _put(connection, self._store.feed, _RUN, ended)
 
+    def put_troubles(self, troubles: tuple[Trouble, ...]) -> None:
+        """What is in trouble now, in place of what was."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _TROUBLES, troubles)
+
     def add(self, errors: tuple[ErrorNote, ...]) -> None:
         """Errors that were met, in the order of their last time: equal ones are counted, the oldest forgotten."""
         with self._store.database.transaction() as connection:
             self._store.guard(connection, self._fence)
             known = _get(connection, self._store, _ERRORS, tuple[ErrorNote, ...]) or ()
             _put(connection, self._store.feed, _ERRORS, with_errors(known, errors))
-
-
-def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:
-    """The newest KEEP_ERRORS of both, the newest last."""
-    kept = list(known)
-    for error in more:
-        same = next((one for one in kept if one.equals(error)), None)
-        if same is not None:
-            kept.remove(same)
-        kept.append(error if same is None else same.with_later(error))
-    return tuple(kept[-KEEP_ERRORS:])
-
-
-def exit_code_of(error: BaseException) -> int:
-    """What the command returns that ends by an error."""
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    return error.exit_code if isinstance(error, CatchmentError) else CatchmentError.exit_code
 
 
 def give_sign_of_life(connection: Connection, feed: str) -> None:
@@ -131,12 +72,8 @@ def entries(connection: Connection, store: Store) -> Entries:
         _get(connection, store, _RUN, RunNote),
         _get(connection, store, _ALIVE, int),
         _get(connection, store, _ERRORS, tuple[ErrorNote, ...]) or (),
+        _get(connection, store, _TROUBLES, tuple[Trouble, ...]) or (),
     )
-
-
-def now_us() -> int:
-    """Microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 def _put(connection: Connection, feed: str, kind: str, record: object) -> None:

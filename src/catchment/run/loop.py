@@ -30,6 +30,7 @@ from catchment.run.retries import may_repeat, pause_seconds
 from catchment.run.standstill import Standstill
 from catchment.run.tables import write_inline
 from catchment.run.tasks import TaskMaker
+from catchment.run.trouble import Troubles
 from catchment.spark import job
 from catchment.spark.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
 
@@ -53,6 +54,7 @@ class Loop:
         planner: Planner,
         spark: SparkContext,
         applier: Applier,
+        troubles: Troubles,
         observe: Callable[[Report], None],
         at_rest: Callable[[Rest], None],
     ) -> None:
@@ -66,6 +68,7 @@ class Loop:
         self._clock = clock
         self._planner = planner
         self._spark = spark
+        self._troubles = troubles
         self._observe = observe
         self._at_rest = at_rest
         self._event_times = dict.fromkeys(endpoints, 0)
@@ -89,11 +92,13 @@ class Loop:
                     failures += 1
                     if not may_repeat(error, failures):
                         raise
+                    self._troubles.failed(error)
                     self._stop.wait(pause_seconds(failures))
                     continue
                 if read is None:
                     continue
                 failures = 0
+                self._troubles.passed()
                 if pending is not None:
                     if not self._applied(pending):
                         return committed

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, as a text file that is replaced whole or over HTTP on the loopback address.
+"""Metrics of a feed's epochs for Prometheus; run/vitals.py shows them.
 
 Values that change by themselves between epochs (lag, retention left) are computed when they are read, so
 that a loop that hangs is seen to fall behind.
@@ -9,24 +9,13 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Metric,
-    start_http_server,
-    write_to_textfile,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
-from catchment.model.errors import ConfigError
 
-LOOPBACK = "127.0.0.1"
 _PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _MICRO = 1e-6
 
@@ -54,7 +43,7 @@ class _EpochNumber(Collector):
 
 
 class Metrics:
-    """The numbers of one feed, one call of `observe` per committed epoch.
+    """The numbers of one feed in `registry`, one call of `observe` per committed epoch.
 
     `standing` is the newest epoch when the runner starts; `kept_seconds` says how long each shard keeps its log (None:
     no limit in time).
@@ -65,9 +54,10 @@ class Metrics:
         standing: Manifest,
         kept_seconds: Mapping[str, float | None],
         *,
+        registry: CollectorRegistry,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = registry
         self._feed = standing.feed
         self._clock = clock
         self._kept_seconds = dict(kept_seconds)
@@ -75,7 +65,9 @@ class Metrics:
         self._epoch = _EpochNumber(standing.feed)
         self.registry.register(self._epoch)
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
-        self._unfolded = self._gauge("unfolded_share", "Changed rows not yet folded, by table.", "table")
+        self._unfolded = self._gauge(
+            "unfolded_share", "Changed rows not yet folded for each row in the base, by table.", "table"
+        )
         self._rows = self._gauge("copy_rows", "Rows copied so far, by table.", "table")
         self._expected = self._gauge("copy_rows_expected", "Rows there are to copy, by table.", "table")
         self._refused = self._gauge(
@@ -137,7 +129,7 @@ class Metrics:
             self._floor_lag.labels(self._feed, shard).set(lag)
 
     def observe_unfolded(self, table: str, share: float) -> None:
-        """Rows of changes that a table has not folded yet, for each row of its base."""
+        """A table's changed rows not yet folded, as a share of the rows in its base: above 1 where it has more."""
         self._unfolded.labels(self._feed, table).set(share)
 
     def lag_seconds(self) -> float:
@@ -171,30 +163,6 @@ class Metrics:
             f"needs of it may be purged {when}: {xa if self._prepared_at[shard] < self._cut_at else ''}set a longer "
             "retention there (binlog_expire_logs_seconds, expire_logs_days) until the feed has caught up"
         )
-
-    def serve(self, port: int) -> Callable[[], None]:
-        """Answer scrapes on 127.0.0.1 until the returned function is called; ConfigError when the port is
-        taken."""
-        try:
-            server, thread = start_http_server(port, addr=LOOPBACK, registry=self.registry)
-        except OSError as fault:
-            raise ConfigError(
-                f"metrics.port: cannot listen on {LOOPBACK}:{port} ({fault.strerror})"
-            ) from fault
-
-        def stop() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        return stop
-
-    def write(self, file: Path) -> None:
-        """Replace the text file. A fault is logged and does not stop the feed."""
-        try:
-            write_to_textfile(str(file), self.registry)
-        except OSError as fault:
-            _log.warning("metrics.file: cannot write %s (%s)", file, fault.strerror)
 
     def _stand_at(self, manifest: Manifest) -> None:
         """What is so since an epoch, whoever committed it."""

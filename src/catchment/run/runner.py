@@ -31,16 +31,19 @@ from catchment.run.doctor import must_be_set_up, must_take
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.folding import Folding, order_for
 from catchment.run.journal import Journal
-from catchment.run.lease import Owner, hold
+from catchment.run.lease import hold
 from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
+from catchment.run.notes import Trouble
 from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.rules import leaving, listed, must_name_shards, tell_uncarried, without
 from catchment.run.store import Store
-from catchment.run.watch import recorded
+from catchment.run.trouble import Troubles
+from catchment.run.vitals import Vitals
+from catchment.run.watch import Watch
 from catchment.run.watchers import Watchers
 from catchment.spark import job
 
@@ -62,28 +65,33 @@ def run_feed(
     fault: Injector = no_fault,
     settled: threading.Event | None = None,
     at_rest: Callable[[Rest], None] = lambda rest: None,
+    in_trouble: Callable[[tuple[Trouble, ...]], None] = lambda troubles: None,
     leave: Collection[TableId] = (),
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
     (and, if given, `settled` was set). `observe` is called after each commit, `at_rest` after each turn that found
-    no log moved. `leave`: tables that leave the feed now; `tables` of the feed file takes them no longer.
+    no log moved, `in_trouble` when what the run tries again changes. `leave`: tables that leave the feed now;
+    `tables` of the feed file takes them no longer.
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
     epochs = EpochsTable(feed.sink.path, feed.name)
+    vitals, troubles, file = Vitals(feed.name, endpoints), Troubles(), feed.metrics.file
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=epochs.fence()) as lease,
-        recorded(Journal(store, lease.fence), str(Owner.this_process()), stop),
+        Watch(Journal(store, lease.fence), vitals, troubles, file=file, stop=stop, show=in_trouble),
+        _served(vitals, feed),
     ):
         applier = Applier(store, lease, sink, epochs, stop)
         standing, highest = _take_up(feed, endpoints, applier, leave)
         folding = Folding(order_for(feed, lease.fence), standing.shapes)
-        metrics = Metrics(standing, _kept_seconds(endpoints))
-        watchers = Watchers(feed, folding, metrics, observe, at_rest)
-        clock = _started_clock(feed, endpoints, standing, highest)
+        metrics = Metrics(standing, _kept_seconds(endpoints), registry=vitals.registry)
+        write = None if file is None else lambda: vitals.write(file)
+        watchers = Watchers(feed.name, folding, metrics, write, observe, at_rest)
+        clock = _started_clock(feed, endpoints, standing, highest, troubles)
         try:
             spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
             watchers.begun(standing, clock)
@@ -96,10 +104,11 @@ def run_feed(
                 planner=Planner(endpoints, _limits(feed)),
                 spark=spark,
                 applier=dataclasses.replace(applier, fault=fault),
+                troubles=troubles,
                 observe=watchers.committed,
                 at_rest=watchers.rested,
             )
-            with _cancelled_on(stop, spark), _served(metrics, feed):
+            with _cancelled_on(stop, spark):
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
@@ -177,9 +186,11 @@ def _going_on(manifest: Manifest, cut: dict[str, Position]) -> Manifest:
     return replace(manifest, cut=cut, sealed=sealed)
 
 
-def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest, last: int) -> Clock:
+def _started_clock(
+    feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest, last: int, troubles: Troubles
+) -> Clock:
     servers = {shard: position.server for shard, position in standing.cut.items()}
-    clock = Clock(endpoints, servers, feed.epoch.tick, last)
+    clock = Clock(endpoints, servers, feed.epoch.tick, last, troubles)
     return clock.start(standing.cut)
 
 
@@ -195,9 +206,10 @@ def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
 
 
 @contextmanager
-def _served(metrics: Metrics, feed: Feed) -> Iterator[None]:
+def _served(vitals: Vitals, feed: Feed) -> Iterator[None]:
     """Answer scrapes while the run lasts, if the feed names a port."""
-    stop = metrics.serve(feed.metrics.port) if feed.metrics.port is not None else None
+    metrics = feed.metrics
+    stop = vitals.serve(metrics.address, metrics.port) if metrics.port is not None else None
     try:
         yield
     finally:

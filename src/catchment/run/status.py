@@ -1,14 +1,15 @@
 """Where a feed stands, from the state store alone: no shard and no lake is asked."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
 from catchment.model.chunk import Phase, Progress
 from catchment.model.epoch import Manifest, Plan, epoch_text
-from catchment.run.journal import Entries, ErrorNote, entries, now_us
+from catchment.run.journal import entries
 from catchment.run.lease import holder_in
+from catchment.run.moments import now_us, time_text
+from catchment.run.notes import Entries, ErrorNote, Trouble
 from catchment.run.store import Store
 
 
@@ -45,16 +46,29 @@ class RunStatus(msgspec.Struct, frozen=True):
     error: ErrorStatus | None
 
 
+class TroubleStatus(msgspec.Struct, frozen=True):
+    """What a run that goes on tries again, `tries` times since then: to reach a shard, or without a shard to read an
+    epoch. `text` says all of it."""
+
+    shard: str
+    since: str
+    tries: int
+    kind: str
+    message: str
+    text: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed: `epoch` is the newest committed one (0: none), `epoch_text` its spelling, `lag_seconds` the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown of a store that
-    no run has written since it is kept. `errors`: the newest ones, the newest first. Times are UTC, as
-    `2026-11-22T04:12:07Z`."""
+    no run has written since it is kept. `troubles`: of a feed that is run; `errors`: the newest ones, the newest
+    first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
     run: RunStatus | None
+    troubles: tuple[TroubleStatus, ...]
     errors: tuple[ErrorStatus, ...]
     epoch: int
     epoch_text: str
@@ -72,10 +86,12 @@ def read_status(store: Store) -> Status:
         owner = holder_in(connection, store)
         journal = entries(connection, store)
     epoch = commit.epoch if commit else 0
+    lives = owner is not None and not owner.is_dead()
     return Status(
         feed=store.feed,
-        runner=str(owner) if owner is not None and not owner.is_dead() else "",
+        runner=str(owner) if lives else "",
         run=_run(journal),
+        troubles=tuple(_trouble(one) for one in journal.troubles) if lives else (),
         errors=tuple(_error(note) for note in reversed(journal.errors)),
         epoch=epoch,
         epoch_text=epoch_text(epoch) if commit else "",
@@ -84,11 +100,6 @@ def read_status(store: Store) -> Status:
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
         tables=_tables(committed, plan),
     )
-
-
-def time_text(time_us: int) -> str:
-    """Microseconds since 1970 as people and programs read them, in UTC: `2026-11-22T04:12:07Z`."""
-    return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _run(journal: Entries) -> RunStatus | None:
@@ -108,6 +119,10 @@ def _run(journal: Entries) -> RunStatus | None:
 def _error(note: ErrorNote) -> ErrorStatus:
     first, last = time_text(note.first_us), time_text(note.last_us)
     return ErrorStatus(note.kind, note.message, note.shard, first, last, note.count)
+
+
+def _trouble(one: Trouble) -> TroubleStatus:
+    return TroubleStatus(one.shard, time_text(one.since_us), one.tries, one.kind, one.message, str(one))
 
 
 def _as_of_us(committed: Manifest, plan: Plan | None) -> int:

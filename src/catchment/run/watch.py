@@ -1,24 +1,109 @@
 """What others can see of a run besides its epochs: that it lives, what troubles it, and how it ended."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Event
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from catchment.model.errors import INTERRUPTED, StateError
-from catchment.run.journal import ErrorNote, Journal, exit_code_of, now_us
+from catchment.run.journal import Journal
+from catchment.run.lease import Owner
+from catchment.run.moments import now_us
+from catchment.run.notes import ErrorNote, Trouble, exit_code_of
+from catchment.run.trouble import Troubles
+from catchment.run.vitals import Vitals
+
+_LOOK_SECONDS = 1.0
+# Every write costs the state store a transaction, and the metrics file a replacement.
+_WRITE_SECONDS = 5.0
+
+Show = Callable[[tuple[Trouble, ...]], None]
 
 
-@contextmanager
-def recorded(journal: Journal, owner: str, stop: Event) -> Iterator[None]:
-    """Write down that a run began and how the block ended. A store that is away then changes nothing about that."""
-    journal.begin(owner)
-    try:
-        yield
-    except BaseException as error:
-        note = ErrorNote.of(error, now_us())
+class Watch:
+    """Writes journal and metrics of one run, in a thread of its own: the loop may wait for a shard for minutes.
+
+    Use it as a context manager around the run. A store that is away, or the disk of the metrics, ends nothing.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        vitals: Vitals,
+        troubles: Troubles,
+        *,
+        file: Path | None,
+        stop: threading.Event,
+        show: Show = lambda troubles: None,
+    ) -> None:
+        self._journal = journal
+        self._vitals = vitals
+        self._troubles = troubles
+        self._file = file
+        self._stop = stop
+        self._show = show
+        self._shown: tuple[Trouble, ...] = ()
+        self._written: tuple[Trouble, ...] = ()
+        self._written_us = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._journal.begin(str(Owner.this_process()))
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        errors = self._troubles.take_errors()
+        note = None
+        if error is not None:
+            note = ErrorNote.of(error, now_us())
+            errors = (*errors, note)
+            code = exit_code_of(error)
+        else:
+            code = INTERRUPTED if self._stop.is_set() else 0
         with suppress(StateError):
-            journal.add((note,))
-            journal.end(exit_code_of(error), note)
-        raise
-    with suppress(StateError):
-        journal.end(INTERRUPTED if stop.is_set() else 0, None)
+            self._journal.add(errors)
+            self._journal.end(code, note)
+        self._vitals.count(errors)
+        self._vitals.ended(code, note)
+        self._write_metrics()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        now, troubles = now_us(), self._troubles.now
+        if troubles != self._shown:
+            self._shown = troubles
+            self._show(troubles)
+        due = now - self._written_us >= _WRITE_SECONDS * 1e6
+        if not due and _what(troubles) == _what(self._written):
+            return
+        self._written_us = now
+        errors = self._troubles.take_errors()
+        self._vitals.count(errors)
+        self._vitals.observe_troubles(troubles)
+        self._write_metrics()
+        with suppress(StateError):
+            if errors:
+                self._journal.add(errors)
+            if troubles != self._written:
+                self._journal.put_troubles(troubles)
+        self._written = troubles
+
+    def _write_metrics(self) -> None:
+        if self._file is not None:
+            self._vitals.write(self._file)
+
+
+def _what(troubles: tuple[Trouble, ...]) -> list[tuple[str, int]]:
+    """Which troubles there are, however often they were tried."""
+    return [(trouble.shard, trouble.since_us) for trouble in troubles]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from catchment.config import Feed
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError
 from catchment.run.clock import Clock
@@ -25,11 +24,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Watchers:
-    """Passes on what the loop tells. Calls come one at a time."""
+    """Passes on what the loop tells. Calls come one at a time. `write` brings the metrics to their file, if they have
+    one; `observe` and `at_rest` belong to whoever started the run."""
 
-    feed: Feed
+    feed: str
     folding: Folding
     metrics: Metrics
+    write: Callable[[], None] | None
     observe: Callable[[Report], None]
     at_rest: Callable[[Rest], None]
     _failed: dict[str, str] = field(default_factory=dict)
@@ -60,9 +61,8 @@ class Watchers:
         """What the start and every turn ask for, with an epoch or without."""
         self._let("folding", self.folding.turn)
         self._let("metrics of a turn", lambda: self._measure(refused))
-        file = self.feed.metrics.file
-        if file is not None:
-            self._let("the metrics file", lambda: self.metrics.write(file))
+        if self.write is not None:
+            self._let("the metrics file", self.write)
 
     def _measure(self, refused: tuple[Refusal, ...]) -> None:
         for table, share in self.folding.unfolded().items():
@@ -80,7 +80,7 @@ class Watchers:
                 self._failed[what] = said
                 fault = None if isinstance(error, _TOLD_IN_A_LINE) else error
                 _log.warning(
-                    "feed %s: %s failed, and the feed goes on: %s", self.feed.name, what, said, exc_info=fault
+                    "feed %s: %s failed, and the feed goes on: %s", self.feed, what, said, exc_info=fault
                 )
         else:
             self._failed.pop(what, None)

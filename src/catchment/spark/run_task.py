@@ -20,4 +20,5 @@ def run_task(task: Task) -> Receipt:
             return read_segment(replace(task, target=target))
         return copy_chunks(replace(task, target=target))
     except CatchmentError as error:
-        return Failed(task.endpoint.shard, error)
+        error.shard = task.endpoint.shard
+        return Failed(error.shard, error)

@@ -98,23 +98,29 @@ def _context(endpoint: Endpoint) -> ssl.SSLContext | None:
 @contextmanager
 def mapped(endpoint: Endpoint) -> Iterator[None]:
     """Turn PyMySQL's and the socket's errors into ours, naming the shard."""
-    where = f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}"
     try:
         yield
-    except pymysql.err.MySQLError as error:
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        text = error.args[1] if len(error.args) > 1 else str(error)
-        if code in _LOST:
-            raise ConnectionLost(f"{where}: {text}") from error
-        if code in ACCESS:
-            raise SourceError(
-                f"{where}: user {endpoint.user!r} is refused ({code}: {text}); "
-                "check the password and GRANT SELECT, REPLICATION SLAVE and BINLOG MONITOR (MariaDB), "
-                "or REPLICATION CLIENT and XA_RECOVER_ADMIN (MySQL)"
-            ) from error
-        raise ServerSaid(code, f"{text} ({where})") from error
-    except (OSError, ssl.SSLError) as error:
-        raise ConnectionLost(f"{where}: {error}") from error
+    except (pymysql.err.MySQLError, OSError) as error:
+        ours = _ours(error, endpoint)
+        ours.shard = endpoint.shard
+        raise ours from error
+
+
+def _ours(error: pymysql.err.MySQLError | OSError, endpoint: Endpoint) -> SourceError:
+    where = f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}"
+    if isinstance(error, OSError):
+        return ConnectionLost(f"{where}: {error}")
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = error.args[1] if len(error.args) > 1 else str(error)
+    if code in _LOST:
+        return ConnectionLost(f"{where}: {text}")
+    if code in ACCESS:
+        return SourceError(
+            f"{where}: user {endpoint.user!r} is refused ({code}: {text}); "
+            "check the password and GRANT SELECT, REPLICATION SLAVE and BINLOG MONITOR (MariaDB), "
+            "or REPLICATION CLIENT and XA_RECOVER_ADMIN (MySQL)"
+        )
+    return ServerSaid(code, f"{text} ({where})")
 
 
 class _Plugins(dict[str, Any]):
