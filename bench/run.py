@@ -29,6 +29,7 @@ BENCHMARKS = {
     "latency": ("bench.latency", False),
     "read": ("bench.read_lake", True),
     "tables": ("bench.many_tables", False),
+    "upkeep": ("bench.upkeep", False),
     "memory": ("bench.memory", True),
     "sink": ("bench.sink", True),
 }
