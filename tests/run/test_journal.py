@@ -122,15 +122,12 @@ def test_equal_errors_are_counted_and_old_ones_forgotten(store: Store) -> None:
 
 
 _RUN = """
-import sys, threading, time
-from catchment.run.journal import Journal
-from catchment.run.lease import Owner, hold, holder_in
+import sys, time
+from catchment.run.lease import hold
 from catchment.run.store import Store
-from catchment.run.trouble import Troubles
-from catchment.run.vitals import Vitals
-from catchment.run.watch import Watch
+from tests.run.test_journal import watched
 store = Store.open(sys.argv[1], "shop")
-with hold(store) as lease, recorded(Journal(store, lease.fence), str(Owner.this_process()), threading.Event()):
+with hold(store) as lease, watched(store, lease.fence):
     print("runs", flush=True)
     time.sleep(600)
 """
