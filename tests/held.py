@@ -24,10 +24,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from catchment.demo.server import PrivateServer
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 
-_PATIENCE = 10.0
+HOLD_MS = (
+    60_000  # who holds commits lets them go long before; a test on a busy machine needs some seconds of them
+)
+GROUP_SECONDS = 60.0  # a group of commits that is not whole after that is written to the log as it is
 _DELAY = "binlog_group_commit_sync_delay"
 _LONGEST_DELAY = 1_000_000  # microseconds
 
@@ -85,7 +89,7 @@ class HeldCommit(Background):
 
 
 def held_commit(
-    server: PrivateServer, *statements: str, database: str | None = None, timeout_ms: int = 4000
+    server: PrivateServer, *statements: str, database: str | None = None, timeout_ms: int = HOLD_MS
 ) -> HeldCommit:
     """Run statements that change rows in one transaction; returns when it stands in the log and waits.
 
@@ -96,7 +100,7 @@ def held_commit(
 
 
 def held_group(
-    server: PrivateServer, statements: Sequence[str], database: str | None = None, timeout_ms: int = 4000
+    server: PrivateServer, statements: Sequence[str], database: str | None = None, timeout_ms: int = HOLD_MS
 ) -> list[HeldCommit]:
     """One transaction per statement, written to the log together (one group commit) and held together.
 
@@ -104,7 +108,7 @@ def held_group(
     """
     server.sql(
         f"SET GLOBAL binlog_commit_wait_count = {len(statements)}",
-        f"SET GLOBAL binlog_commit_wait_usec = {int(_PATIENCE * 1e6)}",
+        f"SET GLOBAL binlog_commit_wait_usec = {int(GROUP_SECONDS * 1e6)}",
     )
     try:
         seconds = hold_commits(server, timeout_ms)
@@ -131,7 +135,7 @@ def _names(server: PrivateServer) -> tuple[str, str]:
     return "rpl_semi_sync_master", "slave"
 
 
-def hold_commits(server: PrivateServer, timeout_ms: int = 4000) -> float:
+def hold_commits(server: PrivateServer, timeout_ms: int = HOLD_MS) -> float:
     """Hold all commits from now on, whoever makes them, until `release` or for `timeout_ms`; for how many seconds.
 
     Beside free writers use this and `release`: a `held_commit` may then queue behind theirs, outside the log.
@@ -177,7 +181,7 @@ def flush_logs_in_hold(server: PrivateServer) -> Background:
     before = set(_log_sizes(server))
     flush = Background(server, ["FLUSH BINARY LOGS"])
     flush.start()
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while set(_log_sizes(server)) == before:
         assert time.monotonic() < deadline, "FLUSH BINARY LOGS made no new file"
         time.sleep(0.002)
@@ -197,7 +201,7 @@ def _start_all(
         marks.append(mark.encode())
     for commit in commits:
         commit.start()
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(mark in _log_since(server, before) for mark in marks):
         assert all(commit.held for commit in commits), "a commit was not held, or changed no rows"
         assert time.monotonic() < deadline, "a commit does not reach the log"

@@ -3,8 +3,7 @@
 import time
 
 from catchment.demo.server import PrivateServer
-
-_PATIENCE_SECONDS = 30.0
+from tests.patience import PATIENCE_SECONDS
 
 
 def purge(server: PrivateServer, to: str | None = None) -> None:
@@ -14,7 +13,7 @@ def purge(server: PrivateServer, to: str | None = None) -> None:
     (MariaDB).
     """
     first = to or server.log_end()[0]
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while server.sql(f"PURGE BINARY LOGS TO '{first}'", "SHOW BINARY LOGS")[0][0] != first:
         assert time.monotonic() < deadline, "an old file is still in use"
         time.sleep(0.1)

@@ -11,6 +11,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import EngineError, SourceError
 from tests.crash.conftest import MakeLife
+from tests.patience import PATIENCE_SECONDS
 
 _CONTEXT = """
 import json, sys
@@ -31,7 +32,7 @@ def started(tmp_path: Path, master: str, conf: dict[str, str], **environment: st
     log.write_text("java.lang.OldError: of a run before\n")
     done = subprocess.run(
         [sys.executable, "-c", _CONTEXT, master, json.dumps(conf), str(log)],
-        env={**own, **environment}, capture_output=True, text=True, timeout=200, check=False,
+        env={**own, **environment}, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
@@ -83,7 +84,6 @@ def test_a_cluster_without_its_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_a_master_that_does_not_answer(tmp_path: Path) -> None:
     """Spark asks it for a minute."""
     (said,) = started(tmp_path, "spark://127.0.0.1:1", {}, SPARK_LOCAL_IP="127.0.0.1")
@@ -101,7 +101,8 @@ def test_every_command_that_needs_java_says_so(pair: dict[str, PrivateServer], l
     ):
         done = subprocess.run(
             [sys.executable, "-m", "catchment.cli.main", command, str(life.file)],
-            env={**os.environ, "JAVA_HOME": "/absent"}, capture_output=True, text=True, timeout=100, check=False,
+            env={**os.environ, "JAVA_HOME": "/absent"}, capture_output=True, text=True, check=False,
+            timeout=PATIENCE_SECONDS,
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         said = done.stderr.splitlines()

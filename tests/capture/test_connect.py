@@ -17,6 +17,7 @@ from catchment.flow.capture import connect as module
 from catchment.flow.capture.connect import connect
 from catchment.model.errors import Diverged, ServerSaid, SourceError
 from catchment.model.source import Endpoint
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.chosen import chosen_server, on_mysql
 
 PASSWORD = "pässwörd of 64'"
@@ -84,7 +85,7 @@ def test_a_password_is_not_sent_in_clear_without_tls(plugin: str) -> None:
     with asking(plugin) as (port, answers):
         with pytest.raises(SourceError, match=rf"shard a at .*{plugin}.*set tls"):
             connect(Endpoint("a", "127.0.0.1", port, "trusting", "not in clear"))
-        said = answers.result(timeout=10)
+        said = answers.result(timeout=PATIENCE_SECONDS)
     assert b"trusting" in said, "the login had begun"
     assert b"not in clear" not in said
 

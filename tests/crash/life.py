@@ -26,13 +26,14 @@ from catchment.flow.sink.epochs import EpochsTable
 from catchment.run.faults import VARIABLE
 from tests.canonical import canonical_row, key_of
 from tests.judge import compare, lake_rows, source_rows
+from tests.patience import PATIENCE_SECONDS
 
 Servers = Mapping[str, PrivateServer]
 
 # With these limits a run folds nothing: what it brings is left to the command.
 FOLD_NEVER = {"share": "100%", "files": 1_000_000, "age": "1d"}
 
-SECONDS_MAX = 240.0
+SECONDS_MAX = PATIENCE_SECONDS
 NAMED_MAX = 10
 PAUSE_SECONDS = 0.1
 BORN_BELOW = 500  # keys that a life gives rows, so that a table does not grow for as long as a slow run takes

@@ -20,9 +20,9 @@ from catchment.model.epoch import gci_of
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 from tests.exact.feedrun import FeedRun
+from tests.patience import PATIENCE_SECONDS
 from tests.prepared import prepare, roll_back_prepared
 
-PATIENCE_SECONDS = 60.0
 KEPT_SECONDS = 4
 
 

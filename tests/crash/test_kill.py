@@ -40,7 +40,6 @@ ALL = (
 )
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "faults", [IN_SHORT, pytest.param(ALL, marks=pytest.mark.long)], ids=["in short", "all"]
 )

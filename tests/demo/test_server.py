@@ -14,6 +14,7 @@ import pytest
 from catchment.demo import install
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
+from tests.patience import PATIENCE_SECONDS
 
 
 def test_logs_rows_as_a_feed_wants_them() -> None:
@@ -97,11 +98,11 @@ def test_the_kernel_ends_the_server_with_its_parent(dies: bool) -> None:
     parent.kill()
     parent.wait()
     try:
-        assert _ended_within(pid, 5.0 if dies else 1.0) is dies
+        assert _ended_within(pid, PATIENCE_SECONDS if dies else 1.0) is dies
     finally:
         if not dies:
             os.kill(pid, signal.SIGKILL)
-            assert _ended_within(pid, 5.0)
+            assert _ended_within(pid, PATIENCE_SECONDS)
         subprocess.run(["rm", "-r", "--", run_dir], check=True)
 
 
@@ -125,7 +126,7 @@ def test_the_template_is_made_once_by_processes_that_race(tmp_path: Path) -> Non
         subprocess.Popen([sys.executable, "-c", program, str(tmp_path / f"data{n}")], env=environment)
         for n in range(3)
     ]
-    assert [racer.wait(60) for racer in racers] == [0, 0, 0]
+    assert [racer.wait(PATIENCE_SECONDS) for racer in racers] == [0, 0, 0]
     assert all((tmp_path / f"data{n}" / "mysql" / "global_priv.MAD").exists() for n in range(3))
     (home,) = tmp_path.glob("catchment-mariadb-*")
     assert len([entry for entry in home.iterdir() if entry.is_dir()]) == 1

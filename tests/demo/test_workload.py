@@ -9,10 +9,19 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, create_tables, load, steady_writers
-from catchment.demo.writers import Writer
+from catchment.demo.writers import Writer, Writers
 from tests.conftest import Shards
+from tests.patience import PATIENCE_SECONDS
 
 Fresh = Callable[..., str]
+
+
+def await_transactions(of: Writer | Writers, count: int) -> None:
+    """Wait until so many transactions are done."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while of.transactions < count:
+        assert time.monotonic() < deadline, f"{of.transactions} transactions, not {count}"
+        time.sleep(0.01)
 
 
 def _open_transactions(server: PrivateServer) -> int:
@@ -44,7 +53,6 @@ def test_steady_writers_change_all_tables_and_pause_between_transactions(
         load(server, schema, 500, index=index, count=2)
     before = [server.sql(f"CHECKSUM TABLE {schema}.{table}") for server in shards for table in KEYS]
     with steady_writers(shards, schema, 500, rate=200) as writers:
-        time.sleep(1.0)
         for _ in range(20):
             with writers.paused():
                 assert [_open_transactions(server) for server in shards] == [0, 0]
@@ -54,6 +62,7 @@ def test_steady_writers_change_all_tables_and_pause_between_transactions(
                 assert [server.log_end() for server in shards] == ends
                 assert writers.transactions == seen
             time.sleep(0.01)
+        await_transactions(writers, 101)
     after = [server.sql(f"CHECKSUM TABLE {schema}.{table}") for server in shards for table in KEYS]
     assert all(one != other for one, other in zip(before, after, strict=True))
     assert writers.changes > writers.transactions > 100
@@ -61,10 +70,11 @@ def test_steady_writers_change_all_tables_and_pause_between_transactions(
 
 def test_the_rate_limits_a_writer(shard: PrivateServer) -> None:
     writer = Writer([shard.connect], lambda sessions, rng: sessions[0].ping() or 1, seed=1, rate=50)
+    began = time.monotonic()
     writer.start()
-    time.sleep(1.0)
+    await_transactions(writer, 25)
     writer.stop()
-    assert 25 <= writer.transactions <= 52
+    assert writer.transactions <= 50 * (time.monotonic() - began) + 2
 
 
 def test_an_error_ends_a_writer_and_is_raised(shard: PrivateServer) -> None:
@@ -76,7 +86,7 @@ def test_an_error_ends_a_writer_and_is_raised(shard: PrivateServer) -> None:
 
     writer = Writer([shard.connect], fail, seed=1)
     writer.start()
-    assert done.wait(5)
+    assert done.wait(PATIENCE_SECONDS)
     with pytest.raises(pymysql.err.ProgrammingError, match="no such thing"):
         writer.stop()
 
@@ -91,14 +101,15 @@ def test_a_writer_survives_a_crash_of_its_server_when_told_to() -> None:
         ]
         for writer in writers:
             writer.start()
-        time.sleep(0.2)
+        for writer in writers:
+            await_transactions(writer, 1)
         server.kill9()
         server.start()
         before = [writer.transactions for writer in writers]
-        time.sleep(0.5)
+        for writer, count in zip(writers, before, strict=True):
+            await_transactions(writer, count + 1)
         for writer in writers:
             writer.stop()
-        assert all(writer.transactions > count for writer, count in zip(writers, before, strict=True))
 
 
 def _touch(sessions: object, rng: object) -> int:

@@ -21,8 +21,8 @@ from catchment.model.table import TableId
 from catchment.run.faults import Injector, no_fault
 from catchment.run.report import Report
 from catchment.run.runner import run_feed
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 120.0
 _FOLD_SECONDS = 1.0
 _READ_SECONDS = 0.5
 

@@ -22,7 +22,6 @@ def _added(first: int, second: int) -> list[Alter]:
     return [Alter(first, "-80", added), Alter(second, "80-", added)]
 
 
-@pytest.mark.timeout(600)
 def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
     servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:
@@ -53,7 +52,6 @@ def test_300_epochs_are_exact(
     assert trial.beside.folds > 50
 
 
-@pytest.mark.timeout(600)
 def test_columns_that_go_and_come_back_leave_every_epoch_exact(
     servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:

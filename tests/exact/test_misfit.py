@@ -95,7 +95,6 @@ def _chunk_misfits(server: PrivateServer, floor: LogOffset, behind: LogOffset, r
     assert later.failed == ()
 
 
-@pytest.mark.timeout(300)
 def test_chunks_wait_until_their_floor_is_behind_an_alter(
     mysql_80_build: Build, spark: SparkContext, tmp_path: Path
 ) -> None:
@@ -144,7 +143,6 @@ def _prepare(server: PrivateServer) -> None:
     session.close()
 
 
-@pytest.mark.timeout(300)
 def test_an_alter_between_the_last_cut_and_the_loss_of_metadata_ends_the_feed(
     spark: SparkContext, tmp_path: Path
 ) -> None:

@@ -24,7 +24,6 @@ def _unrewound(task: Task) -> Task:
     return replace(task, epoch_at=LogOffset(f"{task.epoch_at.base}.999999", 4))
 
 
-@pytest.mark.timeout(600)
 def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
     servers: Servers,
     spark: SparkContext,
@@ -54,7 +53,6 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
 
 
 @pytest.mark.mariadb("rows undone to a savepoint, of which these transactions leave none in MySQL's log")
-@pytest.mark.timeout(600)
 def test_undone_rows_of_the_log_that_are_applied_are_found(
     servers: Servers,
     spark: SparkContext,

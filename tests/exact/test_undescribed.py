@@ -115,7 +115,6 @@ def columns_known(feed: Feed) -> dict[str, list[str]]:
     return {shard: [c.name for c in known[0].columns] for shard, known in newest.manifest.definitions.items()}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("fixture", "settings"),
     [
@@ -187,7 +186,6 @@ def _altered_between(servers: Servers, spark: SparkContext, directory: Path) -> 
     )
 
 
-@pytest.mark.timeout(300)
 def test_metadata_switched_off_and_on_while_the_feed_runs(
     plain: Servers, spark: SparkContext, tmp_path: Path
 ) -> None:

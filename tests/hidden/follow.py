@@ -29,6 +29,7 @@ from catchment.spark.segment_task import read_segment
 from catchment.spark.work import ChunkTask, SegmentReceipt, SegmentTask, Target
 from tests.hidden.source import KEYS, endpoint
 from tests.oracle import Place
+from tests.patience import PATIENCE_SECONDS
 
 TABLE = TableId("d", "t")
 _CHUNKS = 4
@@ -115,7 +116,7 @@ class Follower:
 
     def step(self, *, with_chunks: bool) -> bool:
         """One epoch: False when its cut turned out to be none, and nothing of it counts."""
-        tick = self.clock.after(self._number, 20)
+        tick = self.clock.after(self._number, PATIENCE_SECONDS)
         assert tick is not None, "the clock does not tick any more"
         self._number = tick.number
         return self.visit(tick.offsets["a"], with_chunks=with_chunks)

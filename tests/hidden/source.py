@@ -12,6 +12,7 @@ from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Transact, Writer, Writers
 from catchment.model.source import Endpoint
 from tests.held import Background, commits_wait, ends_on_release, hold_commits, release
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.launch import PrivateMySQL
 
 KEYS = 1200
@@ -42,7 +43,7 @@ def create(server: PrivateServer) -> None:
 def settled_end(server: PrivateServer, file: str) -> int:
     """The end of the newest log file once its own checkpoint event has come, for which redo is flushed."""
     server.sql("FLUSH LOCAL ENGINE LOGS")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
         if any(event[2] == "Binlog_checkpoint" and event[5] == file for event in events):

@@ -18,6 +18,7 @@ from tests.held import Background, hold_commits, release
 from tests.hidden.follow import Follower, place
 from tests.hidden.source import create, endpoint
 from tests.oracle import Place
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.chosen import chosen_server
 
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Previous_gtids", "Binlog_checkpoint", "Rotate"}
@@ -111,7 +112,7 @@ def test_a_first_cut_waits_for_an_xa_commit_that_is_held(server: PrivateServer) 
         assert not origin.done(), "a first cut was taken although rows are in neither log nor SELECT"
         release(server)
         commit.finish()
-        manifest = origin.result(timeout=20)
+        manifest = origin.result(timeout=PATIENCE_SECONDS)
     (largest,) = [p.born_after for p in manifest.progress if p.table.name == "t"]
     assert largest == (5000,)
     assert place(manifest.cut["a"].at) >= Place(*before), "the feed would meet rows of XA, which it refuses"

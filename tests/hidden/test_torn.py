@@ -16,6 +16,7 @@ from tests.hidden.follow import Follower, place
 from tests.hidden.judge import Base, judge, take_base
 from tests.hidden.source import create, endpoint, settled_end
 from tests.oracle import Place
+from tests.patience import PATIENCE_SECONDS
 from tests.servers.chosen import chosen_server
 
 pytestmark = pytest.mark.mariadb(
@@ -186,7 +187,7 @@ def test_the_clock_goes_on_after_a_torn_tick(server: PrivateServer) -> None:
         for _ in range(3):
             _tear(server)
             server.sql(_tell(5))
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while place(follower.at.at) < Place(*server.log_end()):
                 follower.step(with_chunks=True)
                 assert time.monotonic() < deadline, "the clock stays where it was torn"
@@ -204,6 +205,6 @@ def test_a_log_that_was_reset_is_another_log(server: PrivateServer) -> None:
     try:
         server.sql("RESET MASTER")
         with pytest.raises(Diverged, match="RESET MASTER"):
-            follower.clock.after(1 << 63, 10)
+            follower.clock.after(1 << 63, PATIENCE_SECONDS)
     finally:
         follower.close()

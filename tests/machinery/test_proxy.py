@@ -12,6 +12,7 @@ from pymysqlreplication import BinLogStreamReader
 
 from catchment.demo.server import PrivateServer
 from tests.conftest import Shards
+from tests.patience import PATIENCE_SECONDS
 from tests.proxy import Proxy, dump_begins, query_begins
 from tests.servers.chosen import in_its_words
 
@@ -25,7 +26,9 @@ def proxy(shard: PrivateServer) -> Iterator[Proxy]:
 
 
 def _connect(proxy: Proxy, server: PrivateServer) -> "Connection[pymysql.cursors.Cursor]":
-    return pymysql.connect(**{**server.login(), "port": proxy.port}, read_timeout=20, autocommit=True)
+    return pymysql.connect(
+        **{**server.login(), "port": proxy.port}, read_timeout=PATIENCE_SECONDS, autocommit=True
+    )
 
 
 def _query(connection: "Connection[pymysql.cursors.Cursor]", text: str) -> tuple[tuple[object, ...], ...]:
@@ -113,7 +116,7 @@ def test_stalls_and_delays(proxy: Proxy, shard: PrivateServer) -> None:
     proxy.delay = 0.2
     started = time.monotonic()
     assert _query(connection, "SELECT 1") == ((1,),)
-    assert 0.4 <= time.monotonic() - started < 5
+    assert time.monotonic() - started >= 0.4
     connection.close()
 
 

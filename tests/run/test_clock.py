@@ -21,6 +21,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.run import clock as clock_module
 from catchment.run.clock import Clock, _Reader
+from tests.patience import PATIENCE_SECONDS
 
 NEVER = 1 << 63  # a number that no tick reaches
 
@@ -44,10 +45,10 @@ def test_an_error_of_any_kind_ends_the_wait_for_a_tick(
         raise RuntimeError("can't start new thread")
 
     with ticking(shard) as clock:
-        assert clock.after(0, 10) is not None
+        assert clock.after(0, PATIENCE_SECONDS) is not None
         monkeypatch.setattr(_Reader, "read", broken)
         with pytest.raises(RuntimeError, match="can't start"):
-            clock.after(NEVER, 10)
+            clock.after(NEVER, PATIENCE_SECONDS)
 
 
 def test_no_tick_is_taken_where_no_dump_can_start(
@@ -61,15 +62,15 @@ def test_no_tick_is_taken_where_no_dump_can_start(
         return LogOffset(offset.file, offset.offset + 2**32), taken
 
     with ticking(shard) as clock:
-        before = clock.after(0, 10)
+        before = clock.after(0, PATIENCE_SECONDS)
         assert before is not None
         with monkeypatch.context() as large:
             large.setattr(_Reader, "read", beyond)
             time.sleep(0.1)
-            last = clock.after(0, 10)
+            last = clock.after(0, PATIENCE_SECONDS)
             assert last is not None
             assert clock.after(last.number, 0.3) is None
-        after = clock.after(last.number, 10)
+        after = clock.after(last.number, PATIENCE_SECONDS)
         assert after is not None
         assert after.offsets == before.offsets
 
@@ -82,18 +83,18 @@ def test_a_shard_that_was_silent_for_long_is_read_again(
 
     monkeypatch.setattr(clock_module, "SILENT_SECONDS_MAX", 0.1)
     with ticking(shard) as clock:
-        assert clock.after(0, 10) is not None
+        assert clock.after(0, PATIENCE_SECONDS) is not None
         with monkeypatch.context() as away:
             away.setattr(_Reader, "read", lost)
             with pytest.raises(ConnectionLost):
-                clock.after(NEVER, 10)
+                clock.after(NEVER, PATIENCE_SECONDS)
         for _ in range(1000):
             try:
                 assert clock.after(NEVER, 0.01) is None
                 break
             except ConnectionLost:
                 time.sleep(0.01)
-        assert clock.after(0, 10) is not None
+        assert clock.after(0, PATIENCE_SECONDS) is not None
 
 
 class Sessions:
@@ -178,6 +179,6 @@ def test_the_error_that_cannot_pass_comes_first(
     clock = Clock(shards, dict.fromkeys(shards, identity), 0.01, 0).start({})
     try:
         with pytest.raises(Diverged, match="b was reset"):
-            clock.after(0, 10)
+            clock.after(0, PATIENCE_SECONDS)
     finally:
         clock.stop()

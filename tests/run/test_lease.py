@@ -16,6 +16,7 @@ from catchment.run import lease as lease_module
 from catchment.run.database import lease_table
 from catchment.run.lease import Owner, hold, holder
 from catchment.run.store import Store
+from tests.patience import PATIENCE_SECONDS
 from tests.run import records
 
 _RUNNER = """
@@ -24,6 +25,7 @@ from catchment.model.errors import LeaseLost
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from tests.run import records
+from tests.patience import PATIENCE_SECONDS
 store = Store.open(sys.argv[1], "shop")
 with hold(store) as lease:
     print("fence", lease.fence, flush=True)
@@ -39,6 +41,13 @@ with hold(store) as lease:
 """
 
 Runner = subprocess.Popen[str]
+LONG_SECONDS = 300.0
+
+
+@pytest.fixture
+def long_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for a lease here waits for so long that it shows, however busy the machine is."""
+    monkeypatch.setattr(lease_module, "LEASE_SECONDS", LONG_SECONDS)
 
 
 @pytest.fixture
@@ -82,6 +91,7 @@ def ask(process: Runner) -> str:
     return answer(process)
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_fences_grow_and_release_needs_no_wait(store: Store) -> None:
     started = time.monotonic()
     fences = []
@@ -91,7 +101,7 @@ def test_fences_grow_and_release_needs_no_wait(store: Store) -> None:
             assert holder(store) == Owner.this_process()
         assert holder(store) is None
     assert fences == [1, 2, 3]
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < LONG_SECONDS
 
 
 def test_fence_goes_above_what_the_sink_has_seen(store: Store) -> None:
@@ -109,6 +119,7 @@ def test_a_live_runner_is_named(store: Store, start: Callable[[], Runner]) -> No
     assert ask(runner) == "went went"
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_a_killed_runner_is_replaced_at_once(store: Store, start: Callable[[], Runner]) -> None:
     runner = start()
     assert answer(runner) == "fence 1"
@@ -117,7 +128,7 @@ def test_a_killed_runner_is_replaced_at_once(store: Store, start: Callable[[], R
     started = time.monotonic()
     with hold(store) as lease:
         assert lease.fence == 2
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LONG_SECONDS
 
 
 def test_a_frozen_runner_is_replaced_and_may_not_write_when_it_wakes(
@@ -133,7 +144,7 @@ def test_a_frozen_runner_is_replaced_and_may_not_write_when_it_wakes(
         runner.send_signal(signal.SIGCONT)
         assert ask(runner) == "lost lost"
         assert not lease.lost
-    assert lease_module.LEASE_SECONDS <= waited < lease_module.LEASE_SECONDS + 2
+    assert waited >= lease_module.LEASE_SECONDS
     assert store.newest() == (None, None, None)
 
 
@@ -162,13 +173,14 @@ def _claimed_by(store: Store, owner: Owner) -> None:
         )
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_a_process_number_used_again_is_not_taken_for_the_holder(store: Store) -> None:
     me = Owner.this_process()
     _claimed_by(store, Owner(me.host, me.pid, me.started - 1))
     started = time.monotonic()
     with hold(store) as lease:
         assert lease.fence == 6
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LONG_SECONDS
 
 
 def test_a_holder_on_another_host_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +204,7 @@ def test_losing_the_lease_is_noticed_without_asking(store: Store, monkeypatch: p
     with hold(store) as lease:
         with store.database.transaction() as connection:
             connection.execute(lease_table.update().values(fence=99))
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not lease.lost and time.monotonic() < deadline:
             time.sleep(0.01)
         assert lease.lost

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from catchment.model.errors import ConfigError
 from catchment.run.notes import ErrorNote, Trouble
 from catchment.run.vitals import Vitals
+from tests.patience import PATIENCE_SECONDS
 
 START = 1_700_000_000.0
 
@@ -126,7 +127,7 @@ def port() -> int:
 
 
 def scraped(address: str, port: int) -> str:
-    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=PATIENCE_SECONDS) as answer:
         return str(answer.read().decode())
 
 

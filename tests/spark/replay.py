@@ -5,14 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.patience import PATIENCE_SECONDS
 from tests.spark.direct import Rows, as_set
-
-PATIENCE_SECONDS = 150
-LATE_WORKER = "Python worker failed to connect back"
+from tests.spark.patient import patiently
 
 
 class Replay:
@@ -39,7 +37,8 @@ class Replay:
     def _run(self, trigger: Any, options: dict[str, object], until: Callable[[], bool]) -> StreamingQuery:
         deadline = time.monotonic() + PATIENCE_SECONDS
         given = {**self._options, **{name: str(value) for name, value in options.items()}}
-        while True:
+
+        def once() -> StreamingQuery:
             stream = self._spark.readStream.format("catchment").options(**given).load()
             writer = stream.writeStream.foreachBatch(self.take)
             query = writer.option("checkpointLocation", str(self._checkpoint)).trigger(**trigger).start()
@@ -47,12 +46,10 @@ class Replay:
                 while not query.awaitTermination(1) and not until():
                     assert time.monotonic() < deadline
                 return query
-            except StreamingQueryException as error:
-                # Spark gives its Python worker 10 s to start, which is too little on a busy machine.
-                if LATE_WORKER not in str(error) or time.monotonic() > deadline:
-                    raise
             finally:
                 query.stop()
+
+        return patiently(once)
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Keep the rows of a micro-batch; one that is read again must be the same."""

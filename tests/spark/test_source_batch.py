@@ -18,6 +18,7 @@ from catchment.spark.source_plan import cut_now
 from tests.conftest import Shards
 from tests.judge import lake_rows, source_rows
 from tests.spark.conftest import NAMES, MakeFeed
+from tests.spark.patient import patiently
 
 FreshSchema = Callable[..., str]
 
@@ -31,8 +32,8 @@ def test_a_read_equals_a_select(
         create_tables(server, schema)
         load(server, schema, 1200)  # the same keys on both shards
     feed = make_feed(*shards)
-    frame = spark.read.format("catchment").options(feed=feed, table=f"{schema}.{table}").load()
-    rows = frame.toArrow().to_pylist()
+    frame = patiently(spark.read.format("catchment").options(feed=feed, table=f"{schema}.{table}").load)
+    rows = patiently(frame.toArrow).to_pylist()
     expected = source_rows(dict(zip(NAMES, shards, strict=True)), f"{schema}.{table}", KEYS[table])
     assert lake_rows(rows, KEYS[table]) == expected
     assert len(expected) == 2400
@@ -72,8 +73,10 @@ def test_a_read_under_writes_is_the_state_at_one_moment(
     feed = make_feed(*shards, chunk_rows=60)
     with writers:
         for _ in range(3):
-            frame = spark.read.format("catchment").options(feed=feed, table=f"{schema}.{table}").load()
-            rows = frame.select("_shard", "total", "_commit_version").toArrow().to_pylist()
+            frame = patiently(
+                spark.read.format("catchment").options(feed=feed, table=f"{schema}.{table}").load
+            )
+            rows = patiently(frame.select("_shard", "total", "_commit_version").toArrow).to_pylist()
             assert len(rows) == 1200
             for shard in NAMES:
                 assert sum(row["total"] for row in rows if row["_shard"] == shard) == 0

@@ -18,6 +18,7 @@ from catchment.model.errors import ConnectionLost
 from tests.conftest import Shards
 from tests.crash.test_work import held_in_a_select
 from tests.judge import source_rows
+from tests.patience import PATIENCE_SECONDS
 from tests.proxy import Proxy, Sees, dump_begins, execute_begins
 from tests.spark.conftest import NAMES, Drive, MakeFeed
 from tests.spark.direct import GONE, Rows, in_order, state
@@ -26,7 +27,6 @@ from tests.spark.query import running
 FreshSchema = Callable[..., str]
 TABLE, KEY = "items", KEYS["items"]
 ROWS = 2000
-PATIENCE_SECONDS = 120
 
 
 def wait(holds: Callable[[], bool], said: Path) -> None:
@@ -74,7 +74,6 @@ def must_be_unbroken(rows: Rows) -> None:
 
 
 @pytest.mark.long  # three starts of Spark
-@pytest.mark.timeout(400)
 def test_a_query_whose_worker_and_driver_are_killed_delivers_every_row_once(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path
 ) -> None:

@@ -179,10 +179,10 @@ def test_an_idle_stream_stands_still(
     driver = drive(make_feed(server), f"{schema}.kv")
     driver.finish()
     before = server.sql("SHOW GLOBAL STATUS LIKE 'Connections'")
-    began = time.monotonic()
+    began = time.thread_time()
     for _ in range(50):
         assert not driver.step()
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 2, "seconds of CPU"
     after = server.sql("SHOW GLOBAL STATUS LIKE 'Connections'")
     assert int(after[0][1]) - int(before[0][1]) < 10
 

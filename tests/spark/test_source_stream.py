@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from catchment.demo.workload import KEYS, create_tables, load, steady_writers
 from tests.conftest import Shards
 from tests.judge import source_rows
+from tests.patience import PATIENCE_SECONDS
 from tests.spark.conftest import NAMES, MakeFeed
 from tests.spark.direct import state
-from tests.spark.replay import PATIENCE_SECONDS, Replay
+from tests.spark.patient import patiently
+from tests.spark.replay import Replay
 
 FreshSchema = Callable[..., str]
 TABLE = "items"
@@ -94,16 +97,22 @@ def test_types_arrive_as_declared_and_no_password_in_the_plan(
         database=schema,
     )
     options = {"feed": str(make_feed(server)), "table": f"{schema}.t"}
-    batch = spark.read.format("catchment").options(**options).load()
-    stream = spark.readStream.format("catchment").options(**options).load()
+    batch = patiently(spark.read.format("catchment").options(**options).load)
+    stream = patiently(spark.readStream.format("catchment").options(**options).load)
     assert stream.schema == batch.schema
     target = str(tmp_path / "out")
     writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writer.trigger(availableNow=True).start(target)
-    assert query.awaitTermination(PATIENCE_SECONDS)
+
+    def written() -> StreamingQuery:
+        query = writer.trigger(availableNow=True).start(target)
+        assert query.awaitTermination(PATIENCE_SECONDS)
+        return query
+
+    query = patiently(written)
     columns = [name for name in batch.columns if not name.startswith("_commit")]
     delivered = spark.read.schema(batch.schema).parquet(target).select(columns)
-    assert _texts(delivered.toArrow().to_pylist()) == _texts(batch.select(columns).toArrow().to_pylist())
+    read = patiently(batch.select(columns).toArrow)
+    assert _texts(delivered.toArrow().to_pylist()) == _texts(read.to_pylist())
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         batch.explain("extended")
