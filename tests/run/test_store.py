@@ -98,7 +98,7 @@ def test_an_epoch_taken_up_from_the_lake(store: Store) -> None:
     with hold(store) as lease:
         store.put_manifest(records.manifest(2), lease.fence)
         store.put_commit(records.commit(2), lease.fence)
-        store.adopt(row.manifest, row.commit, lease.fence)
+        store.take_up(row.manifest, row.commit, lease.fence)
         _, manifest, commit = store.newest()
         assert (manifest, commit) == (row.manifest, row.commit)
         assert decide("shop", manifest, commit, row) == Continue(row.manifest, apply=False, undo=row)
@@ -109,7 +109,7 @@ def test_an_epoch_taken_up_from_the_lake(store: Store) -> None:
         _, manifest, commit = store.newest()
         assert decide("shop", manifest, commit, row) == Continue(records.manifest(5), apply=True)
     with pytest.raises(LeaseLost):
-        store.adopt(row.manifest, row.commit, lease.fence - 1)
+        store.take_up(row.manifest, row.commit, lease.fence - 1)
 
 
 def test_old_records_are_forgotten_but_the_newest_never(store: Store) -> None:

@@ -22,6 +22,7 @@ _COMMANDS = {
     "run": "catchment.cli.run:run",
     "status": "catchment.cli.status:status",
     "verify": "catchment.cli.verify:verify_command",
+    "adopt": "catchment.cli.adopt:adopt",
     "fold": "catchment.cli.fold:fold",
     "epochs": "catchment.cli.epochs:epochs_command",
     "views": "catchment.cli.views:views_command",

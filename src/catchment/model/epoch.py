@@ -217,6 +217,12 @@ class Manifest(msgspec.Struct, frozen=True):
         """Whether every shard's log still stood at this cut when `tick` was taken."""
         return all(self.cut[shard].at == at for shard, at in tick.offsets.items())
 
+    def repeated(self, epoch: int) -> "Manifest":
+        """An epoch that ends where this one does and brings no rows."""
+        return msgspec.structs.replace(
+            self, epoch=epoch, previous=self.epoch, deltas=(), changes=0, log_bytes=0, chunk_bytes=0
+        )
+
     def digest(self) -> str:
         """SHA-256 of the record, hexadecimal."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()

@@ -66,9 +66,7 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manife
             "%s has left the feed: its lake table stays as of epoch %s", table, epoch_text(manifest.epoch)
         )
     return replace(
-        manifest,
-        epoch=epoch,
-        previous=manifest.epoch,
+        manifest.repeated(epoch),
         shapes=tuple(shape for shape in manifest.shapes if shape.table not in gone),
         progress=tuple(progress for progress in manifest.progress if progress.table not in gone),
         definitions={
@@ -76,10 +74,6 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manife
             for shard, definitions in manifest.definitions.items()
         },
         outside=(*manifest.outside, *(Outside(table, manifest.epoch) for table in gone)),
-        deltas=(),
-        changes=0,
-        log_bytes=0,
-        chunk_bytes=0,
     )
 
 

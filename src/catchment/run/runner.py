@@ -19,7 +19,7 @@ from catchment.flow.capture.identity import continued, must_be_same_log, must_ha
 from catchment.flow.capture.offsets import kept_seconds
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.restore import must_hold, restore
+from catchment.flow.sink.restore import must_hold
 from catchment.model.epoch import Manifest, epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.position import Position
@@ -40,6 +40,7 @@ from catchment.run.planner import Limits, Planner
 from catchment.run.report import Report, Rest
 from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.rules import leaving, listed, must_name_shards, tell_uncarried, without
+from catchment.run.settle import settle, take_over
 from catchment.run.store import Store
 from catchment.run.trouble import Troubles
 from catchment.run.vitals import Vitals
@@ -139,9 +140,10 @@ def _take_up(
         present = list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
     if lake is not None:
         must_hold(feed.sink.path, lake)
-    epochs.take_over(lease.fence)
     if isinstance(decision, Continue):
-        sink.take_over((shape.table for shape in decision.manifest.shapes), lease.fence)
+        take_over(applier, decision)
+    else:
+        epochs.take_over(lease.fence)
     last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
         if leave:
@@ -154,13 +156,7 @@ def _take_up(
         return standing, max(last, standing.epoch)
     standing = decision.manifest
     cut = _checked_cut(endpoints, standing)
-    if decision.undo is not None:
-        last = max(last, restore(feed.sink.path, feed.name, decision.undo, lease.fence))
-    if decision.apply:
-        applier.apply(standing)
-    elif lake is not None and (committed is None or committed.epoch < lake.commit.epoch):
-        store.adopt(lake.manifest, lake.commit, lease.fence)
-    last = max(last, standing.epoch)
+    last = max(last, settle(applier, decision, committed, lake))
     if gone:
         last = max(epoch_number(time.time_ns() // 10**9), last + 1)
         standing = without(standing, gone, last)

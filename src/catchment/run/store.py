@@ -79,7 +79,7 @@ class Store:
             self._put(connection, _COMMIT, commit)
             self._trim(connection, keep)
 
-    def adopt(self, manifest: Manifest, commit: Commit, fence: int) -> None:
+    def take_up(self, manifest: Manifest, commit: Commit, fence: int) -> None:
         """Take up the newest epoch of a lake that is ahead. Its manifest has no deltas (see EpochRow), so that
         `commit.digest` is not its own."""
         with self.database.transaction() as connection:

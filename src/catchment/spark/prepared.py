@@ -76,7 +76,7 @@ def read_prepared(
                 )
             except Purged as error:
                 raise purged_prepare(endpoint.shard, prepared) from error
-            _must_be(endpoint.shard, prepared, stretch)
+            must_be_prepared(endpoint.shard, prepared, stretch)
             size += stretch.read_bytes
             for table, images in kept.items():
                 for part in images.tables():
@@ -94,7 +94,7 @@ def _as_of(images: pa.Table, ordinal: int) -> pa.Table:
     return images.set_column(numbers, images.schema.field(numbers), below).combine_chunks()
 
 
-def _must_be(shard: str, prepared: Prepared, stretch: Stretch) -> None:
+def must_be_prepared(shard: str, prepared: Prepared, stretch: Stretch) -> None:
     """Raise unless the stretch is the one group that prepared the XA transaction."""
     group = stretch.xa[0] if stretch.xa else None
     known = group is not None and group.kind is GroupKind.XA_PREPARE and group.xid.parts == prepared.xid.parts
