@@ -18,8 +18,9 @@ from catchment.run.runner import run_feed
 from catchment.run.status import Status, read_status
 from catchment.run.store import Store
 from tests.exact.conftest import Servers
-from tests.exact.feedrun import PATIENCE_SECONDS, make_feed
+from tests.exact.feedrun import make_feed
 from tests.exact.steps import run_here
+from tests.patience import PATIENCE_SECONDS
 from tests.proxy import Proxy
 from tests.run.test_vitals import samples
 

@@ -43,6 +43,7 @@ def _lines(status: Status) -> Iterable[str]:
     yield from columns([("table", "phase", "rows copied", "of expected"), *rows])
     for table in status.tables:
         yield from table.refused
+    yield from (f"not carried: {table}" for table in status.not_carried)
     yield from _errors(status)
 
 

@@ -12,6 +12,7 @@ from catchment.config.feed import (
     SourceConfig,
     SparkConfig,
     TlsConfig,
+    Unusable,
 )
 from catchment.config.file import load
 from catchment.config.rules import selects
@@ -28,6 +29,7 @@ __all__ = [
     "SourceConfig",
     "SparkConfig",
     "TlsConfig",
+    "Unusable",
     "load",
     "selects",
 ]

@@ -196,6 +196,13 @@ class SchemaChange(Enum):
     FAIL = "fail"
 
 
+class Unusable(Enum):
+    """What to do about chosen tables that cannot be carried, when a feed begins."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
 class MetricsConfig(Section):
     """Where Prometheus finds the numbers; neither means nowhere."""
 
@@ -265,6 +272,12 @@ class Feed(Section):
         default=SchemaChange.EVOLVE,
         description="`evolve` follows ADD of a nullable column and DROP. `fail` ends the run before the epoch that "
         "holds one; with `evolve` the next run follows it.",
+    )
+    unusable: Unusable = Field(
+        default=Unusable.FAIL,
+        description="What a new feed does about [tables that cannot be carried]"
+        "(ddl.md#tables-that-cannot-be-carried): `fail` names all of them and does not begin; `skip` begins "
+        "without them, says so at each start and in `status`.",
     )
     state: Database = Field(
         description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "

@@ -4,6 +4,7 @@ A table is selected when at least one rule takes it and no exclusion names it; t
 Tables of the server itself are never selected. Names are compared by letter case, as MariaDB does on Linux.
 """
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import translate
@@ -22,6 +23,12 @@ def selects(rules: Sequence[str], table: TableId) -> bool:
     if table.schema in SYSTEM_SCHEMAS or any(match(table) for match in excluded):
         return False
     return any(match(table) for match in taken)
+
+
+def exclusion(table: TableId) -> str:
+    """A line to paste under `tables`, which excludes this table alone."""
+    schema, name = (re.sub(r"([*?[])", r"[\1]", part) for part in (table.schema, table.name))
+    return f"- {json.dumps(f'!{schema}.{name}', ensure_ascii=False)}"
 
 
 def check_rules(rules: tuple[str, ...]) -> tuple[str, ...]:

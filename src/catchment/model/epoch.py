@@ -159,12 +159,16 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A table that the feed does not carry: it left, and `epoch` is the last one that has it."""
+    """A table that the feed does not carry: it left, and `epoch` is the last one that has it; or it could not be
+    carried when the feed began, for `reason`, and `epoch` is 0."""
 
     table: TableId
     epoch: int
+    reason: str = ""
 
     def __str__(self) -> str:
+        if self.reason:
+            return f"{self.table} ({self.reason}, when the feed began)"
         return (
             f"{self.table} (it left at epoch {epoch_text(self.epoch)}, and its lake table stands as of then)"
         )
@@ -174,7 +178,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
     `definitions`: of the tables as of the cut, on shards whose log does not describe itself. `outside`: the tables
-    that left the feed. Raises ValueError for one that speaks of shards or tables that it does not have.
+    that left the feed, or could not be carried when it began. Raises ValueError for one that speaks of shards or
+    tables that it does not have.
     """
 
     feed: str

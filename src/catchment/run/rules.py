@@ -82,7 +82,8 @@ def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection
     those that left it, and those that came later, which to be exact would need a first cut of their own.
     """
     carried = {shape.table for shape in manifest.shapes}
-    known = {outside.table: outside for outside in manifest.outside if selects(rules, outside.table)}
+    outside = {one.table: one for one in manifest.outside}
+    known = {table: one for table, one in outside.items() if table in present and selects(rules, table)}
     if known:
         _log.warning("%s not carried: %s", _taken(known), listed(list(known.values())))
     late = sorted(set(present) - carried - known.keys())

@@ -43,6 +43,7 @@ from catchment.run.rules import leaving, listed, must_name_shards, tell_uncarrie
 from catchment.run.settle import settle, take_over
 from catchment.run.store import Store
 from catchment.run.trouble import Troubles
+from catchment.run.unusable import left_out
 from catchment.run.vitals import Vitals
 from catchment.run.watch import Watch
 from catchment.run.watchers import Watchers
@@ -128,7 +129,7 @@ def _take_up(
     """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so
     far.
     """
-    store, lease, sink, epochs = applier.store, applier.lease, applier.sink, applier.epochs
+    store, lease, epochs = applier.store, applier.lease, applier.epochs
     plan, stored, committed = store.newest()
     lake = epochs.newest()
     decision = decide(feed.name, stored, committed, lake)
@@ -148,11 +149,7 @@ def _take_up(
     if isinstance(decision, Fresh):
         if leave:
             raise ConfigError(f"--leave {listed(list(leave))}: feed {feed.name} has not begun yet")
-        standing = originate(feed.name, endpoints, lambda table: selects(feed.tables, table), last)
-        must_take(feed.tables, standing)
-        sink.must_be_free(standing)  # a store that knows this manifest would not go on from a lake put back
-        store.put_manifest(standing, lease.fence)
-        applier.apply(standing)
+        standing = _begin(feed, endpoints, applier, last)
         return standing, max(last, standing.epoch)
     standing = decision.manifest
     cut = _checked_cut(endpoints, standing)
@@ -164,6 +161,22 @@ def _take_up(
         applier.apply(standing)
     tell_uncarried(feed.tables, standing, set(chain.from_iterable(present)))
     return _going_on(standing, cut), last
+
+
+def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: int) -> Manifest:
+    """The first epoch of a feed, applied and committed."""
+    outside = left_out(feed, endpoints)
+    unusable = frozenset(one.table for one in outside)
+    begun = originate(
+        feed.name, endpoints, lambda table: table not in unusable and selects(feed.tables, table), after
+    )
+    standing = replace(begun, outside=outside)
+    must_take(feed.tables, standing)
+    applier.sink.must_be_free(standing)  # a store that knows it would not go on from a lake put back
+    applier.store.put_manifest(standing, applier.lease.fence)
+    applier.apply(standing)
+    tell_uncarried(feed.tables, standing, unusable)
+    return standing
 
 
 def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:

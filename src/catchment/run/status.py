@@ -63,7 +63,7 @@ class Status(msgspec.Struct, frozen=True):
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown of a store that
     no run has written since it is kept. `troubles`: of a feed that is run; `errors`: the newest ones, the newest
-    first. Times are UTC, as `2026-11-22T04:12:07Z`."""
+    first. `not_carried`: the tables without which it began, and why. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
@@ -76,6 +76,7 @@ class Status(msgspec.Struct, frozen=True):
     pending: str
     cut: dict[str, str]
     tables: tuple[TableStatus, ...]
+    not_carried: tuple[str, ...] = ()
 
 
 def read_status(store: Store) -> Status:
@@ -99,6 +100,7 @@ def read_status(store: Store) -> Status:
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
         tables=_tables(committed, plan),
+        not_carried=tuple(str(o) for o in committed.outside if o.reason) if committed else (),
     )
 
 

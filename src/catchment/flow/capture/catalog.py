@@ -46,26 +46,37 @@ def list_tables(
 
     Raises Unsupported for a chosen sequence, system-versioned table or table of a non-transactional engine.
     """
+    found: dict[TableId, int] = {}
+    for table, rows in listed_tables(connection, endpoint, chosen).items():
+        if isinstance(rows, Unsupported):
+            raise rows
+        found[table] = rows
+    return found
+
+
+def listed_tables(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, chosen: Callable[[TableId], bool]
+) -> dict[TableId, int | Unsupported]:
+    """As `list_tables`, but with the error of each table that it would raise for."""
     with mapped(endpoint), connection.cursor() as cursor:
         cursor.execute(_TABLES, (_SYSTEM,))
         rows = cursor.fetchall()
-    found: dict[TableId, int] = {}
+    found: dict[TableId, int | Unsupported] = {}
     for schema, name, kind, engine, estimate in rows:
         table = TableId(schema, name)
         if not chosen(table):
             continue
-        if kind != "BASE TABLE":
-            raise Unsupported(
-                f"shard {endpoint.shard}, {table}: a {str(kind).lower()} is not carried; exclude it in "
-                "the feed's tables"
-            )
-        if engine != "InnoDB":
-            raise Unsupported(
-                f"shard {endpoint.shard}, {table}: engine {engine} is not transactional, its copy cannot "
-                "be exact; "
-                f"ALTER TABLE {table} ENGINE=InnoDB, or exclude it"
-            )
         found[table] = int(estimate or 0)
+        where = f"shard {endpoint.shard}, {table}"
+        if kind != "BASE TABLE":
+            found[table] = Unsupported(
+                f"{where}: a {str(kind).lower()} is not carried; exclude it in the feed's tables"
+            )
+        elif engine != "InnoDB":
+            found[table] = Unsupported(
+                f"{where}: engine {engine} is not transactional, its copy cannot be exact; "
+                f"ALTER TABLE {source_name(table)} ENGINE=InnoDB, or exclude it"
+            )
     return found
 
 

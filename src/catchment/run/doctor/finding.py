@@ -1,8 +1,11 @@
 """What the doctor says."""
 
+from collections.abc import Sequence
 from enum import Enum
 
 import msgspec
+
+_NAMED_MAX = 2
 
 
 class Severity(Enum):
@@ -22,3 +25,14 @@ class Finding(msgspec.Struct, frozen=True):
     found: str
     risk: str = ""
     remedy: str = ""
+
+
+def on_shards(shards: Sequence[str], count: int) -> str:
+    """Where something was found, of `count` shards: `shard -80`, `both shards`, `all 64 shards`, `shards -80, 80- and 3
+    more`."""
+    if len(shards) == 1:
+        return f"shard {shards[0]}"
+    if len(shards) == count:
+        return "both shards" if count == 2 else f"all {count} shards"
+    more = f" and {len(shards) - _NAMED_MAX} more" if len(shards) > _NAMED_MAX else ""
+    return f"shards {', '.join(shards[:_NAMED_MAX])}{more}"
