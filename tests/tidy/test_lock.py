@@ -4,6 +4,11 @@ import re
 import tomllib
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.sink.test_reader import READER
+
 ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -14,12 +19,33 @@ def locked() -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", LOCK, re.M))
 
 
-def test_every_dependency_is_locked_as_pinned() -> None:
-    versions = locked()
-    for requirement in (*PROJECT["project"]["dependencies"], *GROUPS["dev"], *GROUPS["build"]):
-        name, operator, version = re.fullmatch(r"([A-Za-z0-9._-]+)(==|>=)([^,]+).*", requirement).groups()  # type: ignore[union-attr]
-        found = versions[name.lower().replace("_", "-")]
-        assert operator == ">=" or found == version, f"{requirement}: run make lock"
+def test_every_dependency_is_locked_as_the_project_has_it() -> None:
+    project, versions = PROJECT["project"], locked()
+    for text in (
+        *project["dependencies"],
+        *project["optional-dependencies"]["feed"],
+        *GROUPS["dev"],
+        *GROUPS["build"],
+    ):
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), (
+            f"{text}: run make lock"
+        )
+
+
+def test_what_is_installed_beside_others_has_lower_bounds() -> None:
+    """Versions that are fixed could not live in an environment with other packages."""
+    project = PROJECT["project"]
+    for text in sum(project["optional-dependencies"].values(), project["dependencies"]):
+        operators = {specifier.operator for specifier in Requirement(text).specifier}
+        assert ">=" in operators, text
+        assert operators <= {">=", "<"}, text
+
+
+def test_a_reader_needs_these_alone() -> None:
+    needed = {Requirement(text).name for text in PROJECT["project"]["dependencies"]}
+    assert needed == {"pyarrow", "deltalake", "duckdb", "msgspec", "pytz"}
+    assert needed < set(READER)
 
 
 def test_build_backend_is_the_locked_one() -> None:

@@ -14,7 +14,7 @@ from catchment.flow.sink.history import oldest_version
 from catchment.flow.sink.layout import epoch_app, table_dir
 from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import epoch_text, gci_of
-from catchment.model.errors import CatchmentError, ConfigError, SinkError
+from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
 
 if TYPE_CHECKING:
@@ -110,10 +110,19 @@ def located(lake: Lake) -> tuple[Path, str | None]:
     if isinstance(lake, str | Path):
         if Path(lake).suffix not in (".yaml", ".yml"):
             return Path(lake).absolute(), None
-        from catchment.config.file import load
-
-        lake = load(lake, secrets=())
+        lake = _feed(Path(lake))
     return lake.sink.path.absolute(), lake.name
+
+
+def _feed(file: Path) -> "Feed":
+    try:
+        from catchment.config.file import load
+    except ModuleNotFoundError as fault:
+        raise NotInstalled(
+            f"{file}: reading by a feed file needs pip install 'catchment[feed]' ({fault.name} is missing); or give "
+            "the lake's directory, which is sink.path in that file"
+        ) from None
+    return load(file, secrets=())
 
 
 def readable_since(root: Path, feed: str, tables: Iterable[TableId]) -> str:

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from catchment.flow.sink.layout import EPOCH, SHARD, file_path
 from catchment.model.epoch import DataFile, Part
 from catchment.model.errors import NEW_FEED, SinkError
-from catchment.wire.keys import encode
 
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -101,6 +100,8 @@ def _write(
     file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, order: Sequence[str]
 ) -> pq.FileMetaData:
     """One row group per group of batches. No dictionary: keys do not repeat."""
+    from catchment.wire.keys import encode  # it needs numpy, without which a lake is read
+
     footers: list[pq.FileMetaData] = []
     first = last = None
     with pq.ParquetWriter(

@@ -1,0 +1,22 @@
+"""The `catchment` script: an installation for readers has no commands, and says what to install for them."""
+
+import sys
+
+from catchment import __version__
+from catchment.model.errors import NotInstalled
+
+
+def main() -> None:
+    """Entry point of the `catchment` script."""
+    try:
+        from catchment.cli import main as command
+    except ModuleNotFoundError as fault:
+        if sys.argv[1:] == ["--version"]:
+            print(f"catchment {__version__}")
+            return
+        print(
+            f"catchment: the command needs pip install 'catchment[feed]' ({fault.name} is missing)",
+            file=sys.stderr,
+        )
+        sys.exit(NotInstalled.exit_code)
+    command.main()
