@@ -1,12 +1,14 @@
 """A shard's server that was moved, renamed or restored with its log is adopted; others are refused with a reason."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
@@ -15,6 +17,8 @@ from catchment.model.errors import ConfigError, Diverged, LeaseHeld
 from catchment.run.adopt import adopt
 from catchment.run.faults import Fault
 from catchment.run.lease import hold
+from catchment.run.moved import Comparison
+from catchment.run.runner import run_feed
 from catchment.run.store import Store
 from tests.exact.steps import Steps, run_here
 from tests.prepared import prepare, roll_back_prepared
@@ -58,17 +62,13 @@ def begun(directory: Path, servers: Servers) -> Steps:
 
 def point(steps: Steps, **to: PrivateServer) -> None:
     """Have the feed file and the tests reach shards at other servers."""
-    described = yaml.safe_load((file_of(steps)).read_text())["source"]
+    described = yaml.safe_load(steps.file.read_text())["source"]
     for shard in described["shards"]:
         server = to.get(shard["name"])
         if server is not None:
             shard.update(host=server.host, port=server.port, password=server.password)
     steps.set(source=described)
     steps.servers = {**steps.servers, **to}
-
-
-def file_of(steps: Steps) -> Path:
-    return Path(steps.feed.sink.path).parent / "feed.yaml"
 
 
 @contextmanager
@@ -107,10 +107,10 @@ def test_a_moved_server_is_adopted_and_the_feed_goes_on(
         with pytest.raises(Diverged, match=r"catchment adopt FEED.yaml --shard a"):
             steps.run()
         capsys.readouterr()
-        assert execute(["adopt", str(file_of(steps)), "--shard", "a", "--dry-run"]) == 0
+        assert execute(["adopt", str(steps.file), "--shard", "a", "--dry-run"]) == 0
         assert "nothing was written" in capsys.readouterr().out
         assert newest_epoch(steps) == before
-        assert execute(["adopt", str(file_of(steps)), "--shard", "a"]) == 0
+        assert execute(["adopt", str(steps.file), "--shard", "a"]) == 0
         said = capsys.readouterr().out
         print(said)
         for part in (
@@ -123,7 +123,7 @@ def test_a_moved_server_is_adopted_and_the_feed_goes_on(
         ):
             assert part in said
         assert newest_epoch(steps) > before
-        assert execute(["adopt", str(file_of(steps)), "--shard", "a"]) == 0
+        assert execute(["adopt", str(steps.file), "--shard", "a"]) == 0
         assert "nothing to adopt" in capsys.readouterr().out
         steps.must_be_equal("t", "id", "v")
         new.sql("XA COMMIT 'open'")
@@ -150,6 +150,32 @@ def test_a_moved_mysql_that_lost_its_uuid_is_adopted(
             steps.must_be_equal("t", "id", "v")
 
 
+def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: Path) -> None:
+    """What was proven visible on the old server is proven again; GTIDs alone show the log of a feed of old."""
+    old = steps.servers["a"]
+    steps.sql("a", "INSERT INTO t SELECT seq, seq FROM seq_100_to_900")
+    steps.set(name="again", sink={"path": str(tmp_path / "lake")}, copy={"chunk_rows_max": 10})
+    epochs = EpochsTable(tmp_path / "lake", "again")
+    stop = threading.Event()
+    run_feed(steps.feed, until_caught_up=False, observe=lambda report: stop.set(), stop=stop)
+    halfway = epochs.newest()
+    assert halfway is not None
+    assert any(0 < p.rows < 800 and not p.done for p in halfway.manifest.progress)
+    old.stop()
+    with copied(old, tmp_path, server_id=198) as new:
+        point(steps, a=new)
+        known = halfway.manifest.cut["a"]
+        assert known.event is not None
+        endpoint = steps.feed.endpoints()[0]
+        there = Comparison(endpoint, replace(known, event=None)).position()
+        assert (there.at, there.server.server_id) == (known.at, 198)
+        adopt(steps.feed, "a")
+        newest = epochs.newest()
+        assert newest is not None
+        assert list(newest.manifest.sealed) == ["b"]
+        steps.must_be_equal("t", "id", "v")
+
+
 @pytest.mark.parametrize("lost", [False, True], ids=["store", "store lost"])
 def test_a_crash_at_every_point_of_an_adoption(
     steps: Steps, tmp_path: Path, lost: bool, monkeypatch: pytest.MonkeyPatch
@@ -158,7 +184,7 @@ def test_a_crash_at_every_point_of_an_adoption(
     old.stop()
     with copied(old, tmp_path, server_id=192) as new:
         point(steps, a=new)
-        home = file_of(steps).parent
+        home = steps.file.parent
         for fault in (Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW, None):
             kept = tmp_path / f"at {fault}"
             shutil.copytree(home, kept)

@@ -8,6 +8,7 @@ import pickle
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -34,7 +35,8 @@ def run_here(patch: pytest.MonkeyPatch) -> None:
         return cast(list[Any], pickle.loads(pickle.dumps(receipts)))
 
     patch.setattr(folding, "START_SECONDS_MIN", math.inf)
-    patch.setattr(job, "context", lambda *args, **kwargs: None)
+    no_spark = SimpleNamespace(cancelAllJobs=lambda: None)
+    patch.setattr(job, "context", lambda *args, **kwargs: no_spark)
     patch.setattr(job, "each", each)
 
 
@@ -44,19 +46,19 @@ class Steps:
     def __init__(self, directory: Path, servers: Servers, schema: str, **options: str) -> None:
         self.servers = servers
         self.schema = schema
-        self._file = directory / "feed.yaml"
+        self.file = directory / "feed.yaml"
         make_feed(directory, servers, schema, chunk_rows=1000, interval="50ms")
         self.set(**options)
 
     @property
     def feed(self) -> Feed:
         """The feed as its file describes it now."""
-        return load(self._file)
+        return load(self.file)
 
     def set(self, **options: object) -> None:
         """Change lines of the feed file."""
-        described = yaml.safe_load(self._file.read_text())
-        self._file.write_text(yaml.safe_dump({**described, **options}))
+        described = yaml.safe_load(self.file.read_text())
+        self.file.write_text(yaml.safe_dump({**described, **options}))
 
     def run(self, *leave: str) -> None:
         """Run the feed until it has caught up, without the tables that `leave`; raises what ended it."""

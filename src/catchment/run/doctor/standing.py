@@ -132,17 +132,17 @@ def _looked_at(shard: str, stands: str, ahead: _Ahead) -> Finding:
 def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> _Ahead:
     """The statements behind a position; the log is read in pieces, so that it can be left off."""
     deadline = time.monotonic() + seconds
-    at, facts, read_bytes, first = position.at, [], 0, True
+    start: LogOffset | Position = position
+    facts, read_bytes = [], 0
     while True:
-        stretch = read_facts(endpoint, position.server, at, None, budget=_PIECE_BYTES)
-        if first:
+        stretch = read_facts(endpoint, position.server, start, None, budget=_PIECE_BYTES)
+        if start is position:
             born = stretch.files[0].born if stretch.files else 0
             must_continue(endpoint.shard, position, born, stretch.first)
-        first = False
-        at, read_bytes = stretch.at, read_bytes + stretch.read_bytes
+        start, read_bytes = stretch.at, read_bytes + stretch.read_bytes
         facts += [fact for fact in stretch.facts if isinstance(fact, Ddl | Statement)]
         if stretch.whole or time.monotonic() >= deadline:
-            return _Ahead(at, tuple(facts), read_bytes, stretch.whole, stretch)
+            return _Ahead(stretch.at, tuple(facts), read_bytes, stretch.whole, stretch)
 
 
 def _stops(shard: str, here: Here, ahead: _Ahead, *, evolves: bool) -> list[Unsupported]:
