@@ -154,6 +154,12 @@ class LeaseLost(StateError):
     """This runner was replaced by another one; it must not write any more."""
 
 
+class TemporaryDisk(CatchmentError):
+    """The directory for temporary files of a process cannot be written or read; names it and what is free there."""
+
+    exit_code = 8
+
+
 class EngineError(CatchmentError):
     """Spark lost the job (a worker died, the session broke), or cannot start; the same work may succeed later."""
 

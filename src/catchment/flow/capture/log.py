@@ -50,30 +50,32 @@ def dump(
             f"shard {endpoint.shard}: no dump can start at {start}, beyond 4 GiB; the server begins a new file when a "
             "transaction has passed that"
         )
+    announce_checksums(connection, endpoint)
+    sock = connection._sock  # type: ignore[attr-defined]
     with mapped(endpoint):
-        announce_checksums(connection, endpoint)
-        sock = connection._sock  # type: ignore[attr-defined]
         sock.sendall(dump_packet(start))
-        buffer = bytearray(_READ_BYTES)
-        view = memoryview(buffer)
-        total = 0
-        while not (decoder.ended or decoder.reached_stop):
+    buffer = bytearray(_READ_BYTES)
+    view = memoryview(buffer)
+    total = 0
+    while not (decoder.ended or decoder.reached_stop):
+        # The socket's errors are the shard's. Those of `drain`, which may write to a disk, are not.
+        with mapped(endpoint):
             size = sock.recv_into(buffer)
-            if size == 0:
-                raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off at {decoder.at}")
-            total += size
-            try:
-                decoder.feed(view[:size])
-            except ServerSaid as error:
-                if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
-                    return total, True
-                raise refusal(error, endpoint, start) from error
-            except Diverged as error:
-                raise Diverged(
-                    f"shard {endpoint.shard}: {error}: the log is another one; start {NEW_FEED} to copy again"
-                ) from error
-            if drain(decoder):
-                break
+        if size == 0:
+            raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off at {decoder.at}")
+        total += size
+        try:
+            decoder.feed(view[:size])
+        except ServerSaid as error:
+            if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
+                return total, True
+            raise refusal(error, endpoint, start) from error
+        except Diverged as error:
+            raise Diverged(
+                f"shard {endpoint.shard}: {error}: the log is another one; start {NEW_FEED} to copy again"
+            ) from error
+        if drain(decoder):
+            break
     return total, False
 
 

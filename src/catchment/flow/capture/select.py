@@ -64,27 +64,30 @@ def stream(
     on_rows: OnRows,
 ) -> pa.Schema:
     """Run a SELECT of `columns` and hand its rows on in batches; the schema of the batches."""
+    sock: socket.socket = connection._sock  # type: ignore[attr-defined]
     with mapped(endpoint):
-        sock: socket.socket = connection._sock  # type: ignore[attr-defined]
         sock.sendall(prepare_packet(sql))
         answer = bytearray()
         while (prepared := parse_prepare_ok(bytes(answer))) is None:
             answer += _received(sock, endpoint)
         sock.sendall(execute_packet(prepared.statement_id, parameters))
-        decoder = ResultDecoder(columns)
-        buffer = bytearray(_READ_BYTES)
-        view = memoryview(buffer)
-        while not decoder.ended:
+    decoder = ResultDecoder(columns)
+    buffer = bytearray(_READ_BYTES)
+    view = memoryview(buffer)
+    while not decoder.ended:
+        # The socket's errors are the shard's; those of `on_rows` are not.
+        with mapped(endpoint):
             size = sock.recv_into(buffer)
-            if size == 0:
-                raise ConnectionLost(
-                    f"shard {endpoint.shard}: the connection closed after {decoder.rows} rows of a SELECT"
-                )
-            decoder.feed(view[:size])
-            if decoder.pending_bytes > _BATCH_BYTES:
-                on_rows(decoder.take_batch())
-        last = decoder.take_batch()
-        on_rows(last)
+        if size == 0:
+            raise ConnectionLost(
+                f"shard {endpoint.shard}: the connection closed after {decoder.rows} rows of a SELECT"
+            )
+        decoder.feed(view[:size])
+        if decoder.pending_bytes > _BATCH_BYTES:
+            on_rows(decoder.take_batch())
+    last = decoder.take_batch()
+    on_rows(last)
+    with mapped(endpoint):
         sock.sendall(close_packet(prepared.statement_id))
     return last.schema
 
