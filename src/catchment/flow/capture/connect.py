@@ -4,7 +4,6 @@ Foreign errors become ours here and nowhere else.
 """
 
 import re
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,10 +12,10 @@ import pymysql
 from pymysql.charset import charset_by_name
 from pymysql.connections import Connection
 
+from catchment.flow.capture.tls import context_of
 from catchment.model.errors import (
     NEW_FEED,
     CatchmentError,
-    ConfigError,
     ConnectionLost,
     Diverged,
     ServerSaid,
@@ -67,32 +66,6 @@ _PINNED_MYSQL_SINCE = {
     (8, 0, 13): {"use_secondary_engine": "OFF"},
     (8, 0, 30): {"show_gipk_in_create_table_and_information_schema": "1"},
 }
-
-
-def _context(endpoint: Endpoint) -> ssl.SSLContext | None:
-    """Raises ConfigError for a file that is not there or is none of its kind: Python names neither."""
-    tls = endpoint.tls
-    if tls is None:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=tls.ca)
-    except OSError as error:
-        raise ConfigError(
-            f"shard {endpoint.shard}: tls.ca {tls.ca} is no file of certificates in PEM: {error}"
-        ) from None
-    if not tls.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if tls.cert is not None:
-        try:
-            # Without a password it would ask for one at the terminal.
-            context.load_cert_chain(tls.cert, tls.key, password="")
-        except OSError as error:
-            raise ConfigError(
-                f"shard {endpoint.shard}: tls.cert {tls.cert} and tls.key {tls.key} are no certificate and its key in "
-                f"PEM, without a passphrase: {error}"
-            ) from None
-    return context
 
 
 @contextmanager
@@ -212,7 +185,7 @@ def connect(
 
 
 def _logged_in(endpoint: Endpoint, kind: type[Session], read_seconds: int) -> Session:
-    context = _context(endpoint)
+    context = context_of(endpoint)
     plugins = _Plugins(endpoint)
     with _login(endpoint, plugins):
         return kind(
