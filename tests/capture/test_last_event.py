@@ -22,6 +22,10 @@ WRITES = (
     ["XA START 'x'", "INSERT INTO d.t VALUES (3, 'c')", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"],
     ["FLUSH BINARY LOGS"],
     ["INSERT INTO d.t VALUES (4, 'd')"],
+    ["SET GLOBAL binlog_checksum = NONE"],
+    ["INSERT INTO d.t VALUES (5, 'e')"],
+    ["SET GLOBAL binlog_checksum = CRC32"],
+    ["INSERT INTO d.t VALUES (6, 'f')"],
 )
 
 

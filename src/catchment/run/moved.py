@@ -46,7 +46,10 @@ class Comparison:
         at = self._verified.at
         if at.file not in self._files:
             oldest, newest = next(iter(self._files), None), next(reversed(self._files), None)
-            has = f"its files are {oldest} to {newest}" if oldest else "it writes no log"
+            several = (
+                f"its files are {oldest} to {newest}" if oldest != newest else f"its only file is {oldest}"
+            )
+            has = several if oldest else "it writes no log"
             raise self._refusal(f"it has no log file {at.file}; {has}")
         if self._files[at.file] < at.offset:
             raise self._refusal(
