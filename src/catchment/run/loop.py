@@ -26,6 +26,7 @@ from catchment.run.definitions import described
 from catchment.run.faults import Fault
 from catchment.run.planner import Planner
 from catchment.run.report import Report, Rest
+from catchment.run.rest import is_at_rest, looked_at
 from catchment.run.retries import may_repeat, pause_seconds
 from catchment.run.standstill import Standstill
 from catchment.run.tables import write_inline
@@ -143,13 +144,16 @@ class Loop:
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:
             return None
-        groups = self._planner.groups(previous, tick)
+        at_rest = is_at_rest(previous, tick)
+        groups = [] if at_rest else self._planner.groups(previous, tick)
         chunks = tuple(chunk for group in groups for chunk in group)
         refused = self._standstill.refusals
         plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, refused)
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
+        if at_rest:
+            return looked_at(previous, tick, self._endpoints)
         planned = time.monotonic()
         tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence))
         receipts = job.run(self._spark, tasks)

@@ -12,7 +12,7 @@ import pymysql
 from msgspec.structs import replace
 from pymysql.connections import Connection
 
-from catchment.flow.capture.connect import connect, mapped
+from catchment.flow.capture.connect import READ_SECONDS, connect, mapped
 from catchment.flow.capture.offsets import ask_resets, log_files
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.model.errors import NEW_FEED, Diverged, Purged
@@ -24,12 +24,13 @@ _FILE_START = 4
 _START_JITTER_SECONDS = 1
 
 
-def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
+def must_be_same_log(endpoint: Endpoint, verified: Position, *, read_seconds: int = READ_SECONDS) -> Resets:
     """Raise Diverged unless the shard's log is the one of `verified`; how often RESET was said as of now.
 
-    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost.
+    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost, also when the server
+    is silent for `read_seconds`.
     """
-    connection = connect(endpoint, verified.server)
+    connection = connect(endpoint, verified.server, read_seconds=read_seconds)
     try:
         now = ask_resets(connection, endpoint)
         before = verified.resets
