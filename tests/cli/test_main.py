@@ -65,7 +65,7 @@ def test_doctor_in_words(feed_file: Path, shard: PrivateServer, capsys: pytest.C
 @pytest.mark.usefixtures("clishop")
 def test_doctor_as_json(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["doctor", "--json", str(feed_file)]) == 0
-    findings = json.loads(capsys.readouterr().out)
+    findings = json.loads(capsys.readouterr().out)["findings"]
     assert {f["severity"] for f in findings} == {"ok", "warning"}
     assert findings[0]["shard"] == "-80"
 

@@ -80,7 +80,7 @@ def _must_be_carried(
     steps.sql("a", TABLE, ROWS, "CREATE TABLE log (at TIMESTAMP(6) PRIMARY KEY, id INT)")
     server.sql(f"SET GLOBAL sql_mode = '{mode}'", *(f"SET GLOBAL {setting}" for setting in ALWAYS))
     try:
-        found = [finding for finding in examine(steps.feed) if finding.severity is Severity.ERROR]
+        found = [finding for finding in examine(steps.feed).findings if finding.severity is Severity.ERROR]
         assert not [finding for finding in found if finding.shard == "a"], found
         steps.run()
         server.sql("SET sql_mode = ''", f"USE {schema}", "UPDATE t SET c = CONCAT(c, 'x') WHERE id < 3")

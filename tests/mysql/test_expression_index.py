@@ -109,7 +109,7 @@ def test_a_feed(
             "INSERT INTO d.t SELECT seq, seq FROM d.seq_1_to_900",
         )
         feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=200)
-        assert [f for f in examine(feed) if f.severity is Severity.ERROR] == []
+        assert [f for f in examine(feed).findings if f.severity is Severity.ERROR] == []
         with FeedRun(feed) as run:
             for number in range(20):
                 server.sql(

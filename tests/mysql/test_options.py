@@ -44,7 +44,7 @@ def test_a_feed_with_these_options_is_right(
         server.sql("CREATE DATABASE d")
         fill(server, "d")
         feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=700)
-        assert [f for f in examine(feed) if f.severity is Severity.ERROR] == []
+        assert [f for f in examine(feed).findings if f.severity is Severity.ERROR] == []
         writer = writer_of(server, "d", tag)
         with FeedRun(feed) as run:
             writer.start()

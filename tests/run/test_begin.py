@@ -65,7 +65,7 @@ def test_a_password_of_any_letters(
         f"GRANT ALL ON {schema}.* TO euro",
     )
     feed = feed_of(tmp_path, shard, tables=(f"{schema}.*",), user="euro", password="gehe1m\u20ac")
-    assert [f for f in examine(feed) if f.severity is Severity.ERROR] == []
+    assert [f for f in examine(feed).findings if f.severity is Severity.ERROR] == []
     url = f"mariadb+pymysql://euro:gehe1m\u20ac@{shard.host}:{shard.port}/{schema}"
     Store.open(url, "shop").close()
     shard.sql("DROP USER euro")

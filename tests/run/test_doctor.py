@@ -1,7 +1,7 @@
 """The doctor against real servers, misconfigured in each way that it knows."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def feed_of(
     )
 
 
-def faults(findings: list[Finding]) -> Expected:
+def faults(findings: Sequence[Finding]) -> Expected:
     return [
         (f.severity, f.found, f.remedy)
         for f in findings
@@ -55,7 +55,7 @@ def faults(findings: list[Finding]) -> Expected:
     ]
 
 
-def assert_only(findings: list[Finding], expected: Expected) -> None:
+def assert_only(findings: Sequence[Finding], expected: Expected) -> None:
     """Exactly these errors and warnings, by parts of what was found and of the remedy, in any order."""
     found = sorted(faults(findings), key=lambda f: f[1])
     wanted = sorted(expected, key=lambda e: e[1])
@@ -88,7 +88,7 @@ def neighbour(servers: tuple[PrivateServer, PrivateServer]) -> Iterator[PrivateS
 
 
 def test_two_good_shards(server: PrivateServer, neighbour: PrivateServer, tmp_path: Path) -> None:
-    findings = examine(feed_of(tmp_path, server, neighbour))
+    findings = examine(feed_of(tmp_path, server, neighbour)).findings
     assert_only(findings, [])
     said = "\n".join(f"{f.shard}: {f.found}" for f in findings)
     for part in (
@@ -129,10 +129,10 @@ GLOBALS: list[tuple[dict[str, str], Severity, str, str]] = [
 
 
 def test_durability(server: PrivateServer, tmp_path: Path) -> None:
-    warnings = [f.found for f in examine(feed_of(tmp_path, server)) if f.severity is WARNING]
+    warnings = [f.found for f in examine(feed_of(tmp_path, server)).findings if f.severity is WARNING]
     assert warnings == list(NOT_DURABLE)
     server.sql("SET GLOBAL sync_binlog = 1, GLOBAL innodb_flush_log_at_trx_commit = 1")
-    warnings = [f.found for f in examine(feed_of(tmp_path, server)) if f.severity is WARNING]
+    warnings = [f.found for f in examine(feed_of(tmp_path, server)).findings if f.severity is WARNING]
     server.sql("SET GLOBAL sync_binlog = 0, GLOBAL innodb_flush_log_at_trx_commit = 2")
     assert warnings == []
 
@@ -146,7 +146,7 @@ def test_global_settings(
     ((before,),) = server.sql(f"SELECT @@global.{name}")
     server.sql(f"SET GLOBAL {name} = {value}")
     try:
-        assert_only(examine(feed_of(tmp_path, server, neighbour)), [(severity, found, remedy)])
+        assert_only(examine(feed_of(tmp_path, server, neighbour)).findings, [(severity, found, remedy)])
     finally:
         server.sql(f"SET GLOBAL {name} = {before if isinstance(before, int | float) else repr(str(before))}")
 
@@ -174,7 +174,7 @@ def test_settings_of_the_start(settings: dict[str, str | int], expected: Expecte
     with PrivateServer(server_id=303, settings=settings) as own:
         own.sql("CREATE DATABASE shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text)")
         feed = feed_of(tmp_path, own)
-        assert_only(examine(feed), expected)
+        assert_only(examine(feed).findings, expected)
         for severity, found, remedy in expected:
             if severity is ERROR:  # then a feed does not begin, or go on
                 with pytest.raises(SourceError, match=f"shard s0: .*{found}.*{remedy}"):
@@ -210,8 +210,8 @@ def test_tables(
     server: PrivateServer, tmp_path: Path, statement: str, severity: Severity, found: str, remedy: str
 ) -> None:
     server.sql(statement)
-    assert_only(examine(feed_of(tmp_path, server)), [(severity, found, remedy)])
-    assert_only(examine(feed_of(tmp_path, server, tables=("shop.*", "!shop.x"))), [])
+    assert_only(examine(feed_of(tmp_path, server)).findings, [(severity, found, remedy)])
+    assert_only(examine(feed_of(tmp_path, server, tables=("shop.*", "!shop.x"))).findings, [])
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_tables(
 )
 def test_tables_that_are_carried(server: PrivateServer, tmp_path: Path, statement: str) -> None:
     server.sql(statement)
-    findings = examine(feed_of(tmp_path, server))
+    findings = examine(feed_of(tmp_path, server)).findings
     assert_only(findings, [])
     tables = 1 if "VIEW" in statement else 2
     assert f"{tables} of {tables} chosen tables can be carried" in [finding.found for finding in findings]
@@ -254,17 +254,17 @@ def test_definitions_that_differ(
 ) -> None:
     neighbour.sql(statement)
     found = f"shop.orders differs from that on shard s0: {difference}"
-    assert_only(examine(feed_of(tmp_path, server, neighbour)), [(ERROR, found, "ALTER TABLE")])
+    assert_only(examine(feed_of(tmp_path, server, neighbour)).findings, [(ERROR, found, "ALTER TABLE")])
 
 
 def test_table_on_one_shard_only(server: PrivateServer, neighbour: PrivateServer, tmp_path: Path) -> None:
     server.sql("CREATE TABLE shop.x (a int PRIMARY KEY)")
     found = "shop.x is on other shards but not"
-    assert_only(examine(feed_of(tmp_path, server, neighbour)), [(WARNING, found, "")])
+    assert_only(examine(feed_of(tmp_path, server, neighbour)).findings, [(WARNING, found, "")])
 
 
 def test_rules_that_take_nothing(server: PrivateServer, tmp_path: Path) -> None:
-    findings = examine(feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp")))
+    findings = examine(feed_of(tmp_path, server, tables=("shop.*", "shop.ordres", "!shop.tmp"))).findings
     assert_only(findings, [(ERROR, "rule shop.ordres takes no table", "correct `tables`")])
 
 
@@ -273,7 +273,7 @@ def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
     (shard,) = feed.source.shards
     again = shard.model_copy(update={"name": "s1", "host": "localhost"})
     source = feed.source.model_copy(update={"shards": (shard, again)})
-    findings = examine(feed.model_copy(update={"source": source}))
+    findings = examine(feed.model_copy(update={"source": source})).findings
     assert_only(findings, [(ERROR, "shards s0 and s1 are one server", "correct host and port")])
 
 
@@ -290,7 +290,7 @@ def test_one_server_twice(server: PrivateServer, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_privileges(server: PrivateServer, tmp_path: Path, grants: str, expected: Expected) -> None:
     server.sql("CREATE OR REPLACE USER limited IDENTIFIED BY 'pw'", f"GRANT {grants} ON *.* TO limited")
-    assert_only(examine(feed_of(tmp_path, server, user="limited", password="pw")), expected)
+    assert_only(examine(feed_of(tmp_path, server, user="limited", password="pw")).findings, expected)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_privileges(server: PrivateServer, tmp_path: Path, grants: str, expected
 def test_shards_that_cannot_be_reached(
     server: PrivateServer, tmp_path: Path, changes: dict[str, Any], found: str
 ) -> None:
-    findings = examine(feed_of(tmp_path, server, **changes))
+    findings = examine(feed_of(tmp_path, server, **changes)).findings
     assert_only(findings, [(ERROR, found, "")])
     assert "hunter2" not in str(findings)
 
@@ -316,7 +316,7 @@ def test_one_bad_shard_does_not_hide_the_other(server: PrivateServer, tmp_path: 
         feed = feed_of(tmp_path, gone, server)
     server.sql("CREATE SEQUENCE shop.x")
     expected = [(ERROR, "shard s0 at", ""), (ERROR, "shop.x is a sequence", "")]
-    assert_only(examine(feed), expected)
+    assert_only(examine(feed).findings, expected)
 
 
 def test_a_key_that_no_server_reads_by_ranges(server: PrivateServer, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_key_that_no_server_reads_by_ranges(server: PrivateServer, tmp_path: P
         values = ", ".join(f"'l{n}'" for n in range(labels))
         server.sql(f"CREATE TABLE shop.s{labels} (s SET({values}) PRIMARY KEY)")
     expected = [(WARNING, "the key of shop.s11 begins with s", "chunk_rows_max")]
-    assert_only(examine(feed_of(tmp_path, server)), expected)
+    assert_only(examine(feed_of(tmp_path, server)).findings, expected)
 
 
 def test_a_login_plugin_that_is_not_known_does_not_hide_the_other_shard(
@@ -339,7 +339,7 @@ def test_a_login_plugin_that_is_not_known_does_not_hide_the_other_shard(
         "GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO odd",
         "CREATE SEQUENCE shop.x",
     )
-    findings = examine(feed_of(tmp_path, server, neighbour, user="odd", password="pw"))
+    findings = examine(feed_of(tmp_path, server, neighbour, user="odd", password="pw")).findings
     assert_only(findings, [(ERROR, "unknown auth switch", ""), (ERROR, "shop.x is a sequence", "")])
     server.sql("DROP USER odd", "SET GLOBAL secure_auth = ON")
 
@@ -347,7 +347,7 @@ def test_a_login_plugin_that_is_not_known_does_not_hide_the_other_shard(
 def test_clock_skew(server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 90)
-    assert_only(examine(feed_of(tmp_path, server)), [(WARNING, "s ahead of this host's", "NTP")])
+    assert_only(examine(feed_of(tmp_path, server)).findings, [(WARNING, "s ahead of this host's", "NTP")])
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_servers_that_are_not_here_to_be_started(variables: dict[str, str], foun
 def test_a_schema_with_a_dot_is_refused(tmp_path: Path, server: PrivateServer) -> None:
     server.sql("CREATE DATABASE `shop.x`", "CREATE TABLE `shop.x`.t (id int PRIMARY KEY)")
     try:
-        found = examine(feed_of(tmp_path, server, tables=("shop.*", "/shop[.]x[.]t/")))
+        found = examine(feed_of(tmp_path, server, tables=("shop.*", "/shop[.]x[.]t/"))).findings
     finally:
         server.sql("DROP DATABASE `shop.x`")
     assert_only(found, [(ERROR, "shop.x.t: a schema with a dot in its name", "")])

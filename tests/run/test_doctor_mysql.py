@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[PrivateMySQL]:
 
 
 def test_a_good_shard(server: PrivateMySQL, tmp_path: Path) -> None:
-    findings = examine(feed_of(tmp_path, server))
+    findings = examine(feed_of(tmp_path, server)).findings
     assert_only(findings, [])
     said = "\n".join(finding.found for finding in findings)
     for part in (
@@ -70,7 +70,7 @@ def test_settings(
     ((before,),) = mysql_server.sql(f"SELECT @@GLOBAL.{setting}")
     mysql_server.sql(f"SET GLOBAL {setting} = {value}")
     try:
-        findings = examine(feed_of(tmp_path, mysql_server))
+        findings = examine(feed_of(tmp_path, mysql_server)).findings
     finally:
         back = before if isinstance(before, int) else f"'{before}'"
         mysql_server.sql(f"SET GLOBAL {setting} = {back}", "DROP DATABASE shop")
@@ -85,7 +85,7 @@ def test_a_missing_privilege_is_named(server: PrivateMySQL, tmp_path: Path, priv
     if privilege == "SELECT":
         server.sql("GRANT INSERT ON shop.orders TO catchment")
     try:
-        findings = examine(feed_of(tmp_path, server))
+        findings = examine(feed_of(tmp_path, server)).findings
     finally:
         server.sql(f"GRANT {privilege} ON *.* TO catchment")
         if privilege == "SELECT":
@@ -99,9 +99,9 @@ def test_transactions_that_stay_prepared_are_listed_to_who_may_see_them(
 ) -> None:
     prepare(server, "'left','behind',7", "INSERT INTO shop.orders VALUES (1, '')")
     try:
-        findings = examine(feed_of(tmp_path, server))
+        findings = examine(feed_of(tmp_path, server)).findings
         server.sql("REVOKE XA_RECOVER_ADMIN ON *.* FROM catchment")
-        hidden = examine(feed_of(tmp_path, server))
+        hidden = examine(feed_of(tmp_path, server)).findings
     finally:
         server.sql("GRANT XA_RECOVER_ADMIN ON *.* TO catchment")
         roll_back_prepared(server)
@@ -114,7 +114,7 @@ def test_transactions_that_stay_prepared_are_listed_to_who_may_see_them(
 
 def test_foreign_keys_are_in_the_log_from_9_6_on(server: PrivateMySQL, tmp_path: Path) -> None:
     server.sql(CASCADE)
-    findings = examine(feed_of(tmp_path, server))
+    findings = examine(feed_of(tmp_path, server)).findings
     logged = server.build.version >= (9, 6)
     assert_only(findings, [] if logged else [(WARNING, "foreign key", "RESTRICT")])
     assert logs_cascades({"version": "9.6.0", "innodb_native_foreign_keys": "ON"}) is False
@@ -125,10 +125,10 @@ def test_a_replica_that_does_not_log(mysql_80_build: Build, tmp_path: Path) -> N
         mysql_80_build, settings={"log_slave_updates": "OFF", "skip_slave_start": "ON"}
     ) as server:
         server.sql("CREATE DATABASE shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY)")
-        assert_only(examine(feed_of(tmp_path, server)), [])
+        assert_only(examine(feed_of(tmp_path, server)).findings, [])
         server.sql("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1")
         expected = [(ERROR, "log_replica_updates is OFF", "start the server with log_replica_updates")]
-        assert_only(examine(feed_of(tmp_path, server)), expected)
+        assert_only(examine(feed_of(tmp_path, server)).findings, expected)
 
 
 def test_a_server_without_gtids_can_be_followed(mysql_80_build: Build, tmp_path: Path) -> None:

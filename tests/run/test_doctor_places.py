@@ -1,5 +1,6 @@
 """What the doctor says of lake and state store, to which it writes nothing."""
 
+import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -9,11 +10,11 @@ import msgspec
 import pytest
 
 from catchment.config import Feed
-from catchment.config.feed import SparkConfig
+from catchment.config.feed import MetricsConfig, SparkConfig
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost, StateError
 from catchment.run.doctor.finding import Finding, Severity
-from catchment.run.doctor.surroundings import check_sink, check_spark, check_state
+from catchment.run.doctor.surroundings import check_metrics, check_sink, check_spark, check_state
 from catchment.run.lease import hold
 from catchment.run.store import Store
 from tests.disks import small_disk, unwritable
@@ -73,6 +74,44 @@ def test_places_mounted_read_only(tmp_path: Path) -> None:
             severity, found, _ = only(findings)
             assert severity is ERROR
             assert "mounted read-only" in found
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """Rights do not tell of it, and the free space alone not of a quota."""
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        feed = feed_of(disk.path)
+        severity, found, _ = only(check_sink(feed))
+        assert severity is WARNING
+        assert found == f"the lake {disk.path}/lake has 1 MiB of free space left"
+        (disk.path / "filler").write_bytes(bytes(disk.free))
+        severity, found, remedy = only(check_sink(feed))
+        assert severity is ERROR
+        assert found == f"the lake {disk.path}/lake cannot be written: {disk.path}: No space left on device"
+        assert remedy == "correct `sink.path`, or free some space"
+        assert [path.name for path in disk.path.iterdir()] == ["filler"]
+
+
+def test_a_file_system_that_takes_no_files() -> None:
+    severity, found, _ = only(check_sink(feed_of(Path("/proc"))))
+    assert severity is ERROR
+    assert found.startswith("the lake /proc/lake cannot be written: /proc")
+
+
+def test_the_port_of_the_metrics(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    assert check_metrics(feed) == []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        feed = feed.model_copy(update={"metrics": MetricsConfig(port=port)})
+        severity, found, remedy = only(check_metrics(feed))
+        assert severity is ERROR
+        assert found == f"metrics.port: cannot listen on 127.0.0.1:{port} (Address already in use)"
+        assert "correct `metrics.port`" in remedy
+        with closing(Store.open(feed.state.get_secret_value(), "shop")) as store, hold(store):
+            assert check_metrics(feed) == [], "it is the port of the run"
+    assert only(check_metrics(feed))[0] is OK
+    nowhere = feed.model_copy(update={"metrics": MetricsConfig(port=port, address="192.0.2.1")})
+    assert "cannot listen on 192.0.2.1" in only(check_metrics(nowhere))[1]
 
 
 def test_damaged_state_store(tmp_path: Path) -> None:

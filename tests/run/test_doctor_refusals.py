@@ -30,13 +30,13 @@ def test_a_table_that_cannot_be_read_now_is_no_lack_of_a_privilege(
     own.sql("CREATE TABLE shop.good (id int PRIMARY KEY)")
     with closing(own.connect()) as session, session.cursor() as cursor:
         cursor.execute("LOCK TABLES shop.orders WRITE")
-        found = examine(feed_of(tmp_path, own))
+        found = examine(feed_of(tmp_path, own)).findings
     assert_only(found, [(ERROR, "shop.orders cannot be read: server error 1205: Lock wait", "wait until")])
     own.sql("ALTER TABLE shop.orders ENGINE=MyISAM")
     (data,) = own.datadir.glob("shop/orders.MYD")
     data.unlink()
     own.sql("FLUSH TABLES")
-    found = examine(feed_of(tmp_path, own))
+    found = examine(feed_of(tmp_path, own)).findings
     assert_only(found, [(ERROR, "shop.orders cannot be read: server error", "CHECK TABLE")])
 
 
@@ -44,7 +44,7 @@ def test_a_log_that_cannot_be_read_is_no_lack_of_a_privilege(own: PrivateServer,
     with (own.datadir / own.log_end()[0]).open("r+b") as log:
         log.write(bytes(4))
     feed = feed_of(tmp_path, own)
-    findings = examine(feed)
+    findings = examine(feed).findings
     assert_only(findings, [(ERROR, "server error 1236: ", "FLUSH BINARY LOGS")])
     assert "1 of 1 chosen tables" in "".join(f.found for f in findings)
     assert "GRANT" not in str(faults(findings))

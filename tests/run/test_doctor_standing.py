@@ -1,7 +1,7 @@
 """The doctor of a feed that has begun: what would keep the next run from going on."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def steps(
     return begun
 
 
-def errors(findings: list[Finding]) -> list[str]:
+def errors(findings: Sequence[Finding]) -> list[str]:
     return [finding.found for finding in findings if finding.severity is Severity.ERROR]
 
 
@@ -63,7 +63,7 @@ def files_of(directory: Path) -> dict[str, tuple[int, int]]:
 def test_a_feed_that_can_go_on(steps: Steps, pair: dict[str, PrivateServer], tmp_path: Path) -> None:
     steps.sql("a", "INSERT INTO t VALUES (3)", "ALTER TABLE t ADD COLUMN n INT")
     before = files_of(tmp_path), [server.log_end() for server in pair.values()]
-    findings = examine(steps.feed)
+    findings = examine(steps.feed).findings
     assert errors(findings) == []
     newest = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
     assert newest is not None
@@ -79,7 +79,7 @@ def test_every_statement_that_ends_a_run_is_told(steps: Steps) -> None:
     steps.sql("a", "ALTER TABLE t ADD COLUMN a INT NOT NULL DEFAULT 7", "INSERT INTO t VALUES (9, 9)")
     steps.sql("a", "ALTER TABLE u ADD COLUMN n INT", "TRUNCATE u", "DROP INDEX k ON k")
     steps.sql("b", "RENAME TABLE t TO old, u TO t")
-    told = [line for line in errors(examine(steps.feed)) if "no primary key" not in line]
+    told = [line for line in errors(examine(steps.feed).findings) if "no primary key" not in line]
     assert [line.split(" at ")[0] for line in told] == [
         f"shard a, {s}.t",
         f"shard a, {s}.u",
@@ -96,9 +96,9 @@ def test_every_statement_that_ends_a_run_is_told(steps: Steps) -> None:
         steps.run()
     assert str(ended.value) in told, "the doctor says what the run says"
     steps.set(schema_change="fail")
-    assert any("schema_change is fail" in line for line in errors(examine(steps.feed)))
+    assert any("schema_change is fail" in line for line in errors(examine(steps.feed).findings))
     steps.set(schema_change="evolve", tables=[f"{s}.*", f"!{s}.t"])
-    excluded = [line for line in errors(examine(steps.feed)) if "no primary key" not in line]
+    excluded = [line for line in errors(examine(steps.feed).findings) if "no primary key" not in line]
     assert f"--leave {s}.t" in excluded[0]
     assert [line.split(" at ")[0] for line in excluded[1:]] == [
         f"shard a, {s}.u",
@@ -125,7 +125,7 @@ def test_a_long_log_is_left_off(steps: Steps, monkeypatch: pytest.MonkeyPatch) -
 def test_a_log_that_was_purged(steps: Steps, pair: dict[str, PrivateServer]) -> None:
     steps.sql("a", "INSERT INTO t VALUES (3)", "FLUSH BINARY LOGS")
     purge(pair["a"])
-    (told,) = errors(examine(steps.feed))
+    (told,) = errors(examine(steps.feed).findings)
     assert told.startswith("shard a: log file ")
     assert "it was purged" in told
     with pytest.raises(CatchmentError) as ended:
@@ -140,7 +140,7 @@ def test_another_server(steps: Steps, pair: dict[str, PrivateServer]) -> None:
         shards = [{**shard, "password": pair["a"].password, "tls": None} for shard in described["shards"]]
         shards[0]["port"] = other.port
         steps.set(source={**described, "shards": shards})
-        (told,) = errors(examine(steps.feed))
+        (told,) = errors(examine(steps.feed).findings)
     assert "is now server_id 323 at " in told
     assert "the feed was reading server_id 321" in told
 
@@ -150,6 +150,8 @@ def test_shards_and_a_lake_that_are_not_those_of_the_feed(steps: Steps) -> None:
     password = steps.servers["a"].password
     shards = [{**shard, "password": password, "tls": None} for shard in described["shards"]]
     steps.set(source={**described, "shards": [{**shards[0], "name": "x"}, shards[1]]})
-    assert any("names the shards b, x, the lake holds a, b" in line for line in errors(examine(steps.feed)))
+    assert any(
+        "names the shards b, x, the lake holds a, b" in line for line in errors(examine(steps.feed).findings)
+    )
     steps.set(source={**described, "shards": shards}, sink={"path": "elsewhere"})
-    assert any("but the lake holds no epoch" in line for line in errors(examine(steps.feed)))
+    assert any("but the lake holds no epoch" in line for line in errors(examine(steps.feed).findings))

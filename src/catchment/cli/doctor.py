@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
+import msgspec
 
-from catchment.cli.output import feed_argument, json_option, show
+from catchment.cli.output import columns, feed_argument, json_option, show
 from catchment.config import load
 from catchment.model.errors import SourceError
-from catchment.run.doctor import Finding, Severity, examine
+from catchment.run.doctor import Diagnosis, Finding, Severity, examine
+from catchment.run.doctor.finding import TableFound, on_shards
 
 
 @click.command()
@@ -20,20 +22,44 @@ def doctor(file: Path, as_json: bool) -> int:
     Each finding says what it risks and which setting to change. The exit code is 3 when there is an error,
     else 0.
     """
-    findings = examine(load(file))
-    show(findings, _lines, as_json=as_json)
-    return SourceError.exit_code if any(f.severity is Severity.ERROR for f in findings) else 0
+    found = examine(load(file))
+    show(found, lines, as_json=as_json)
+    return SourceError.exit_code if any(f.severity is Severity.ERROR for f in found.findings) else 0
 
 
-def _lines(findings: list[Finding]) -> Iterable[str]:
-    for finding in findings:
-        where = f"shard {finding.shard}: " if finding.shard else ""
-        # Errors that name their shard themselves are not given its name twice.
-        said = finding.found if finding.found.startswith("shard ") else where + finding.found
-        yield f"{finding.severity.value:<7}  {said}"
-        if finding.risk:
-            yield f"         risk: {finding.risk}"
-        if finding.remedy:
-            yield f"         do:   {finding.remedy}"
-    counts = {severity: sum(f.severity is severity for f in findings) for severity in Severity}
+def lines(found: Diagnosis) -> Iterable[str]:
+    """What was found, then the tables; equal findings of several shards are one."""
+    shards: dict[Finding, list[str]] = {}
+    for finding in found.findings:
+        shards.setdefault(msgspec.structs.replace(finding, shard=""), []).append(finding.shard)
+    for finding, named in shards.items():
+        yield from _said(finding, on_shards(named, len(found.shards)) if named[0] else "")
+    if found.tables:
+        yield ""
+        rows = [(t.table, f"{t.rows:,}", ", ".join(t.key), _where(t, found)) for t in found.tables]
+        yield from columns([("table", "rows, about", "key", "on"), *rows])
+        yield ""
+    if found.exclusions:
+        count = len(found.exclusions)
+        yield (
+            f"{count} {'table' if count == 1 else 'tables'} cannot be carried: paste these lines under `tables`, or "
+            "set `unusable: skip`"
+        )
+        yield from (f"  {line}" for line in found.exclusions)
+        yield ""
+    counts = {severity: sum(f.severity is severity for f in shards) for severity in Severity}
     yield f"{counts[Severity.ERROR]} errors, {counts[Severity.WARNING]} warnings"
+
+
+def _said(finding: Finding, where: str) -> Iterable[str]:
+    # Errors that name their shard themselves are not given its name twice.
+    named = not where or finding.found.startswith("shard ")
+    yield f"{finding.severity.value:<7}  {'' if named else f'{where}: '}{finding.found}"
+    if finding.risk:
+        yield f"         risk: {finding.risk}"
+    if finding.remedy:
+        yield f"         do:   {finding.remedy}"
+
+
+def _where(table: TableFound, found: Diagnosis) -> str:
+    return on_shards(table.shards, len(found.shards))

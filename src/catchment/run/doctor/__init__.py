@@ -2,6 +2,6 @@
 nothing."""
 
 from catchment.run.doctor.examine import examine, must_be_set_up, must_take
-from catchment.run.doctor.finding import Finding, Severity
+from catchment.run.doctor.finding import Diagnosis, Finding, Severity
 
-__all__ = ["Finding", "Severity", "examine", "must_be_set_up", "must_take"]
+__all__ = ["Diagnosis", "Finding", "Severity", "examine", "must_be_set_up", "must_take"]

@@ -11,7 +11,8 @@ import msgspec
 import pymysql
 from pymysql.connections import Connection
 
-from catchment.config import Feed
+from catchment.config import Feed, Unusable
+from catchment.config.rules import exclusion
 from catchment.flow.capture.connect import connect, mapped
 from catchment.flow.capture.offsets import open_xa
 from catchment.model.epoch import Manifest
@@ -20,10 +21,10 @@ from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.run.doctor.access import check_log_access, check_replica, check_select
-from catchment.run.doctor.finding import Finding, Severity
+from catchment.run.doctor.finding import Diagnosis, Finding, Severity, TableFound
 from catchment.run.doctor.settings import check_gtids, check_settings, logs_cascades
 from catchment.run.doctor.standing import check_logs, check_standing
-from catchment.run.doctor.surroundings import check_sink, check_spark, check_state
+from catchment.run.doctor.surroundings import check_metrics, check_sink, check_spark, check_state
 from catchment.run.doctor.tables import (
     check_filters,
     check_images,
@@ -46,18 +47,18 @@ class ShardReport(msgspec.Struct, frozen=True):
     server: Server | None = None
     chosen: tuple[TableId, ...] = ()
     carried: dict[TableId, Table] = {}
+    refused: tuple[TableId, ...] = ()
+    rows: dict[TableId, int] = {}
 
 
-def examine(feed: Feed) -> list[Finding]:
+def examine(feed: Feed) -> Diagnosis:
     """Everything found about a feed: what it needs to go on, if it has begun; then by shard in the file's order.
 
     Reads only; never raises a CatchmentError.
     """
     standing, own = check_standing(feed)
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
-        reports = list(
-            pool.map(lambda endpoint: _examine_shard(endpoint, feed.tables, standing), feed.endpoints())
-        )
+        reports = list(pool.map(lambda endpoint: _examine_shard(endpoint, feed, standing), feed.endpoints()))
     findings = [finding for report in reports for finding in report.findings]
     reached = [report for report in reports if report.server is not None]
     if standing is not None:
@@ -68,7 +69,26 @@ def examine(feed: Feed) -> list[Finding]:
     findings += _same_servers(reached)
     if len(reached) == len(reports):
         findings += unmatched_rules(feed.tables, {table for report in reached for table in report.chosen})
-    return [*own, *findings, *check_sink(feed), *check_state(feed), *check_spark(feed)]
+    findings += [*check_sink(feed), *check_state(feed), *check_metrics(feed), *check_spark(feed)]
+    refused = {table for report in reached for table in report.refused}
+    paste = standing is None and feed.unusable is Unusable.FAIL
+    return Diagnosis(
+        tuple(report.shard for report in reports),
+        (*own, *findings),
+        _tables(reached, refused),
+        tuple(exclusion(table) for table in sorted(refused)) if paste else (),
+    )
+
+
+def _tables(reports: Sequence[ShardReport], refused: set[TableId]) -> tuple[TableFound, ...]:
+    """The tables that can be carried, over all shards."""
+    found = []
+    for table in sorted({table for report in reports for table in report.carried} - refused):
+        having = [report for report in reports if table in report.carried]
+        rows = sum(report.rows[table] for report in having)
+        key = having[0].carried[table].key
+        found.append(TableFound(str(table), rows, key, tuple(report.shard for report in having)))
+    return tuple(found)
 
 
 def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
@@ -80,7 +100,7 @@ def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
     with closing(connect(endpoint)) as session:
         account, variables = _asked(session, endpoint)
         findings = check_settings(endpoint.shard, variables)
-        chosen = [table for table, _, _ in chosen_tables(session, endpoint, rules)]
+        chosen = [listed.table for listed in chosen_tables(session, endpoint, rules)]
         access, filters = check_log_access(session, endpoint, account)
         findings += [*access, *check_filters(endpoint.shard, *filters, chosen)]
         findings += check_replica(session, endpoint, variables)
@@ -99,7 +119,7 @@ def must_take(rules: Sequence[str], manifest: Manifest) -> None:
         raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))
 
 
-def _examine_shard(endpoint: Endpoint, rules: Sequence[str], standing: Manifest | None) -> ShardReport:
+def _examine_shard(endpoint: Endpoint, feed: Feed, standing: Manifest | None) -> ShardReport:
     """Of a feed that has begun, the tables that it carries; else all that the rules take."""
     findings: list[Finding] = []
     try:
@@ -113,20 +133,21 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str], standing: Manifest 
             findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session, endpoint)]
             findings += _prepared(session, endpoint, mysql=server.mysql)
             access, filters = _log_access(session, endpoint, account)
-            chosen = chosen_tables(session, endpoint, rules)
-            taken = tuple(table for table, _, _ in chosen)
+            chosen = chosen_tables(session, endpoint, feed.tables)
+            taken = tuple(listed.table for listed in chosen)
             if standing is not None:
                 carries = {shape.table for shape in standing.shapes}
-                chosen = [listed for listed in chosen if listed[0] in carries]
-            names = tuple(table for table, _, _ in chosen)
+                chosen = [listed for listed in chosen if listed.table in carries]
+            names = tuple(listed.table for listed in chosen)
             readable, denied = check_select(session, endpoint, account, names)
             access += check_replica(session, endpoint, variables)
             access += check_images(session, endpoint, variables, taken)
             refused, carried = check_tables(
                 session,
                 endpoint,
-                [c for c in chosen if c[0] in readable],
+                [listed for listed in chosen if listed.table in readable],
                 cascades=not logs_cascades(variables),
+                skip=standing is None and feed.unusable is Unusable.SKIP,
             )
             findings += [*access, *denied, *refused, *check_filters(endpoint.shard, *filters, taken)]
     except CatchmentError as fault:
@@ -134,7 +155,9 @@ def _examine_shard(endpoint: Endpoint, rules: Sequence[str], standing: Manifest 
         return ShardReport(endpoint.shard, tuple(findings))
     found = f"{len(carried)} of {len(names)} chosen tables can be carried"
     findings.append(Finding(Severity.OK, endpoint.shard, found))
-    return ShardReport(endpoint.shard, tuple(findings), server, taken, carried)
+    unusable = tuple(table for table in names if table in readable and table not in carried)
+    rows = {listed.table: listed.rows for listed in chosen}
+    return ShardReport(endpoint.shard, tuple(findings), server, taken, carried, unusable, rows)
 
 
 def _log_access(

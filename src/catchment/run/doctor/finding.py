@@ -27,6 +27,25 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+class TableFound(msgspec.Struct, frozen=True):
+    """A chosen table that can be carried: `rows` by the estimates of its shards, the columns of its key."""
+
+    table: str
+    rows: int
+    key: tuple[str, ...]
+    shards: tuple[str, ...]
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """All that the doctor says of a feed. `exclusions`: lines to paste under `tables`, for those that cannot be
+    carried."""
+
+    shards: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    tables: tuple[TableFound, ...]
+    exclusions: tuple[str, ...]
+
+
 def on_shards(shards: Sequence[str], count: int) -> str:
     """Where something was found, of `count` shards: `shard -80`, `both shards`, `all 64 shards`, `shards -80, 80- and 3
     more`."""

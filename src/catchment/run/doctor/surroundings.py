@@ -1,8 +1,11 @@
 """Checks of the places that a feed writes to, the lake and the state store, and of the Spark that it sends tasks to.
-Nothing is written or sent here."""
+Nothing is sent here, and nothing stays of what is written."""
 
+import errno
 import os
 import shutil
+import socket
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from catchment.run.store import Store
 from catchment.spark.java import java_fault
 
 FREE_BYTES_MIN = 1 << 30
+_TRIAL_BYTES = 4096
+_FULL = os.strerror(errno.ENOSPC)
 # Spark manual: Security, Network Encryption. Either encrypts tasks on their way.
 _ENCRYPTS = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 _SQLITE_MODE_AT, _SQLITE_WAL = 19, b"\2"  # "read version" (SQLite manual: Database File Format, 1.3)
@@ -30,7 +35,7 @@ def check_sink(feed: Feed) -> list[Finding]:
                 Severity.ERROR,
                 "",
                 f"the lake {path} cannot be written: {fault}",
-                remedy="correct `sink.path`",
+                remedy="correct `sink.path`" + (", or free some space" if _FULL in fault else ""),
             )
         ]
     free = shutil.disk_usage(_existing(path)).free
@@ -40,6 +45,32 @@ def check_sink(feed: Feed) -> list[Finding]:
             Finding(Severity.WARNING, "", found, "the feed stops when the disk is full", "free some space")
         ]
     return [Finding(Severity.OK, "", f"the lake {path} can be written, {free >> 30} GiB are free")]
+
+
+def check_metrics(feed: Feed) -> list[Finding]:
+    """Whether the port of the metrics can be listened on. A feed that runs has it already."""
+    address, port = feed.metrics.address, feed.metrics.port
+    if port is None or _runs(feed):
+        return []
+    try:
+        family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server of the metrics does
+            trial.bind(place)
+    except OSError as fault:
+        found = f"metrics.port: cannot listen on {address}:{port} ({fault.strerror})"
+        remedy = "end what listens there, or correct `metrics.port` and `metrics.address`"
+        return [Finding(Severity.ERROR, "", found, "the run does not start", remedy)]
+    return [Finding(Severity.OK, "", f"the metrics can listen on {address}:{port}")]
+
+
+def _runs(feed: Feed) -> bool:
+    try:
+        with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+            runner = holder(store)
+    except CatchmentError:
+        return False
+    return runner is not None and not runner.is_dead()
 
 
 def check_spark(feed: Feed) -> list[Finding]:
@@ -126,15 +157,24 @@ def _existing(path: Path) -> Path:
 
 
 def _cannot_write(directory: Path) -> str:
-    """Why no file can be made there, as far as rights and mounts tell; empty when one can. Makes none."""
+    """Why no file can be made there; empty when one can. The one that is made has no name, where the file system
+    can make such."""
     try:
         at = _existing(directory)
     except OSError as fault:
         return fault.strerror or str(fault)
     if not at.is_dir():
         return f"{at} is no directory"
-    writable = os.access(at, os.W_OK | os.X_OK)
-    return "" if writable else f"{at} is mounted read-only, or this user may not write there"
+    if not os.access(at, os.W_OK | os.X_OK):
+        return f"{at} is mounted read-only, or this user may not write there"
+    try:  # rights do not tell of a full disk, a quota, or a file system that takes no files
+        with tempfile.TemporaryFile(dir=at) as file:
+            file.write(bytes(_TRIAL_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as fault:
+        return f"{at}: {fault.strerror}"
+    return ""
 
 
 def _cannot_change(file: Path) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import pymysql
 from pymysql.connections import Connection
 
@@ -12,14 +13,14 @@ from catchment.flow.capture.bounds import LISTED_MAX, is_ranged, table_size
 from catchment.flow.capture.catalog import left_out_columns, read_table
 from catchment.flow.capture.connect import mapped
 from catchment.model.chunk import chunk_key
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import CatchmentError, Unsupported
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
 from catchment.run.doctor.access import quoted
 from catchment.run.doctor.finding import Finding, Severity
 
 _LISTED = """
-SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES
+SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES
 WHERE TABLE_SCHEMA NOT IN %s ORDER BY 1, 2
 """
 # information_schema shows foreign keys only to users that may write; SHOW CREATE TABLE needs no more than
@@ -39,7 +40,14 @@ FROM information_schema.STATISTICS AS s JOIN information_schema.TABLES AS t USIN
 WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND s.NON_UNIQUE = 0 AND s.SEQ_IN_INDEX = %s AND s.COLUMN_NAME = %s
 """
 
-Listed = tuple[TableId, str, str]  # a table, its TABLE_TYPE and its engine
+
+class Listed(msgspec.Struct, frozen=True):
+    """A table as the catalog lists it: `kind` is its TABLE_TYPE, `rows` the server's estimate."""
+
+    table: TableId
+    kind: str
+    engine: str
+    rows: int
 
 
 def chosen_tables(
@@ -48,8 +56,11 @@ def chosen_tables(
     """Everything but views that the rules take and the user can see."""
     with mapped(endpoint), session.cursor() as cursor:
         cursor.execute(_LISTED, (tuple(SYSTEM_SCHEMAS),))
-        listed = [(TableId(schema, name), kind, engine) for schema, name, kind, engine in cursor.fetchall()]
-    return [entry for entry in listed if entry[1] not in _VIEWS and selects(rules, entry[0])]
+        listed = [
+            Listed(TableId(schema, name), kind, engine, int(rows or 0))
+            for schema, name, kind, engine, rows in cursor.fetchall()
+        ]
+    return [entry for entry in listed if entry.kind not in _VIEWS and selects(rules, entry.table)]
 
 
 def check_tables(
@@ -58,25 +69,31 @@ def check_tables(
     chosen: Sequence[Listed],
     *,
     cascades: bool,
+    skip: bool = False,
 ) -> tuple[list[Finding], dict[TableId, Table]]:
     """Findings about the chosen tables of one shard, and the definitions of those that can be carried.
 
-    `cascades`: whether rows that foreign keys change are kept out of the log.
+    `cascades`: whether rows that foreign keys change are kept out of the log. `skip`: tables that cannot be carried
+    are left out.
     """
     findings: list[Finding] = []
     tables: dict[TableId, Table] = {}
-    for table, kind, engine in chosen:
-        refusal = _refusal(endpoint.shard, table, kind, engine)
+    refused = Severity.WARNING if skip else Severity.ERROR
+    for listed in chosen:
+        table = listed.table
+        refusal = _refusal(endpoint.shard, listed)
         if refusal is not None:
-            findings.append(refusal)
+            findings.append(msgspec.structs.replace(refusal, severity=refused))
             continue
         try:
             tables[table] = read_table(session, endpoint, table, RESERVED)
             findings += _crowded(session, endpoint, tables[table])
             findings += _scanned(endpoint.shard, tables[table])
             findings += _cascades(session, endpoint, table) if cascades else []
-        except CatchmentError as refused:
-            findings.append(Finding(Severity.ERROR, endpoint.shard, str(refused), "it cannot be copied"))
+        except Unsupported as error:
+            findings.append(Finding(refused, endpoint.shard, str(error), "it cannot be copied"))
+        except CatchmentError as error:
+            findings.append(Finding(Severity.ERROR, endpoint.shard, str(error), "it cannot be copied"))
     return findings, tables
 
 
@@ -163,9 +180,10 @@ def unmatched_rules(rules: Sequence[str], seen: set[TableId]) -> list[Finding]:
     ]
 
 
-def _refusal(shard: str, table: TableId, kind: str, engine: str) -> Finding | None:
-    if kind in _KINDS:
-        found, remedy = f"{table} is {_KINDS[kind]}", f'add "!{table}" to `tables`'
+def _refusal(shard: str, listed: Listed) -> Finding | None:
+    table, engine = listed.table, listed.engine
+    if listed.kind in _KINDS:
+        found, remedy = f"{table} is {_KINDS[listed.kind]}", f'add "!{table}" to `tables`'
         return Finding(Severity.ERROR, shard, found, "it cannot be copied exactly", remedy)
     if engine != "InnoDB":
         return Finding(
