@@ -11,6 +11,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import read_definition
+from catchment.flow.capture.connect import connect
 from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.flow.epoch.definitions import Followed
 from catchment.model.errors import Unsupported
@@ -18,6 +19,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.spark.log_checks import alterations
+from catchment.spark.stored_at import StoredAt
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 
@@ -61,6 +63,8 @@ class Log:
         self.server = server
         self.endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
         self.start = LogOffset(*server.log_end())
+        with closing(connect(self.endpoint)) as session:
+            self.known = session.server
         self.definition = self.now()
         self.rows: list[dict[str, Any]] = []
         self.followed = Followed([T], [self.definition])
@@ -91,7 +95,9 @@ class Log:
 
     def altered(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Columns added and dropped by each statement."""
-        return [(a.effect.added, a.effect.dropped) for a in alterations("s", [T], self.read())]
+        stretch = self.read()
+        stored = StoredAt(self.endpoint, self.known, self.start, stretch.at, stretch.facts)
+        return [(a.effect.added, a.effect.dropped) for a in alterations("s", [T], stored)]
 
 
 INSERT = "INSERT INTO shop.t (id, a) VALUES (1, 5)"

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from catchment.flow.capture.stretch import Stretch
 from catchment.flow.epoch.ddl import Columns, Harmless
 from catchment.flow.epoch.effects import Effects
+from catchment.flow.epoch.judge import ByText
 from catchment.flow.rewind.keyless import apart
 from catchment.flow.rewind.ranges import covered
 from catchment.model.chunk import Bound, chunk_key
@@ -16,6 +17,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import TooManyImages
 from catchment.model.image import GROUP
 from catchment.model.table import Table, TableId
+from catchment.spark.stored_at import StoredAt
 from catchment.spark.work import ChunkTask
 from catchment.wire.facts import Ddl, IncompleteImage, Statement
 
@@ -57,7 +59,7 @@ class Images:
         return any(pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, []))
 
 
-def spoiled_by(stretch: Stretch, images: Images) -> dict[TableId, str]:
+def spoiled_by(stretch: Stretch, stored: StoredAt, images: Images) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
     An ALTER up to the epoch is no reason where no row is rewound over it: on a source at rest the stretch keeps it.
@@ -69,8 +71,13 @@ def spoiled_by(stretch: Stretch, images: Images) -> dict[TableId, str]:
         if isinstance(fact, IncompleteImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
         elif isinstance(fact, Ddl | Statement):
-            did = Effects(images.wanted).of(fact)
+            did = stored.judged(fact, Effects(images.wanted))
             if isinstance(did, Harmless):
+                continue
+            if isinstance(did, ByText):
+                found |= dict.fromkeys(
+                    did.tables, f"a statement that the log holds as text, at {fact.at}: {did.reason}"
+                )
                 continue
             behind = fact.group >= stretch.boundary or images.before(did.table, fact.group)
             if unclear or behind or not isinstance(did, Columns):

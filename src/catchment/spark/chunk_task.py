@@ -38,6 +38,7 @@ from catchment.spark.chunk_images import Images, Ranges, spoiled_by
 from catchment.spark.emit import emit
 from catchment.spark.floor import proven_floor
 from catchment.spark.prepared import read_prepared
+from catchment.spark.stored_at import StoredAt
 from catchment.spark.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.wire.facts import Ddl
 
@@ -95,7 +96,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         on_images=images.add,
         definitions=task.definitions,
     )
-    spoiled = spoiled_by(stretch, images)
+    stored = StoredAt(task.endpoint, task.server, floor, stretch.at, stretch.facts)
+    spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
         failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
     return Group(

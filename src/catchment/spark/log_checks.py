@@ -8,9 +8,10 @@ from catchment.flow.capture.connect import connect
 from catchment.flow.capture.offsets import open_xa
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.chain import must_continue
-from catchment.flow.epoch.ddl import Columns, Stop, is_dml
-from catchment.flow.epoch.effects import Effects, Here
+from catchment.flow.epoch.ddl import Columns, Here, Stop
+from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.indexes import touch
+from catchment.flow.epoch.judge import ByText
 from catchment.flow.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
 from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
@@ -19,6 +20,7 @@ from catchment.model.position import LogOffset, Position, Server, Xid, gtids_aft
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.spark.floor import sealed_behind
+from catchment.spark.stored_at import StoredAt
 from catchment.spark.work import Alteration
 from catchment.wire.facts import CutOff, Ddl, Fact, Incident, IncompleteImage, Statement
 
@@ -66,17 +68,17 @@ def _check_cut_off(shard: str, stretch: Stretch) -> None:
 def alterations(
     shard: str,
     chosen: Collection[TableId],
-    stretch: Stretch,
+    stored: StoredAt,
     here: Here | None = None,
     *,
     evolves: bool = True,
 ) -> list[Alteration]:
-    """What DDL in the stretch did to the chosen tables' columns; `here` as `Effects` takes it.
+    """What DDL in a stretch of log did to the chosen tables' columns; `here` as `Effects` takes it.
 
-    Raises Unsupported where it cannot be followed, or may not (`evolves`).
+    Raises Unsupported where it cannot be followed, or may not (`evolves`), and where a statement may have changed rows.
     """
     found = []
-    for _, judged in judgements(shard, chosen, stretch.facts, here, evolves=evolves):
+    for _, judged in judgements(shard, chosen, stored, stored.facts, here, evolves=evolves):
         if isinstance(judged, Unsupported):
             raise judged
         found.append(judged)
@@ -86,12 +88,14 @@ def alterations(
 def judgements(
     shard: str,
     chosen: Collection[TableId],
+    stored: StoredAt,
     facts: Iterable[Fact],
     here: Here | None = None,
     *,
     evolves: bool = True,
 ) -> Iterator[tuple[Ddl | Statement, Alteration | Unsupported]]:
-    """Each statement that altered a chosen table, or with the error by which it ends a run.
+    """Each statement of `facts`, some of those of `stored`, that altered a chosen table, or with the error by which it
+    ends a run.
 
     A statement that does so to several tables names the first one.
     """
@@ -99,14 +103,11 @@ def judgements(
     for fact in facts:
         if not isinstance(fact, Ddl | Statement):
             continue
-        did = effects.of(fact)
-        sql_mode = fact.sql_mode if isinstance(fact, Ddl) else None
-        if is_dml(fact.sql, sql_mode=sql_mode) and (isinstance(did, Stop) or _hides_tables(fact.sql)):
+        did = stored.judged(fact, effects)
+        if isinstance(did, ByText):
             error = Unsupported(
-                f"shard {shard} at {fact.at}: rows were changed by a statement that the log holds as text "
-                f"({fact.sql[:80]!r}); set binlog_format=ROW, end the sessions that still write "
-                "otherwise, and "
-                f"copy the tables again with {NEW_FEED}"
+                f"shard {shard} at {fact.at}: {did.table} may have been changed by a statement that the log holds as "
+                f"text ({fact.sql[:80]!r}): {did.reason}; {did.way_out}"
             )
             yield fact, error
         elif isinstance(did, Stop):
@@ -183,12 +184,6 @@ def _unkept(endpoint: Endpoint, table: TableId, at: LogOffset, what: str) -> Uns
         f"shard {endpoint.shard}, {table} at {at}: an index was dropped, and {what}: rows that the lake cannot tell "
         f"apart may have been there; copy it again with {NEW_FEED}"
     )
-
-
-def _hides_tables(sql: str) -> bool:
-    """Whether a statement may change tables that it does not name, through a routine."""
-    first = sql.lstrip(" \t\r\n(").partition(" ")[0].upper()
-    return first in ("SELECT", "DO", "CALL", "WITH", "SET")
 
 
 def arrived(

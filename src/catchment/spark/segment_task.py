@@ -28,6 +28,7 @@ from catchment.model.table import Table, TableId
 from catchment.spark.emit import emit
 from catchment.spark.log_checks import alterations, arrived, must_be_whole, must_keep_keys
 from catchment.spark.prepared import read_prepared
+from catchment.spark.stored_at import StoredAt
 from catchment.spark.work import Alteration, Output, SegmentReceipt, SegmentTask
 from catchment.wire.types import arrow_type
 
@@ -82,7 +83,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         here = tables_here(task.shapes, shard, holders)
         followed = Followed(shapes, task.definitions, here)
         stretch, resets = _read(task, shapes, on_images, followed)
-        altered = alterations(shard, shapes, stretch, here, evolves=task.evolves)
+        stored = StoredAt(task.endpoint, task.start.server, task.start.at, stretch.at, stretch.facts)
+        altered = alterations(shard, shapes, stored, here, evolves=task.evolves)
         must_keep_keys(task.endpoint, task.start.server, (shapes[table] for table in here), stretch)
         ends = commits(shard, task.start.prepared, stretch.xa)
         log_bytes = stretch.read_bytes + read_prepared(

@@ -35,6 +35,7 @@ from catchment.spark.prepared import read_prepared
 from catchment.spark.source_columns import must_be_new
 from catchment.spark.source_options import SourceOptions
 from catchment.spark.source_rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
+from catchment.spark.stored_at import StoredAt
 from catchment.spark.work import Alteration, ChunkTask, Target
 
 
@@ -157,7 +158,8 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             on_groups=groups.add,
         )
         must_be_whole(work.shard, work.start, work.stop, stretch)
-        altered = alterations(work.shard, [table], stretch)
+        stored = StoredAt(endpoint, work.start.server, work.start.at, stretch.at, stretch.facts)
+        altered = alterations(work.shard, [table], stored)
         must_keep_keys(endpoint, work.start.server, [work.shape], stretch)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
         server = work.start.server

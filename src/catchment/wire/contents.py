@@ -249,7 +249,15 @@ class Contents:
             self.on_ddl(e, query, self.flags & DDL or query.is_ddl)
             return self.end_group(e, KIND_DDL) if self.flags & STANDALONE else 0
         self.facts.append(
-            facts.Statement(group, query.schema, query.sql, self.here(e), e.timestamp, self.reader.mysql)
+            facts.Statement(
+                group,
+                query.schema,
+                query.sql,
+                self.here(e),
+                e.timestamp,
+                query.sql_mode,
+                self.reader.mysql,
+            )
         )
         return 0
 

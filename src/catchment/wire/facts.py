@@ -51,13 +51,17 @@ class Ddl(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A statement inside a transaction: rows were changed in STATEMENT format, which carries no rows."""
+    """A statement inside a transaction: rows were changed in STATEMENT format, which carries no rows.
+
+    `schema`, `sql_mode` and `mysql` as of a `Ddl`.
+    """
 
     group: int
     schema: str
     sql: str
     at: LogOffset
     timestamp: int
+    sql_mode: int
     mysql: bool = False
 
 

@@ -4,13 +4,16 @@ An allow-list: a statement that names a chosen table is let through only when it
 alone, or to add empty columns or drop some (DESIGN 4 and 5). Pure: looks at no server and no catalog.
 """
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from catchment.flow.epoch.names import folded
 from catchment.flow.epoch.statement import NOT_UNDERSTOOD, Unreadable, Word, readings
+from catchment.flow.epoch.verbs import DATABASES, Kind, kind_of, object_of
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
+
+Here = Mapping[TableId, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +46,6 @@ class Stop:
 Effect = Harmless | Columns | Stop
 HARMLESS = Harmless()
 
-# First words of statements that change rows, logged as text. SELECT, DO and CALL are when a stored
-# function or a procedure in them does.
-_DML = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "SELECT", "DO", "CALL", "("})
-
-# The first word of a text whose strings cannot be told apart.
-_HEAD = re.compile(
-    r"(?:\s|/\*M?!\d*|/\*(?!M?!).*?\*/|--\s[^\n]*\n|\#[^\n]*\n|SET\s+STATEMENT\s.*?\sFOR\s)*(\w+|\()",
-    re.I | re.S,
-)
-
-# First words of statements that leave the rows of tables alone whatever they name. OPTIMIZE rebuilds an
-# InnoDB table with the same rows; REPAIR is not here, it may lose some.
-_HARMLESS_HEADS = frozenset(
-    {
-        "ANALYZE",
-        "OPTIMIZE",
-        "CHECK",
-        "CHECKSUM",
-        "FLUSH",
-        "GRANT",
-        "REVOKE",
-        "SET",
-        "CACHE",
-        "INSTALL",
-        "UNINSTALL",
-    }
-    | {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"}
-)
-
-# What CREATE, ALTER, DROP and RENAME may act on. Bodies of routines run later; what they do is logged then.
-_HARMLESS_OBJECTS = frozenset(
-    {"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE", "EVENT", "USER", "ROLE", "SERVER"}
-)
-_DATABASES = frozenset({"DATABASE", "SCHEMA"})
-_TABLES = frozenset({"TABLE", "TABLES", "SEQUENCE"})
-_OBJECTS = _HARMLESS_OBJECTS | _DATABASES | _TABLES | {"INDEX"}
-
 # A dot after one of these begins a name without a schema, as in `DROP TABLE .t`.
 _BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIKE", "REFERENCES", ",", "("})
 
@@ -92,20 +58,11 @@ _WITHOUT = (
 )
 AGAIN = f"start {NEW_FEED} to copy {{table}} again, or " + _WITHOUT
 _REMOVE = _WITHOUT + f"; if the table is back, {NEW_FEED} copies it"
-_ROW = "set binlog_format=ROW for every session, then " + AGAIN
+BY_ROWS = "set binlog_format=ROW for every session, then " + AGAIN
 _PLAIN = (
     AGAIN
     + "; next time add the column as NULL without a default and fill it with UPDATE, which needs no stop"
 )
-
-
-def is_dml(sql: str, *, sql_mode: int | None = None) -> bool:
-    """True for a statement that changes rows and was logged as text (binlog_format is not ROW)."""
-    try:
-        return any(words and words[0].keyword in _DML for words in readings(sql, sql_mode=sql_mode))
-    except Unreadable:
-        head = _HEAD.match(sql)
-        return bool(head and head[1].upper() in _DML)
 
 
 def effect(
@@ -113,24 +70,49 @@ def effect(
     default_schema: str,
     chosen: Collection[TableId],
     *,
-    here: Mapping[TableId, Collection[str]] | None = None,
+    here: Here | None = None,
     mysql: bool = False,
     sql_mode: int | None = None,
 ) -> Effect:
-    """What the DDL text `sql` of a QUERY event does to the rows of the `chosen` tables.
+    """What the statement `sql` of a log does as DDL; one that is none is Harmless here (judge.py says more).
 
     `default_schema` is the schema of bare names (the event's own), `sql_mode` its mode if it tells it. `here`: those
     of the tables that the shard has, with their columns; None: it has all, and the columns are not known. Never
-    raises: what is not understood and names a chosen table is a Stop. Names are matched without regard to case, as
-    the server may do; one that differs in case evolves nothing. Columns says what the text says: with IF EXISTS and
-    IF NOT EXISTS a column may have been there or missing already.
+    raises: what cannot be read and names a chosen table is a Stop.
     """
-    columns = dict.fromkeys(chosen, ()) if here is None else here
     try:
         words_read = readings(sql, mysql=mysql, sql_mode=sql_mode)
-        effects = [_Reading(words, default_schema, chosen, columns).effect() for words in words_read]
     except Unreadable as why:
-        return _unreadable(sql, chosen, str(why))
+        named = [table for table in sorted(chosen) if folded(table.name) in folded(sql.replace("``", "`"))]
+        return _stop(named[0], f"a statement that names it cannot be read: {why}") if named else HARMLESS
+    return definition_effect(words_read, default_schema, chosen, here)
+
+
+def definition_effect(
+    words_read: Collection[tuple[Word, ...]],
+    default_schema: str,
+    chosen: Collection[TableId],
+    here: Here | None,
+) -> Effect:
+    """As `effect`, of a statement that is read in one or more ways.
+
+    Names are matched without regard to case and marks, as the server may do; one that differs in case evolves
+    nothing. Columns says what the text says: with IF EXISTS and IF NOT EXISTS a column may have been there or missing
+    already.
+    """
+    columns = dict.fromkeys(chosen, ()) if here is None else here
+    return together(
+        [
+            _Reading(words, default_schema, chosen, columns).effect()
+            if kind_of(words) is Kind.DEFINES
+            else HARMLESS
+            for words in words_read
+        ]
+    )
+
+
+def together(effects: Sequence[Effect]) -> Effect:
+    """What all ways to read a statement come to."""
     if any(e != effects[0] for e in effects):
         stops = [e for e in effects if isinstance(e, Stop)]
         touched = [e.table for e in effects if isinstance(e, Columns)]
@@ -147,24 +129,16 @@ def altered_table(
     words: tuple[Word, ...], default_schema: str, chosen: Collection[TableId]
 ) -> TableId | None:
     """The chosen table whose definition an ALTER TABLE, CREATE INDEX or DROP INDEX changes, in one reading of it."""
+    if kind_of(words) is not Kind.DEFINES:
+        return None
     reading = _Reading(words, default_schema, chosen, {})
-    head, kind, place = reading._head()
+    kind, place = object_of(words)
     named = []
     if kind == "INDEX":
         named = reading._named(place)
-    elif (head, kind) == ("ALTER", "TABLE"):
+    elif (words[0].keyword, kind) == ("ALTER", "TABLE"):
         named = reading._named(*reading._target(place))
     return named[0] if named else None
-
-
-def _unreadable(sql: str, chosen: Collection[TableId], why: str) -> Effect:
-    text = sql.lower().replace("``", "`")
-    of_database = re.search(r"\b(database|schema)\b", text)
-    for table in sorted(chosen):
-        for name in (table.name, table.schema) if of_database else (table.name,):
-            if re.search(rf"(?<![\w$]){re.escape(name.lower())}(?![\w$])", text):
-                return _stop(table, f"a statement that names it cannot be read: {why}")
-    return HARMLESS
 
 
 class _Reading:
@@ -175,62 +149,50 @@ class _Reading:
         words: tuple[Word, ...],
         default_schema: str,
         chosen: Collection[TableId],
-        here: Mapping[TableId, Collection[str]],
+        here: Here,
     ) -> None:
         self.words = words
         self.here = here
         self.keywords = [w.keyword for w in words]
         self.default_schema = default_schema
         self.chosen = sorted(chosen)
+        self._by_name: dict[str, list[TableId]] = {}
+        for table in self.chosen:
+            self._by_name.setdefault(folded(table.name), []).append(table)
 
     def effect(self) -> Effect:
         """The effect of this reading."""
-        head, kind, place = self._head()
-        if head in _HARMLESS_HEADS or kind in _HARMLESS_OBJECTS:
-            return HARMLESS
-        if kind in _DATABASES:
+        head = self.keywords[0]
+        kind, place = object_of(self.words)
+        if kind in DATABASES:
             return self._of_database(head, place)
         named = self._named(0)
         if head not in _NAMING:
             named = [table for table in named if table in self.here]
         if not named or "TEMPORARY" in self.keywords[1:place]:
             return HARMLESS
-        return self._of_table(head, kind, place, named[0])
-
-    def _of_table(self, head: str, kind: str, place: int, named: TableId) -> Effect:
-        if head in _DML:
-            return _stop(named, "its rows were changed by a statement logged as text", _ROW)
         if kind == "INDEX":
-            return self._of_index(head, place, named)
-        if head == "CREATE" and kind in _TABLES:
+            return self._of_index(head, place, named[0])
+        if head == "CREATE":
             return self._of_create(place)
         if head == "ALTER" and kind == "TABLE":
             return self._of_alter(place)
-        return _stop(named, _REASONS.get(head, NOT_UNDERSTOOD), _REMOVE if head == "DROP" else AGAIN)
-
-    def _head(self) -> tuple[str, str, int]:
-        """First word; the kind of object it acts on, empty if none is found; place of the word after that."""
-        head = self.keywords[0] if self.keywords else "SET"  # an empty statement sets nothing
-        if head in ("CREATE", "ALTER", "DROP", "RENAME"):
-            for place, word in enumerate(self.keywords[1:], 2):
-                if word in _OBJECTS:
-                    return head, word, place
-        return head, "", 1
+        way_out = _REMOVE if head == "DROP" else AGAIN
+        return _stop(named[0], _REASONS.get(head, NOT_UNDERSTOOD), way_out)
 
     def _named(self, start: int, end: int | None = None) -> list[TableId]:
         """Chosen tables that an identifier between `start` and `end` may mean."""
-        return [t for i in range(len(self.words))[start:end] for t in self.chosen if self._means(i, t)]
+        return [t for place in range(len(self.words))[start:end] for t in self._meant(place)]
 
-    def _means(self, place: int, table: TableId) -> bool:
+    def _meant(self, place: int) -> list[TableId]:
         word = self.words[place]
-        if word.quote == "'" or word.text.lower() != table.name.lower():
-            return False
-        if self.keywords[place + 1 : place + 2] == ["."]:
-            return False  # a schema
+        mine = self._by_name.get(folded(word.text), []) if word.quote != "'" else []
+        if not mine or self.keywords[place + 1 : place + 2] == ["."]:
+            return []  # a schema
         schema = self.default_schema
         if place >= 2 and self.keywords[place - 1] == "." and self.keywords[place - 2] not in _BEFORE_NAMES:
             schema = self.words[place - 2].text
-        return schema.lower() == table.schema.lower()
+        return [table for table in mine if folded(table.schema) == folded(schema)]
 
     def _target(self, place: int) -> tuple[int, int]:
         """Where the table name after `IF [NOT] EXISTS` begins and ends."""
@@ -243,8 +205,8 @@ class _Reading:
 
     def _of_database(self, head: str, place: int) -> Effect:
         start, end = self._target(place)
-        names = {w.text.lower() for w in self.words[start:end]}
-        gone = [t for t in self.chosen if t in self.here and t.schema.lower() in names]
+        names = {folded(w.text) for w in self.words[start:end]}
+        gone = [t for t in self.chosen if t in self.here and folded(t.schema) in names]
         if gone and (head == "DROP" or "REPLACE" in self.keywords[:place]):
             return _stop(gone[0], "its schema was dropped", _REMOVE)
         return HARMLESS

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from catchment.flow.epoch.ddl import AGAIN, Columns, Stop
+from catchment.flow.epoch.ddl import AGAIN, Columns, Here, Stop
 from catchment.flow.epoch.declaration import read_column
-from catchment.flow.epoch.effects import Effects, Here
+from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, parted
 from catchment.model.definition import DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Unsupported

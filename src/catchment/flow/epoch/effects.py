@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from catchment.flow.epoch.columns import table_on
-from catchment.flow.epoch.ddl import Columns, Effect, effect
+from catchment.flow.epoch.ddl import Columns, Effect, Here, effect
+from catchment.flow.epoch.judge import Text, judged, read_text
+from catchment.flow.epoch.reach import Objects
 from catchment.model.epoch import TableShape
 from catchment.model.table import TableId
 from catchment.wire.facts import Ddl, Statement
-
-Here = Mapping[TableId, Collection[str]]
 
 
 class Effects:
@@ -19,19 +19,31 @@ class Effects:
     """
 
     def __init__(self, chosen: Iterable[TableId], here: Here | None = None) -> None:
-        self._chosen = frozenset(chosen)
+        self.chosen = frozenset(chosen)
         self._here = None if here is None else {t: {n.lower() for n in names} for t, names in here.items()}
 
     def of(self, fact: Ddl | Statement) -> Effect:
-        """What the next statement does."""
-        sql_mode = fact.sql_mode if isinstance(fact, Ddl) else None
-        did = effect(
-            fact.sql, fact.schema, self._chosen, here=self._here, mysql=fact.mysql, sql_mode=sql_mode
+        """What the next statement does to definitions; one that is no DDL is Harmless."""
+        return self._after(
+            effect(
+                fact.sql, fact.schema, self.chosen, here=self._here, mysql=fact.mysql, sql_mode=fact.sql_mode
+            )
         )
+
+    def judged(self, text: Text, objects: Objects | None) -> Effect:
+        """What the next statement does to definitions and rows; `objects` as `judge` takes it."""
+        return self._after(judged(text, self.chosen, objects, here=self._here))
+
+    def _after(self, did: Effect) -> Effect:
         if isinstance(did, Columns) and self._here is not None:
             self._here[did.table] -= {name.lower() for name in did.dropped}
             self._here[did.table] |= {name.lower() for name in did.added}
         return did
+
+
+def text_of(fact: Ddl | Statement) -> Text:
+    """The statement of a fact, read."""
+    return read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode)
 
 
 def tables_here(shapes: Iterable[TableShape], shard: str, holders: Mapping[TableId, Collection[str]]) -> Here:

@@ -1,41 +1,54 @@
 """The words of an SQL text as MariaDB 10.11 or MySQL 8 reads them: comments gone, executable comments opened.
 
-Lexical only. A backslash in a string counts as the event's sql_mode says; where that is not known, a text that would
-read differently under NO_BACKSLASH_ESCAPES is refused. A name in double quotes may be an identifier in any mode.
+Lexical only. Backslashes and double quotes count as the event's sql_mode says; where that is not known, a text that
+would read differently under NO_BACKSLASH_ESCAPES is refused, and what stands in double quotes may be a name.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+# Only these ASCII characters are spaces in every character set. U+00A0 is one in latin1 and part of a name in utf8, and
+# control characters end a "--" or not: a text with any of them outside of quotes and comments is refused.
+_SPACE = r"[ \t\n\v\f\r]"
 _LEXEME = r"""
     (?P<string>{strings})
-  | (?P<name>`(?:[^`]|``)*`)
-  | (?P<comment>--(?=[\s\x00-\x1f]|$)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/)
-  | (?P<open>/\*(?P<flavour>M?)!(?P<version>\d{{5,6}})?)
+  | (?P<name>`(?:[^`]++|``)*+`)
+  | (?P<comment>--(?=[\ \x00-\x1f]|\Z)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/)
+  | (?P<open>/\*(?P<flavour>M?)!(?P<version>[0-9]{{5,6}})?)
   | (?P<close>\*/)
-  | (?P<word>[\w$]+)
-  | (?P<space>\s+)
-  | (?P<mark>.)
+  | (?P<word>[0-9A-Za-z_$\u00a1-\ufffc\ufffe\uffff]+)
+  | (?P<space>{space}+)
+  | (?P<mark>[!-~])
+  | (?P<strange>.)
 """
-_STRINGS = r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\""""
-_STRINGS_PLAIN = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
-_ESCAPED = re.compile(_LEXEME.format(strings=_STRINGS), re.VERBOSE | re.DOTALL)
-_PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN), re.VERBOSE | re.DOTALL)
+_STRINGS = r"""'(?:[^'\\]++|''|\\.)*+'|"(?:[^"\\]++|""|\\.)*+\""""
+_STRINGS_PLAIN = r"""'(?:[^']++|'')*+'|"(?:[^"]++|"")*+\""""
+_ESCAPED = re.compile(_LEXEME.format(strings=_STRINGS, space=_SPACE), re.VERBOSE | re.DOTALL)
+_PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN, space=_SPACE), re.VERBOSE | re.DOTALL)
 NO_BACKSLASH_ESCAPES = 1 << 20
+ANSI_QUOTES = 1 << 2
 _SOURCE_VERSION = 101100
 _MYSQL_VERSION = 80000
+_NOT_DECODED = "\ufffd"
 
 # Why a statement stops a feed that is none of those known.
 NOT_UNDERSTOOD = "a statement that names it is not one that is known to leave rows alone"
 
 
 class Unreadable(ValueError):
-    """The text cannot be cut into words in one way only."""
+    """The text cannot be cut into words in one way only. `words`: those before that place."""
+
+    def __init__(self, why: str, words: Sequence["Word"] = ()) -> None:
+        super().__init__(why)
+        self.words = tuple(words)
 
 
 class Word(NamedTuple):
-    """One word, name, string or mark; `quote` is its quote character, empty for bare words and marks."""
+    """One word, name, string or mark; `quote` is its quote character, empty for bare words and marks.
+
+    What stands in double quotes has a single quote here where it is known to be a string.
+    """
 
     text: str
     quote: str = ""
@@ -63,45 +76,75 @@ def readings(sql: str, *, mysql: bool = False, sql_mode: int | None = None) -> t
     """
     if "sql_mode" in sql.lower():
         sql_mode = None  # SET STATEMENT sql_mode: read in the session's, logged with its own
-    lexeme = _PLAIN if sql_mode is not None and sql_mode & NO_BACKSLASH_ESCAPES else _ESCAPED
-    if sql_mode is None:
-        _must_read_alike(sql)
-    run, left_out = (_words(lexeme, sql, all_run=all_run, mysql=mysql) for all_run in (True, False))
+    try:
+        run = _words(sql, all_run=True, mysql=mysql, sql_mode=sql_mode)
+    except Unreadable as why:
+        raise Unreadable(str(why), _as_far(sql, why, mysql=mysql, sql_mode=sql_mode)) from None
+    left_out = _words(sql, all_run=False, mysql=mysql, sql_mode=sql_mode)
     both = (run,) if run == left_out else (run, left_out)
     return tuple(_without_settings(words) for words in both)
 
 
-def _must_read_alike(sql: str) -> None:
-    """Raise Unreadable for a text whose strings end elsewhere where a backslash stands for itself."""
-    for match in _ESCAPED.finditer(sql):
-        if match.lastgroup == "string" and re.search(r"\\['\"]", match[0]):
-            raise Unreadable("a backslash stands before a quote")
+def _as_far(sql: str, why: Unreadable, *, mysql: bool, sql_mode: int | None) -> Sequence[Word]:
+    """The words before the place that cannot be read, if they are the same without executable comments."""
+    try:
+        _words(sql, all_run=False, mysql=mysql, sql_mode=sql_mode)
+    except Unreadable as other:
+        return why.words if other.words == why.words else ()
+    return ()
 
 
-def _words(lexeme: re.Pattern[str], sql: str, *, all_run: bool, mysql: bool) -> tuple[Word, ...]:
+def _words(sql: str, *, all_run: bool, mysql: bool, sql_mode: int | None) -> tuple[Word, ...]:
+    lexeme = _PLAIN if sql_mode is not None and sql_mode & NO_BACKSLASH_ESCAPES else _ESCAPED
+    quoted_names = sql_mode is None or bool(sql_mode & ANSI_QUOTES)
     words: list[Word] = []
     open_comments: list[bool] = []  # of each, whether the server runs what is in it
+    skipped_until = 0
     for match in lexeme.finditer(sql):
         kind, text = match.lastgroup, match[0]
         if match["open"] is not None:
-            flavour, version = match["flavour"], int(match["version"] or 0)
-            if mysql:  # for it MariaDB's own are comments
-                open_comments.append(flavour == "" and (all_run or version <= _MYSQL_VERSION))
-            else:
-                open_comments.append(all_run or _surely_runs(flavour, version))
+            surely, runs = _runs(match["flavour"], int(match["version"] or 0), all_run=all_run, mysql=mysql)
+            open_comments.append(runs)
+            if not surely:
+                skipped_until = _end_of_skipped(sql, match.end(), words)
         elif kind == "close":
             if not open_comments:
-                raise Unreadable("a comment ends that did not begin")
+                raise Unreadable("a comment ends that did not begin", words)
             open_comments.pop()
-        elif kind not in ("space", "comment"):
-            word = _word(kind, text)
-            if all(open_comments):
-                words.append(word)
+        elif kind not in ("space", "comment") and all(open_comments):
+            if kind == "string" and sql_mode is None and re.search(r"\\['\"]", text):
+                raise Unreadable("a backslash stands before a quote", words)
+            words.append(_word(kind, text, words, quoted_names=quoted_names))
+        if match.start() < skipped_until < match.end() and kind != "close":
+            raise Unreadable("an executable comment ends elsewhere where it is not run", words)
     if open_comments:
-        raise Unreadable("an executable comment does not end")
-    if words and words[-1] == Word(";"):
+        raise Unreadable("an executable comment does not end", words)
+    while words and words[-1] == Word(";"):
         words.pop()
     return tuple(words)
+
+
+def _runs(flavour: str, version: int, *, all_run: bool, mysql: bool) -> tuple[bool, bool]:
+    """Whether the server is known to run an executable comment, and whether it does so in this reading.
+
+    MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax); for MySQL the
+    comments that are MariaDB's own are plain ones.
+    """
+    if mysql:
+        surely = flavour == "" and version <= _MYSQL_VERSION
+        return surely, flavour == "" and (all_run or surely)
+    surely = version <= _SOURCE_VERSION and (flavour == "M" or not 50700 <= version <= 99999)
+    return surely, all_run or surely
+
+
+def _end_of_skipped(sql: str, start: int, words: Sequence[Word]) -> int:
+    """Behind the first `*/`, where a server that skips a comment goes on; it looks for nothing but comments in it."""
+    end = sql.find("*/", start)
+    if end < 0 or "/*" in sql[start:end]:
+        raise Unreadable(
+            "an executable comment that may not be run holds another one, or does not end", words
+        )
+    return end + 2
 
 
 def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
@@ -115,26 +158,29 @@ def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     yield words[start:]
 
 
-def _word(kind: str | None, text: str) -> Word:
-    if kind == "string":
+def _word(kind: str | None, text: str, before: Sequence[Word], *, quoted_names: bool) -> Word:
+    if kind == "strange" or (kind == "mark" and text in "'\"`"):
+        why = "a quote does not end" if kind == "mark" else f"{text!r} stands outside of quotes"
+        raise Unreadable(why, before)
+    if kind == "string" and (text[0] == "'" or not quoted_names):
+        return Word(text[1:-1].replace(text[0] * 2, text[0]), "'")
+    if kind in ("string", "name"):
+        if _NOT_DECODED in text:
+            raise Unreadable("a name is not text in the statement's character set", before)
         return Word(text[1:-1].replace(text[0] * 2, text[0]), text[0])
-    if kind == "name":
-        return Word(text[1:-1].replace("``", "`"), "`")
-    if kind == "mark" and text in "'\"`":
-        raise Unreadable("a quote does not end")
     return Word(text)
 
 
-def _surely_runs(flavour: str, version: int) -> bool:
-    """MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax)."""
-    return version <= _SOURCE_VERSION and (flavour == "M" or not 50700 <= version <= 99999)
-
-
 def _without_settings(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The statement of `SET STATEMENT variable=value, ... FOR statement`, which is logged as it was sent."""
+    """The statement of `SET STATEMENT variable=value, ... FOR statement`, which is logged as it was sent.
+
+    A value in parentheses may be a function that changes rows: then the statement stays as it is.
+    """
     if [w.keyword for w in words[:2]] != ["SET", "STATEMENT"]:
         return words
     for place, word in enumerate(words):
+        if word.keyword == "(":
+            return words
         if word.keyword == "FOR":
             return words[place + 1 :]
     raise Unreadable("SET STATEMENT without FOR")

@@ -13,7 +13,8 @@ from catchment.config import Feed, SchemaChange, selects
 from catchment.flow.capture.identity import continued, must_be_same_log, must_have_file
 from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.flow.epoch.chain import must_continue
-from catchment.flow.epoch.effects import Here, tables_here
+from catchment.flow.epoch.ddl import Here
+from catchment.flow.epoch.effects import tables_here
 from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, Unsupported
@@ -25,6 +26,7 @@ from catchment.run.resume import Continue, decide
 from catchment.run.rules import leaving, must_name_shards
 from catchment.run.store import Store
 from catchment.spark.log_checks import judgements, must_keep_keys
+from catchment.spark.stored_at import StoredAt
 from catchment.wire.facts import Ddl, Fact, Statement
 
 LOOK_SECONDS = 20.0
@@ -75,7 +77,8 @@ def check_logs(
 ) -> list[Finding]:
     """Whether each shard's log goes on behind the feed's position, and every statement in it that would end a run.
 
-    Each log is read for at most so many seconds, and to the end of the group that is being read then.
+    Each log is read for at most so many seconds, and to the end of the group that is being read then; to its end if a
+    statement in it was logged as text.
     """
     mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut]
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
@@ -106,7 +109,8 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
         return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
     shapes = [shape for shape in standing.shapes if selects(feed.tables, shape.table)]
     here = tables_here(shapes, shard, standing.holders)
-    stops = _stops(shard, here, ahead, evolves=feed.schema_change is SchemaChange.EVOLVE)
+    stored = StoredAt(endpoint, position.server, position.at, ahead.at, ahead.facts)
+    stops = _stops(shard, here, stored, evolves=feed.schema_change is SchemaChange.EVOLVE)
     if ahead.whole:
         stops += _lost_keys(endpoint, position, [s for s in shapes if s.table in here], ahead)
     stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
@@ -145,12 +149,12 @@ def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> _Ahea
             return _Ahead(stretch.at, tuple(facts), read_bytes, stretch.whole, stretch)
 
 
-def _stops(shard: str, here: Here, ahead: _Ahead, *, evolves: bool) -> list[Unsupported]:
+def _stops(shard: str, here: Here, stored: StoredAt, *, evolves: bool) -> list[Unsupported]:
     """The errors by which statements end a run, in the order of the log; a statement has one for each table."""
-    facts = [fact for fact, _ in judgements(shard, here, ahead.facts, here, evolves=evolves)]
+    facts = [fact for fact, _ in judgements(shard, here, stored, stored.facts, here, evolves=evolves)]
     found: dict[str, tuple[int, Unsupported]] = {}
     for table, columns in here.items():
-        for fact, error in judgements(shard, [table], facts, {table: columns}, evolves=evolves):
+        for fact, error in judgements(shard, [table], stored, facts, {table: columns}, evolves=evolves):
             if isinstance(error, Unsupported):  # one that names no table is the same for all of them
                 found.setdefault(str(error), (facts.index(fact), error))
     return [error for _, error in sorted(found.values(), key=lambda one: one[0])]
