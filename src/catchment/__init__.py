@@ -7,7 +7,9 @@ if TYPE_CHECKING:
     from catchment.api.read import read
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "epochs", "read"]
+# What the tables of a lake look like; those of a lake without the mark are of layout 0 (docs/upgrade.md).
+LAKE_LAYOUT = 1
+__all__ = ["LAKE_LAYOUT", "__version__", "epochs", "read"]
 
 
 def __getattr__(name: str) -> Any:

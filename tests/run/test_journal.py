@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
+from catchment import __version__
 from catchment.cli.status import _lines
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConnectionLost, LeaseLost, StateError
@@ -77,6 +78,7 @@ def test_a_run_that_ended_by_an_error(store: Store) -> None:
     assert found.run is not None
     assert found.run.exit_code == 3
     assert found.run.owner.startswith("process ")
+    assert found.run.version == __version__
     assert found.run.ended is not None
     assert abs((datetime.now(UTC) - datetime.fromisoformat(found.run.ended)).total_seconds()) < 60
     assert found.run.error == found.errors[0]

@@ -216,7 +216,7 @@ def test_damaged_record(store: Store) -> None:
 def test_store_of_another_version(store: Store, tmp_path: Path) -> None:
     with store.database.transaction() as connection:
         connection.exec_driver_sql("UPDATE catchment_version SET version = 99")
-    with pytest.raises(StateError, match="has version 99"):
+    with pytest.raises(StateError, match="has layout 99"):
         Store.open(url_of(tmp_path), "shop")
 
 

@@ -15,16 +15,20 @@ from tests.sink.model import INT, shape
 TYPES = {"id": INT, "at": ColumnType(Kind.TIMESTAMP)}
 
 
+def moment() -> datetime:
+    return datetime(2026, 11, 22, 4, tzinfo=UTC)
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    row = (1, datetime(2026, 11, 22, 4, tzinfo=UTC))
+    row = (1, moment())
     Feeder(tmp_path).put(shape("t", TYPES, ("id",)), row)
     return tmp_path
 
 
 def test_a_timestamp_is_fetched_from_duckdb(lake: Path) -> None:
     ((_, at),) = read(lake, "shop.t", origin=False).duckdb().fetchall()
-    assert at == datetime(2026, 11, 22, 4, tzinfo=UTC)
+    assert at == moment()
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])

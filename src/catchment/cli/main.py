@@ -11,8 +11,8 @@ from types import FrameType
 
 import click
 
-from catchment import __version__
 from catchment.cli.output import EXIT_INTERRUPTED
+from catchment.cli.start import VERSION
 from catchment.model.errors import CatchmentError
 
 # Each command lies in a module of its own, imported when it is called: `status` need not wait for Spark to
@@ -56,7 +56,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, epilog=_EXIT_CODES)
-@click.version_option(__version__, prog_name="catchment")
+@click.version_option(message=VERSION)
 def cli() -> None:
     """Copy a sharded MySQL or MariaDB into a lakehouse, exact at every epoch, while it stays in use."""
 

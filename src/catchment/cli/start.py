@@ -2,8 +2,10 @@
 
 import sys
 
-from catchment import __version__
+from catchment import LAKE_LAYOUT, __version__
 from catchment.model.errors import NotInstalled
+
+VERSION = f"catchment {__version__}, lake layout {LAKE_LAYOUT}"
 
 
 def main() -> None:
@@ -12,7 +14,7 @@ def main() -> None:
         from catchment.cli import main as command
     except ModuleNotFoundError as fault:
         if sys.argv[1:] == ["--version"]:
-            print(f"catchment {__version__}")
+            print(VERSION)
             return
         print(
             f"catchment: the command needs pip install 'catchment[feed]' ({fault.name} is missing)",

@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
+from catchment import __version__
 from catchment.model.errors import ConfigError, StateError
 
 SCHEMA_VERSION = 1
@@ -192,8 +193,8 @@ class Database:
         version = self._version()
         if version != SCHEMA_VERSION:
             raise StateError(
-                f"state store {self} has version {version}, this program reads version {SCHEMA_VERSION}; "
-                "use the program that wrote it"
+                f"state store {self} has layout {version}, and this Catchment ({__version__}) knows {SCHEMA_VERSION}: "
+                "use the one that wrote it, or a later one, see docs/upgrade.md"
             )
 
     @contextmanager

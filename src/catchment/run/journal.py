@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 from sqlalchemy import Connection, delete, insert, inspect, select
 
+from catchment import __version__
 from catchment.model.errors import StateError
 from catchment.run.database import journal_table
 from catchment.run.moments import now_us
@@ -31,7 +32,7 @@ class Journal:
         now = now_us()
         with self._store.database.transaction() as connection:
             self._store.guard(connection, self._fence)
-            _put(connection, self._store.feed, _RUN, RunNote(owner, now))
+            _put(connection, self._store.feed, _RUN, RunNote(owner, now, version=__version__))
             _put(connection, self._store.feed, _ALIVE, now)
             _put(connection, self._store.feed, _TROUBLES, ())
 

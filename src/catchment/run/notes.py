@@ -39,13 +39,14 @@ class ErrorNote(msgspec.Struct, frozen=True):
 
 class RunNote(msgspec.Struct, frozen=True):
     """One run: who, from when, and to when with which exit code and error; it has no end while it lives, or when it
-    was killed. Times are microseconds since 1970."""
+    was killed. `version`: of Catchment. Times are microseconds since 1970."""
 
     owner: str
     started_us: int
     ended_us: int | None = None
     exit_code: int | None = None
     error: ErrorNote | None = None
+    version: str = ""
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from catchment.flow.sink.tables import (
     commit_properties,
     create_table,
     gone,
+    mark_layout,
     missing_columns,
     sync_version,
 )
@@ -107,8 +108,10 @@ class DeltaSink:
             list(pool.map(lambda name: self._take_over_one(name, fence), tables))
 
     def _take_over_one(self, name: TableId, fence: int) -> None:
-        def attempt(table: DeltaTable) -> bool:
+        def attempt(table: DeltaTable) -> bool | None:
             check_fence(table, self.feed, fence, str(name))
+            if mark_layout(table, table_dir(self.root, name), self.feed, fence):
+                return None
             version: int = table.version() + 1
             properties = commit_properties(self.feed, fence)
             table.create_write_transaction([], "append", table.schema(), [PART], commit_properties=properties)

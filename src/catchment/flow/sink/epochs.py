@@ -26,6 +26,7 @@ from catchment.flow.sink.tables import (
     check_fence,
     commit_properties,
     create_table,
+    mark_layout,
     open_table,
     sync_version,
 )
@@ -84,8 +85,10 @@ class EpochsTable:
     def take_over(self, fence: int) -> None:
         """Carry the fence of a new runner, so that an older one cannot add an epoch from now on."""
 
-        def attempt(table: DeltaTable) -> bool:
+        def attempt(table: DeltaTable) -> bool | None:
             check_fence(table, self.feed, fence, _NAME)
+            if mark_layout(table, self._directory, self.feed, fence):
+                return None
             return self._commit(table, [], fence)
 
         self._table.commit(attempt, self._create)

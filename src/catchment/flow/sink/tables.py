@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from catchment import LAKE_LAYOUT, __version__
 from catchment.flow.sink.files import make_directory, sync_directory
 from catchment.flow.sink.layout import PART, delta_schema, fence_app
 from catchment.model.epoch import Part, TableShape
@@ -23,27 +24,33 @@ CONFIGURATION = {
     "delta.logRetentionDuration": "interval 2 days",
 }
 
-_OWNER = "catchment.feed"  # table property: the feed whose rows stand in the table
+# Table properties: the feed whose rows stand in the table, and its layout. In each commit: the program's version.
+_OWNER, _LAYOUT, _VERSION = "catchment.feed", "catchment.layout", "catchment.version"
 
 
 def open_table(directory: Path, version: int | None = None) -> DeltaTable | None:
-    """A fresh handle at the newest version or at `version`; None when there is no table."""
+    """A fresh handle at the newest version or at `version`; None when there is no table.
+
+    Raises SinkError, also for a table of a layout that a later Catchment has given it.
+    """
     try:
         if not (directory / "_delta_log").is_dir():
             return None
-        return DeltaTable(directory, version=version)
+        table = DeltaTable(directory, version=version)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
         at = "" if version is None else f" at version {version}"
         raise SinkError(f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
+    _must_be_known(table, directory)
+    return table
 
 
 def create_table(
     directory: Path, schema: pa.Schema, partition_by: list[str], feed: str | None = None
 ) -> DeltaTable:
     """Create the Delta table, `feed`'s if given, if it does not exist; a fresh handle. Raises SinkError."""
-    configuration = CONFIGURATION if feed is None else {**CONFIGURATION, _OWNER: feed}
+    marks = {_LAYOUT: str(LAKE_LAYOUT)} if feed is None else {_LAYOUT: str(LAKE_LAYOUT), _OWNER: feed}
     try:
         make_directory(directory)
         DeltaTable.create(
@@ -51,7 +58,7 @@ def create_table(
             schema,
             "ignore",
             partition_by=partition_by,
-            configuration=configuration,
+            configuration=CONFIGURATION | marks,
             raise_if_key_not_exists=False,
         )
         sync_version(directory, 0)
@@ -63,6 +70,29 @@ def create_table(
     if table is None:
         raise SinkError(f"the Delta table {directory} vanished after it was created")
     return table
+
+
+def mark_layout(table: DeltaTable, directory: Path, feed: str, fence: int) -> bool:
+    """Mark a table of an earlier layout, in a commit of its own; whether it was one. Layout 0 has the same rows."""
+    if table.metadata().configuration.get(_LAYOUT) == str(LAKE_LAYOUT):
+        return False
+    version: int = table.version() + 1
+    table.alter.set_table_properties(
+        {_LAYOUT: str(LAKE_LAYOUT)},
+        raise_if_not_exists=False,
+        commit_properties=commit_properties(feed, fence),
+    )
+    sync_version(directory, version)
+    return True
+
+
+def _must_be_known(table: DeltaTable, directory: Path) -> None:
+    layout = table.metadata().configuration.get(_LAYOUT, "0")
+    if not layout.isdecimal() or int(layout) > LAKE_LAYOUT:
+        raise SinkError(
+            f"the lake table {directory} has layout {layout}, of a later Catchment; this one ({__version__}) knows "
+            f"layouts up to {LAKE_LAYOUT}: upgrade it, see docs/upgrade.md"
+        )
 
 
 def _in_a_line(error: Exception) -> str:
@@ -155,7 +185,7 @@ def commit_properties(feed: str, fence: int, *transactions: Transaction, **notes
     own, while check, list of files and commit have to come from one handle (DESIGN 5).
     """
     return CommitProperties(
-        custom_metadata=notes,
+        custom_metadata={_VERSION: __version__, **notes},
         max_commit_retries=0,
         app_transactions=[Transaction(fence_app(feed), fence), *transactions],
     )
