@@ -13,7 +13,7 @@ from catchment.flow.capture.catalog import read_definition
 from catchment.flow.epoch.ddl import Columns, Stop, effect
 from catchment.flow.epoch.definitions import Followed, altered
 from catchment.flow.epoch.statement import Unreadable
-from catchment.model.definition import DefinedColumn, Definition
+from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
@@ -286,9 +286,9 @@ def test_columns_stand_where_the_statement_puts_them(sql: str, columns: list[str
 
 def test_hidden_columns_stay_last() -> None:
     hidden = Definition(
-        T, (*KNOWN.columns, DefinedColumn("DB_ROW_HASH_1", "bigint unsigned")), ("id",), "latin1"
+        T, (*KNOWN.columns, DefinedColumn(hidden_name("DB_ROW_HASH_1"), "bigint unsigned")), ("id",), "latin1"
     )
-    assert names(after("ALTER TABLE t ADD n INT", hidden))[-2:] == ["n", "DB_ROW_HASH_1"]
+    assert names(after("ALTER TABLE t ADD n INT", hidden))[-2:] == ["n", hidden_name("DB_ROW_HASH_1")]
 
 
 def test_json_is_a_type_of_mysql_and_a_word_of_mariadb() -> None:
