@@ -108,9 +108,15 @@ def mysql_97_server(mysql_97_build: Build) -> Iterator[PrivateMySQL]:
 
 
 @pytest.fixture(scope="session")
-def mariadb_11_server() -> Iterator[PrivateMariaDB]:
+def mariadb_11_build() -> Build:
+    """MariaDB 11.8 for a `PrivateMariaDB` of one's own; skips where it cannot be had."""
+    return _had(mariadb_11)
+
+
+@pytest.fixture(scope="session")
+def mariadb_11_server(mariadb_11_build: Build) -> Iterator[PrivateMariaDB]:
     """A running MariaDB 11.8 with server id 203, shared by all tests of the run as `shards` are."""
-    with PrivateMariaDB(_had(mariadb_11), server_id=203) as server:
+    with PrivateMariaDB(mariadb_11_build, server_id=203) as server:
         yield server
 
 
