@@ -1,5 +1,6 @@
 """When a run starts folds, also at rest; one that fails is told of and started less and less often."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -111,3 +112,25 @@ def test_the_cleaner_runs_at_rest_when_what_was_replaced_is_old(
         watch.turn()
         assert len(codes) == processes, now
     assert set(codes) == {0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "seconds"), [(1, folding.FEW_SECONDS_MIN), (folding.FEW_ROWS, folding.START_SECONDS_MIN)]
+)
+def test_how_soon_the_next_fold_starts(
+    rows: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    """Few changes of a small table are soon read, a process takes long to start."""
+    starts: list[float] = []
+
+    def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
+        starts.append(clock.now)
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    recorded(monkeypatch, start)
+    watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), 3600), ())
+    watch.count(run_epoch(tmp_path, 1, Part.CHANGES, rows))
+    for _ in range(int(3 * folding.FEW_SECONDS_MIN)):
+        watch.turn()
+        clock.now += 1.0
+    assert {later - before for before, later in itertools.pairwise(starts)} == {seconds}
