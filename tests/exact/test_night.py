@@ -5,18 +5,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
 import yaml
 
 from catchment.config import Feed, load
+from catchment.model.chunk import Phase
 from catchment.model.errors import SourceError, StateError
 from catchment.run.notes import Trouble
 from catchment.run.runner import run_feed
 from catchment.run.status import Status, read_status
 from catchment.run.store import Store
+from catchment.spark import job
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import make_feed
 from tests.exact.steps import run_here
@@ -68,15 +72,16 @@ class Night:
         return answer
 
     def begun(self) -> "Night":
-        """Wait for the first epoch."""
-        self.awaited("an epoch", self._epoch, bool)
+        """Wait until the loop has copied the table."""
+        self.awaited("a copy", self._copied, bool)
         return self
 
-    def _epoch(self) -> int:
+    def _copied(self) -> bool:
         try:
-            return self.status().epoch
+            tables = self.status().tables
         except StateError:  # its store is not made yet
-            return 0
+            return False
+        return bool(tables) and all(table.phase is Phase.FOLLOWING for table in tables)
 
     def status(self) -> Status:
         """What the feed says now."""
@@ -110,6 +115,7 @@ def feed(
 ) -> Feed:
     """A feed of one table whose shard `-80` is behind the proxy; its metrics are in `tmp_path/metrics`."""
     run_here(monkeypatch)
+    monkeypatch.setattr(job, "context", lambda *_: SimpleNamespace(cancelAllJobs=lambda: None))
     schema = fresh_schema(*servers.values())
     for server in servers.values():
         server.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1)")
@@ -191,3 +197,56 @@ def test_a_feed_that_cannot_begin_leaves_metrics_that_say_so(
     assert run is not None
     assert run.error is not None
     assert (run.exit_code, run.error.shard) == (3, "-80")
+
+
+def test_a_table_created_while_a_glob_takes_it_is_told_at_once(
+    feed: Feed, servers: Servers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (rule,) = feed.tables
+    schema = rule.partition(".")[0]
+    first, second = (partial(server.sql, f"USE {schema}") for server in servers.values())
+
+    def names(status: Status) -> list[tuple[str, tuple[str, ...]]]:
+        return [(one.table, one.shards) for one in status.tables_not_carried]
+
+    with caplog.at_level(logging.WARNING), Night(feed) as night:
+        night.begun()
+        assert names(night.status()) == []
+        began = night.status().epoch
+        first(
+            "CREATE TABLE coupons (id INT PRIMARY KEY)",
+            "CREATE TABLE old (id INT)",
+            "RENAME TABLE old TO new",
+        )
+        second(
+            "CREATE TABLE coupons LIKE t",
+            "CREATE TEMPORARY TABLE gone (id INT)",
+            f"CREATE DATABASE {schema}_x",
+        )
+        second(f"CREATE TABLE {schema}_x.t (id INT PRIMARY KEY)", f"DROP DATABASE {schema}_x")
+        both = [(f"{schema}.coupons", ("-80", "80-")), (f"{schema}.new", ("-80",))]
+        found = night.awaited("both tables", night.status, lambda status: names(status) == both)
+        assert all(one.epoch > began for one in found.tables_not_carried)
+        night.awaited(
+            "the metric",
+            lambda: samples(tmp_path / "metrics"),
+            lambda m: m["catchment_tables_not_carried"] == 2,
+        )
+    told = [record.message for record in caplog.records if " was created on shard " in record.message]
+    assert [line.split(" and is taken")[0] for line in sorted(told)] == [
+        f"{schema}.coupons was created on shard -80",
+        f"{schema}.coupons was created on shard 80-",
+        f"{schema}.new was created on shard -80",
+    ]
+    first("DROP TABLE new")
+    stopped = status_of(feed).epoch
+    with Night(feed) as night:
+        count = partial(samples, tmp_path / "metrics")
+        night.awaited("the start", count, lambda found: found.get("catchment_tables_not_carried") == 1)
+        assert names(night.status()) == both[:1]
+        first("DROP TABLE coupons")
+        left = [(f"{schema}.coupons", ("80-",))]
+        gone = night.awaited("one gone", night.status, lambda status: names(status) == left)
+        assert found.tables_not_carried[0].epoch <= gone.tables_not_carried[0].epoch <= stopped
+        second("DROP TABLE coupons")
+        night.awaited("none", night.status, lambda status: names(status) == [])

@@ -105,7 +105,8 @@ def test_a_feed_begins_without_them(
     assert len(caplog.messages) == 1
     capsys.readouterr()
     assert execute(["status", str(tmp_path / "feed.yaml")]) == 0
-    assert f"not carried: {nopk}" in capsys.readouterr().out.splitlines()
+    name, _, why = nopk.partition(" ")
+    assert f"not carried: {name} on {', '.join(steps.servers)} {why}" in capsys.readouterr().out.splitlines()
 
 
 def test_a_feed_of_nothing_else_does_not_begin(steps: Steps) -> None:

@@ -43,7 +43,7 @@ def _lines(status: Status) -> Iterable[str]:
     yield from columns([("table", "phase", "rows copied", "of expected"), *rows])
     for table in status.tables:
         yield from table.refused
-    yield from (f"not carried: {table}" for table in status.not_carried)
+    yield from _not_carried(status)
     yield from _errors(status)
 
 
@@ -67,6 +67,12 @@ def _running(status: Status) -> Iterable[str]:
         yield f"feed {status.feed}: not running since {_when(run.ended)}, exit code {run.exit_code}"
         if run.error is not None:
             yield f"{run.error.kind}: {run.error.message}"
+
+
+def _not_carried(status: Status) -> Iterable[str]:
+    """The tables that `tables` takes all the same."""
+    for one in status.tables_not_carried:
+        yield f"not carried: {one.table} on {', '.join(one.shards)} ({one.reason})"
 
 
 def _errors(status: Status) -> Iterable[str]:

@@ -166,12 +166,15 @@ class Outside(msgspec.Struct, frozen=True):
     epoch: int
     reason: str = ""
 
-    def __str__(self) -> str:
+    @property
+    def why(self) -> str:
+        """Why the feed does not carry it."""
         if self.reason:
-            return f"{self.table} ({self.reason}, when the feed began)"
-        return (
-            f"{self.table} (it left at epoch {epoch_text(self.epoch)}, and its lake table stands as of then)"
-        )
+            return f"{self.reason}, when the feed began"
+        return f"it left at epoch {epoch_text(self.epoch)}, and its lake table stands as of then"
+
+    def __str__(self) -> str:
+        return f"{self.table} ({self.why})"
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -12,10 +12,10 @@ from catchment import __version__
 from catchment.model.errors import StateError
 from catchment.run.database import journal_table
 from catchment.run.moments import now_us
-from catchment.run.notes import Entries, ErrorNote, RunNote, Trouble, with_errors
+from catchment.run.notes import Entries, ErrorNote, NotCarried, RunNote, Trouble, with_errors
 from catchment.run.store import Store
 
-_RUN, _ALIVE, _ERRORS, _TROUBLES = "run", "alive", "errors", "troubles"
+_RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
 
 T = TypeVar("T")
 
@@ -52,6 +52,17 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _TROUBLES, troubles)
 
+    def uncarried(self) -> tuple[NotCarried, ...]:
+        """The tables that were not carried when the set was written last."""
+        with self._store.database.transaction() as connection:
+            return _get(connection, self._store, _UNCARRIED, tuple[NotCarried, ...]) or ()
+
+    def put_uncarried(self, tables: tuple[NotCarried, ...]) -> None:
+        """The tables that are not carried now, in place of those that were not."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _UNCARRIED, tables)
+
     def add(self, errors: tuple[ErrorNote, ...]) -> None:
         """Errors that were met, in the order of their last time: equal ones are counted, the oldest forgotten."""
         with self._store.database.transaction() as connection:
@@ -74,6 +85,7 @@ def entries(connection: Connection, store: Store) -> Entries:
         _get(connection, store, _ALIVE, int),
         _get(connection, store, _ERRORS, tuple[ErrorNote, ...]) or (),
         _get(connection, store, _TROUBLES, tuple[Trouble, ...]) or (),
+        _get(connection, store, _UNCARRIED, tuple[NotCarried, ...]) or (),
     )
 
 

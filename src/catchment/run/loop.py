@@ -15,6 +15,7 @@ from pyspark import SparkContext
 
 from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect
+from catchment.flow.epoch.existence import Existence
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
@@ -75,6 +76,7 @@ class Loop:
         self._event_times = dict.fromkeys(endpoints, 0)
         self._standstill = Standstill()
         self._phases: dict[str, float] = {}
+        self._existence: dict[str, Existence] = {}
         self._apply_seconds = 0.0
 
     def run(self, done: Callable[[Manifest], bool]) -> Manifest:
@@ -120,7 +122,7 @@ class Loop:
                 self._fault(Fault.AFTER_MANIFEST)
                 self._standing = read
                 self._clock.verified(read.cut)
-                pending = applier.submit(self._apply, read, {**self._phases})
+                pending = applier.submit(self._apply, read, {**self._phases}, self._existence)
                 self._pause(began, read)
             if pending is not None and self._applied(pending):
                 committed = self._standing
@@ -173,6 +175,7 @@ class Loop:
         unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
         progress, held = (previous.progress, gathered.progress), self._planner.held
         self._standstill.count(*progress, gathered.refused, unplanned, held)
+        self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
         self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)
 
@@ -203,13 +206,13 @@ class Loop:
                         connection.close()
         return found
 
-    def _apply(self, read: Manifest, phases: dict[str, float]) -> None:
+    def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:
         """Apply a manifest, and tell of it."""
         began = time.monotonic()
         commit = self._applier.apply(read)
         self._apply_seconds = phases["apply"] = time.monotonic() - began
         times, lag = dict(self._event_times), dict(self._planner.floor_lag)
-        self._observe(Report(read, commit, phases, times, lag, self._standstill.refusals))
+        self._observe(Report(read, commit, phases, times, lag, self._standstill.refusals, existence))
 
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy. It grows while the apply takes more

@@ -3,6 +3,7 @@
 import msgspec
 
 from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
+from catchment.model.table import TableId
 from catchment.run.moments import time_text
 
 KEEP_ERRORS = 20
@@ -70,6 +71,15 @@ class Trouble(msgspec.Struct, frozen=True):
         return f"shard {self.shard} {'is away' if self.kind == ConnectionLost.__name__ else 'fails'}"
 
 
+class NotCarried(msgspec.Struct, frozen=True):
+    """A shard's table that `tables` takes and the feed does not carry; `epoch` is the first one known to be without
+    it."""
+
+    table: TableId
+    shard: str
+    epoch: int
+
+
 class Entries(msgspec.Struct, frozen=True):
     """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`:
     those of the newest run as long as it lived."""
@@ -78,6 +88,7 @@ class Entries(msgspec.Struct, frozen=True):
     alive_us: int | None = None
     errors: tuple[ErrorNote, ...] = ()
     troubles: tuple[Trouble, ...] = ()
+    uncarried: tuple[NotCarried, ...] = ()
 
 
 def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:

@@ -1,7 +1,8 @@
 """What the loop tells of a committed epoch and of a turn without one, for progress bars, metrics and logs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from catchment.flow.epoch.existence import Existence
 from catchment.model.epoch import Commit, Manifest, Refusal
 
 
@@ -11,7 +12,7 @@ class Report:
 
     `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since
     1970 of the newest group read. `floor_lag`: per shard, bytes of log between the floor and the cut. `refused`:
-    tables whose copy stands still.
+    tables whose copy stands still. `existence`: per shard, what the DDL of the epoch made and took away.
     """
 
     manifest: Manifest
@@ -20,6 +21,7 @@ class Report:
     event_times: dict[str, int]
     floor_lag: dict[str, int]
     refused: tuple[Refusal, ...] = ()
+    existence: dict[str, Existence] = field(default_factory=dict)
 
     @property
     def lag_seconds(self) -> float:

@@ -43,6 +43,7 @@ from catchment.run.rules import leaving, listed, must_name_shards, tell_uncarrie
 from catchment.run.settle import settle, take_over
 from catchment.run.store import Store
 from catchment.run.trouble import Troubles
+from catchment.run.uncarried import Uncarried
 from catchment.run.unusable import left_out
 from catchment.run.vitals import Vitals
 from catchment.run.watch import Watch
@@ -80,20 +81,17 @@ def run_feed(
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
     epochs = EpochsTable(feed.sink.path, feed.name)
-    vitals, troubles, file = Vitals(feed.name, endpoints), Troubles(), feed.metrics.file
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=epochs.fence()) as lease,
-        Watch(Journal(store, lease.fence), vitals, troubles, file=file, stop=stop, show=in_trouble),
-        _served(vitals, feed),
+        _watch(feed, Journal(store, lease.fence), stop, in_trouble) as watch,
+        _served(watch.vitals, feed),
     ):
         applier = Applier(store, lease, sink, epochs, stop)
-        standing, highest = _take_up(feed, endpoints, applier, leave)
-        folding = Folding(order_for(feed, lease.fence), standing.shapes)
-        metrics = Metrics(standing, _kept_seconds(endpoints), registry=vitals.registry)
-        write = None if file is None else lambda: vitals.write(file)
-        watchers = Watchers(feed.name, folding, metrics, write, observe, at_rest)
-        clock = _started_clock(feed, endpoints, standing, highest, troubles)
+        standing, highest, present = _take_up(feed, endpoints, applier, leave)
+        watchers = _watchers(feed, endpoints, standing, lease.fence, watch, observe, at_rest)
+        watchers.uncarried.begin(standing, present)
+        clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
         try:
             spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
             watchers.begun(standing, clock)
@@ -106,7 +104,7 @@ def run_feed(
                 planner=Planner(endpoints, _limits(feed)),
                 spark=spark,
                 applier=dataclasses.replace(applier, fault=fault),
-                troubles=troubles,
+                troubles=watch.troubles,
                 observe=watchers.committed,
                 at_rest=watchers.rested,
             )
@@ -114,8 +112,36 @@ def run_feed(
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
-            folding.stop(stop)
+            watchers.folding.stop(stop)
     return Outcome(last, stop.is_set())
+
+
+def _watch(
+    feed: Feed, journal: Journal, stop: threading.Event, show: Callable[[tuple[Trouble, ...]], None]
+) -> Watch:
+    shards = [endpoint.shard for endpoint in feed.endpoints()]
+    vitals = Vitals(feed.name, shards)
+    return Watch(journal, vitals, Troubles(), file=feed.metrics.file, stop=stop, show=show)
+
+
+def _watchers(
+    feed: Feed,
+    endpoints: dict[str, Endpoint],
+    standing: Manifest,
+    fence: int,
+    watch: Watch,
+    observe: Callable[[Report], None],
+    at_rest: Callable[[Rest], None],
+) -> Watchers:
+    return Watchers(
+        feed.name,
+        Folding(order_for(feed, fence), standing.shapes),
+        Metrics(standing, _kept_seconds(endpoints), registry=watch.vitals.registry),
+        Uncarried(feed.tables, watch.journal, watch.vitals),
+        watch.write_metrics,
+        observe,
+        at_rest,
+    )
 
 
 def _limits(feed: Feed) -> Limits:
@@ -125,9 +151,9 @@ def _limits(feed: Feed) -> Limits:
 
 def _take_up(
     feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, leave: Collection[TableId]
-) -> tuple[Manifest, int]:
-    """The manifest from which the loop goes on, applied and committed, and the highest epoch number used so
-    far.
+) -> tuple[Manifest, int, dict[str, list[TableId]]]:
+    """The manifest from which the loop goes on, applied and committed, the highest epoch number used so far, and the
+    tables of each shard that the rules take.
     """
     store, lease, epochs = applier.store, applier.lease, applier.epochs
     plan, stored, committed = store.newest()
@@ -138,7 +164,8 @@ def _take_up(
         must_name_shards(endpoints, decision.manifest)
         gone = leaving(feed.tables, decision.manifest, leave)
     with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
-        present = list(pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values()))
+        set_up = pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values())
+        present = dict(zip(endpoints, set_up, strict=True))
     if lake is not None:
         must_hold(feed.sink.path, lake)
     if isinstance(decision, Continue):
@@ -150,7 +177,7 @@ def _take_up(
         if leave:
             raise ConfigError(f"--leave {listed(list(leave))}: feed {feed.name} has not begun yet")
         standing = _begin(feed, endpoints, applier, last)
-        return standing, max(last, standing.epoch)
+        return standing, max(last, standing.epoch), present
     standing = decision.manifest
     cut = _checked_cut(endpoints, standing)
     last = max(last, settle(applier, decision, committed, lake))
@@ -159,8 +186,8 @@ def _take_up(
         standing = without(standing, gone, last)
         store.put_manifest(standing, lease.fence)
         applier.apply(standing)
-    tell_uncarried(feed.tables, standing, set(chain.from_iterable(present)))
-    return _going_on(standing, cut), last
+    tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
+    return _going_on(standing, cut), last, present
 
 
 def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: int) -> Manifest:

@@ -1,15 +1,16 @@
 """Where a feed stands, from the state store alone: no shard and no lake is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from catchment.model.chunk import Phase, Progress
 from catchment.model.epoch import Manifest, Plan, epoch_text
+from catchment.model.table import TableId
 from catchment.run.journal import entries
 from catchment.run.lease import holder_in
 from catchment.run.moments import now_us, time_text
-from catchment.run.notes import Entries, ErrorNote, Trouble
+from catchment.run.notes import Entries, ErrorNote, NotCarried, Trouble
 from catchment.run.store import Store
 
 
@@ -60,12 +61,23 @@ class TroubleStatus(msgspec.Struct, frozen=True):
     text: str
 
 
+class NotCarriedStatus(msgspec.Struct, frozen=True):
+    """A table that `tables` takes and the feed does not carry: why, the shards that have it, and the first epoch that
+    is known to be without it."""
+
+    table: str
+    shards: tuple[str, ...]
+    epoch: int
+    epoch_text: str
+    reason: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed: `epoch` is the newest committed one (0: none), `epoch_text` its spelling, `lag_seconds` the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown of a store that
     no run has written since it is kept. `troubles`: of a feed that is run; `errors`: the newest ones, the newest
-    first. `not_carried`: the tables without which it began, and why. Times are UTC, as `2026-11-22T04:12:07Z`."""
+    first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
@@ -78,7 +90,7 @@ class Status(msgspec.Struct, frozen=True):
     pending: str
     cut: dict[str, str]
     tables: tuple[TableStatus, ...]
-    not_carried: tuple[str, ...] = ()
+    tables_not_carried: tuple[NotCarriedStatus, ...]
 
 
 def read_status(store: Store) -> Status:
@@ -102,7 +114,7 @@ def read_status(store: Store) -> Status:
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
         tables=_tables(committed, plan),
-        not_carried=tuple(str(o) for o in committed.outside if o.reason) if committed else (),
+        tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
     )
 
 
@@ -128,6 +140,18 @@ def _error(note: ErrorNote) -> ErrorStatus:
 
 def _trouble(one: Trouble) -> TroubleStatus:
     return TroubleStatus(one.shard, time_text(one.since_us), one.tries, one.kind, one.message, str(one))
+
+
+def _not_carried(tables: Sequence[NotCarried], committed: Manifest | None) -> Iterable[NotCarriedStatus]:
+    reasons = {one.table: one.why for one in committed.outside} if committed else {}
+    by_table: dict[TableId, list[NotCarried]] = {}
+    for one in tables:
+        by_table.setdefault(one.table, []).append(one)
+    for table, parts in by_table.items():
+        epoch = min(one.epoch for one in parts)
+        shards = tuple(one.shard for one in parts)
+        why = reasons.get(table, "the feed began without it")
+        yield NotCarriedStatus(str(table), shards, epoch, epoch_text(epoch), why)
 
 
 def _as_of_us(committed: Manifest, plan: Plan | None) -> int:

@@ -37,6 +37,9 @@ class Vitals:
         self._away = self._gauge(
             "shard_away_seconds", "For how long a shard has not answered; 0: it does.", "shard"
         )
+        self._uncarried = self._gauge(
+            "tables_not_carried", "Tables that `tables` takes and the feed does not carry."
+        )
         self.observe_troubles(())
 
     def observe_troubles(self, troubles: Iterable[Trouble]) -> None:
@@ -45,6 +48,10 @@ class Vitals:
         for shard in self._shards:
             seconds = max(0.0, self._clock() - since[shard]) if shard in since else 0.0
             self._away.labels(self._feed, shard).set(seconds)
+
+    def observe_uncarried(self, tables: int) -> None:
+        """How many tables are not carried."""
+        self._uncarried.labels(self._feed).set(tables)
 
     def count(self, errors: Iterable[ErrorNote]) -> None:
         """Errors that were met since the last call."""

@@ -38,9 +38,9 @@ class Watch:
         stop: threading.Event,
         show: Show = lambda troubles: None,
     ) -> None:
-        self._journal = journal
-        self._vitals = vitals
-        self._troubles = troubles
+        self.journal = journal
+        self.vitals = vitals
+        self.troubles = troubles
         self._file = file
         self._stop = stop
         self._show = show
@@ -51,7 +51,7 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def __enter__(self) -> Self:
-        self._journal.begin(str(Owner.this_process()))
+        self.journal.begin(str(Owner.this_process()))
         self._thread.start()
         return self
 
@@ -60,7 +60,7 @@ class Watch:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        errors = self._troubles.take_errors()
+        errors = self.troubles.take_errors()
         note = None
         if error is not None:
             note = ErrorNote.of(error, now_us())
@@ -68,19 +68,19 @@ class Watch:
             code = exit_code_of(error)
         else:
             code = INTERRUPTED if self._stop.is_set() else 0
+        self.vitals.count(errors)
+        self.vitals.ended(code, note)
+        self.write_metrics()
         with suppress(StateError):
-            self._journal.add(errors)
-            self._journal.end(code, note)
-        self._vitals.count(errors)
-        self._vitals.ended(code, note)
-        self._write_metrics()
+            self.journal.add(errors)
+            self.journal.end(code, note)
 
     def _run(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS):
             self._look()
 
     def _look(self) -> None:
-        now, troubles = now_us(), self._troubles.now
+        now, troubles = now_us(), self.troubles.now
         if troubles != self._shown:
             self._shown = troubles
             self._show(troubles)
@@ -88,20 +88,21 @@ class Watch:
         if not due and _what(troubles) == _what(self._written):
             return
         self._written_us = now
-        errors = self._troubles.take_errors()
-        self._vitals.count(errors)
-        self._vitals.observe_troubles(troubles)
-        self._write_metrics()
+        errors = self.troubles.take_errors()
+        self.vitals.count(errors)
+        self.vitals.observe_troubles(troubles)
+        self.write_metrics()
         with suppress(StateError):
             if errors:
-                self._journal.add(errors)
+                self.journal.add(errors)
             if troubles != self._written:
-                self._journal.put_troubles(troubles)
+                self.journal.put_troubles(troubles)
         self._written = troubles
 
-    def _write_metrics(self) -> None:
+    def write_metrics(self) -> None:
+        """Bring the metrics to their file, if they have one."""
         if self._file is not None:
-            self._vitals.write(self._file)
+            self.vitals.write(self._file)
 
 
 def _what(troubles: tuple[Trouble, ...]) -> list[tuple[str, int]]:

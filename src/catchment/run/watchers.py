@@ -13,6 +13,7 @@ from catchment.run.clock import Clock
 from catchment.run.folding import Folding
 from catchment.run.metrics import Metrics
 from catchment.run.report import Report, Rest
+from catchment.run.uncarried import Uncarried
 
 # Beyond it the start of a run does not wait to know whether the source has moved.
 _TICK_WAIT_SECONDS = 0.5
@@ -24,13 +25,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Watchers:
-    """Passes on what the loop tells. Calls come one at a time. `write` brings the metrics to their file, if they have
-    one; `observe` and `at_rest` belong to whoever started the run."""
+    """Passes on what the loop tells. Calls come one at a time. `write` brings the metrics to their file; `observe` and
+    `at_rest` belong to whoever started the run."""
 
     feed: str
     folding: Folding
     metrics: Metrics
-    write: Callable[[], None] | None
+    uncarried: Uncarried
+    write: Callable[[], None]
     observe: Callable[[Report], None]
     at_rest: Callable[[Rest], None]
     _failed: dict[str, str] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class Watchers:
         self._let("counting for folds", lambda: self.folding.count(report.manifest))
         self._let("metrics", lambda: self.metrics.observe(report.manifest, report.phases))
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
+        self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
         self._turned(report.refused)
         self._let("the observer of epochs", lambda: self.observe(report))
 
@@ -61,8 +64,7 @@ class Watchers:
         """What the start and every turn ask for, with an epoch or without."""
         self._let("folding", self.folding.turn)
         self._let("metrics of a turn", lambda: self._measure(refused))
-        if self.write is not None:
-            self._let("the metrics file", self.write)
+        self._let("the metrics file", self.write)
 
     def _measure(self, refused: tuple[Refusal, ...]) -> None:
         for table, share in self.folding.unfolded().items():

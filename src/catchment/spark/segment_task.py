@@ -12,6 +12,7 @@ from catchment.flow.capture.stretch import OnImages, Stretch, read_stretch
 from catchment.flow.epoch.columns import shape_after
 from catchment.flow.epoch.definitions import Followed
 from catchment.flow.epoch.effects import tables_here
+from catchment.flow.epoch.existence import existence
 from catchment.flow.epoch.shape import logged_kinds
 from catchment.flow.epoch.xa import Commits, commits
 from catchment.flow.rewind.keyless import with_keys
@@ -195,4 +196,5 @@ def _receipt(
         groups=stretch.groups,
         log_bytes=stretch.read_bytes,
         event_time=stretch.event_time,
+        existence=existence(stretch.facts),
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from catchment.flow.epoch.ddl import Columns
+from catchment.flow.epoch.existence import Existence
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.definition import Definition
 from catchment.model.epoch import DataFile, Part, TableShape
@@ -89,7 +90,7 @@ class SegmentReceipt:
 
     `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
     since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
-    stretch ends.
+    stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not.
     """
 
     shard: str
@@ -102,6 +103,7 @@ class SegmentReceipt:
     log_bytes: int
     event_time: int
     definitions: tuple[Definition, ...] = ()
+    existence: Existence = field(default_factory=Existence)
 
 
 @dataclass(frozen=True, slots=True)
