@@ -32,6 +32,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
 from catchment.run.definitions import definitions_at, describes_itself
 from catchment.run.first_cut import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
+from catchment.spark.stored_at import StoredAt
 from catchment.wire.facts import Checkpoint, Ddl, Statement
 from catchment.wire.types import logged_as_binary
 
@@ -181,15 +182,16 @@ def _left_by_rows(
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
-    """Raise CutMissed when the log behind the cut holds DDL that would end the feed.
+    """Raise CutMissed when the log behind the cut holds a statement that would end the feed.
 
     So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
     the log proves it before another transaction has come.
     """
     behind = read_facts(endpoint, position.server, position.at, None)
     effects = Effects(tables)
+    stored = StoredAt(endpoint, position.server, position.at, behind.at, behind.facts)
     for fact in behind.facts:
-        did = effects.of(fact) if isinstance(fact, Ddl | Statement) else None
+        did = stored.judged(fact, effects) if isinstance(fact, Ddl | Statement) else None
         if isinstance(did, Stop):
             raise CutMissed(
                 f"shard {endpoint.shard}, {did.table} at {fact.at}: {did.reason}, and the log proves that visible "

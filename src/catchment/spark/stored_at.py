@@ -53,6 +53,7 @@ class StoredAt:
         self._at = at
         self.facts = facts
         self._own: tuple[_Definition, ...] | None = None
+        self._found: _Proof | None = None
 
     def judged(self, fact: Ddl | Statement, effects: Effects) -> Effect:
         """What the next statement of the stretch did to the tables of `effects`; raises SourceError."""
@@ -78,16 +79,19 @@ class StoredAt:
         return self._own
 
     def _proof(self) -> _Proof:
-        """One that holds for every statement of the stretch."""
-        proof = _proofs.pop(self._endpoint, None)
-        if proof is None or proof.server != self._server or not reaches(self._at, proof.since):
-            proof = self._new()
-        elif not reaches(proof.until, self._at):
-            proof = self._extended(proof)
-        while len(_proofs) >= _SHARDS_MAX:
-            _proofs.pop(next(iter(_proofs)))
-        _proofs[self._endpoint] = proof
-        return proof
+        """One that holds for every statement of the stretch. Privileges may be granted before the next one is read."""
+        if self._found is None:
+            proof = _proofs.pop(self._endpoint, None)
+            if proof is None or proof.server != self._server or not reaches(self._at, proof.since):
+                proof = self._new()
+            elif not reaches(proof.until, self._at):
+                proof = self._extended(proof)
+            while len(_proofs) >= _SHARDS_MAX:
+                _proofs.pop(next(iter(_proofs)))
+            if not proof.objects.lacking:
+                _proofs[self._endpoint] = proof
+            self._found = proof
+        return self._found
 
     def _new(self) -> _Proof:
         """The log is read to its end before the catalog is, and what has come since behind it."""
