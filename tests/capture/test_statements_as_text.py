@@ -10,18 +10,22 @@ import pytest
 from pymysql.connections import Connection
 
 from catchment.demo.server import PrivateServer
+from catchment.flow.capture.catalog import read_table
 from catchment.flow.capture.connect import connect
 from catchment.flow.capture.objects import read_objects
 from catchment.flow.capture.stretch import Stretch, read_facts, read_stretch
 from catchment.flow.epoch.names import folded
+from catchment.flow.epoch.shape import first_shape
 from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
 from catchment.model.stored import Catalog
 from catchment.model.table import Table, TableId
 from catchment.spark import stored_at
+from catchment.spark.chunk_images import Images, spoiled_by
 from catchment.spark.log_checks import alterations
 from catchment.spark.stored_at import StoredAt
+from catchment.spark.work import ChunkTask, Target
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 
@@ -117,8 +121,7 @@ class Shop:
             "CREATE DATABASE shop",
             "CREATE DATABASE away",
         )
-        for statement in OBJECTS:
-            server.sql("SET NAMES utf8mb4", "USE shop", statement)
+        server.sql("SET NAMES utf8mb4", "USE shop", *OBJECTS)
         if not self.mysql:
             server.sql("USE shop", *PACKAGE)
         self.may("SHOW VIEW, TRIGGER")
@@ -327,3 +330,54 @@ def test_all_that_is_stored_is_read_as_it_was_written(shop: Shop) -> None:
     assert len(mine) == (10 if shop.mysql else 11)
     assert "it\\'s" in (mine["trigger shop.tr"].text or "")
     assert all(one.text for one in mine.values())
+
+
+def test_a_foreign_key_that_cascades_leads_to_its_child(shop: Shop) -> None:
+    shop.run(
+        "ROW", "CREATE TABLE up (id INT PRIMARY KEY)", "INSERT INTO up VALUES (0)",
+        "ALTER TABLE t ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES up (id) ON DELETE CASCADE",
+    )  # fmt: skip
+    start = shop.end()
+    shop.run("STATEMENT", "DELETE FROM up")
+    assert shop.rows() == []
+    with pytest.raises(Unsupported, match=r"shop\.t by foreign key fk of shop\.t"):
+        shop.check(start)
+
+
+def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop: Shop) -> None:
+    with closing(connect(shop.endpoint)) as session:
+        shape = first_shape(read_table(session, shop.endpoint, T))
+
+    def spoiled(start: LogOffset) -> dict[TableId, str]:
+        stretch, _ = shop.read(start)
+        stored = StoredAt(shop.endpoint, shop.known, start, stretch.at, stretch.facts)
+        task = ChunkTask(
+            shop.endpoint, shop.known, start, stretch.at, (), (shape,), Target("", ("s",), 1, "x")
+        )
+        return spoiled_by(stretch, stored, Images(task, {T: (shape, ())}))
+
+    start = shop.end()
+    shop.run("STATEMENT", "INSERT INTO plain VALUES (1)", "DO g()")
+    assert spoiled(start) == {}
+    shop.run("STATEMENT", "UPDATE away.vv SET a = 1")
+    assert "statement that the log holds as text" in spoiled(start)[T]
+    shop.may("")
+    stored_at.forget()
+    start = shop.end()
+    shop.run("STATEMENT", "INSERT INTO plain VALUES (1)")
+    assert "SHOW VIEW, TRIGGER" in spoiled(start)[T]
+
+
+def test_privileges_of_a_role_count_while_it_is_active(shop: Shop) -> None:
+    def seen() -> tuple[tuple[str, ...], bool]:
+        with closing(connect(shop.endpoint)) as session:
+            catalog = read_objects(session, shop.endpoint)
+        return catalog.lacking, any(one.what == "trigger shop.tr" for one in catalog.stored)
+
+    shop.may("")
+    shop.server.sql("DROP ROLE IF EXISTS looks", "CREATE ROLE looks")
+    shop.server.sql("GRANT SHOW VIEW, TRIGGER ON *.* TO looks", f"GRANT looks TO {USER}")
+    assert seen() == (("SHOW VIEW", "TRIGGER"), False)
+    shop.server.sql(f"SET DEFAULT ROLE looks {'TO' if shop.mysql else 'FOR'} {USER}")
+    assert seen() == ((), True)
+    shop.server.sql("DROP ROLE looks")
