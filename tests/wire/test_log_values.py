@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import Undescribed
+from catchment.model.errors import CorruptLog, Undescribed
 from catchment.model.image import INTERNAL, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
@@ -199,3 +199,19 @@ def heads(raw: bytes) -> list[int]:
             size = int.from_bytes(raw[at : at + 3], "little")
         at += size + 4
     return found[:-1]
+
+
+@pytest.mark.parametrize("name", [b"seq ", b"se\0q"])
+def test_a_column_with_a_name_that_no_server_takes_is_refused(
+    shard: PrivateServer, fresh_schema: Callable[..., str], name: bytes
+) -> None:
+    schema = fresh_schema(shard)
+    start = end_of_log(shard)
+    shard.sql("CREATE TABLE t (id INT PRIMARY KEY, seqs INT)", "INSERT INTO t VALUES (1, 2)", database=schema)
+    raw = read_dump(shard, start)
+    head, at, behind = raw.rpartition(b"seqs")
+    assert at
+    wanted = [TableId(schema, "t")]
+    assert decoded(raw, start, wanted=wanted).take_images()
+    with pytest.raises(CorruptLog, match=r"names a column .*: no server takes such a name"):
+        decoded(head + name + behind, start, wanted=wanted, verify_checksum=False)
