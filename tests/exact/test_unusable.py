@@ -15,21 +15,22 @@ from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import TableId
 from tests.exact.steps import Steps, run_here
+from tests.servers.chosen import chosen_server
 
 GOOD = ("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
 BAD = (
     "CREATE TABLE nopk (id INT)",
     "CREATE TABLE `my isam` (id INT PRIMARY KEY) ENGINE=MyISAM",
     "CREATE TABLE taken (id INT PRIMARY KEY, _epoch INT)",
-    "CREATE TABLE places (g POINT NOT NULL, PRIMARY KEY (g(25)))",
+    "CREATE TABLE places (e ENUM('', 'x') PRIMARY KEY)",
 )
 
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[dict[str, PrivateServer]]:
     with (
-        PrivateServer(server_id=341) as first,
-        PrivateServer(server_id=342, password=first.password) as second,
+        chosen_server(server_id=341) as first,
+        chosen_server(server_id=342, password=first.password) as second,
     ):
         yield {"a": first, "b": second}
 

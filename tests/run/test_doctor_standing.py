@@ -13,6 +13,7 @@ from catchment.run.doctor import Finding, Severity, examine, standing
 from catchment.run.doctor.standing import check_logs, check_standing
 from tests.exact.steps import Steps, run_here
 from tests.purged import purge
+from tests.servers.chosen import chosen_server
 
 MADE = (
     "CREATE TABLE t (id INT PRIMARY KEY)",
@@ -134,7 +135,7 @@ def test_a_log_that_was_purged(steps: Steps, pair: dict[str, PrivateServer]) -> 
 
 
 def test_another_server(steps: Steps, pair: dict[str, PrivateServer]) -> None:
-    with PrivateServer(server_id=323, password=pair["a"].password) as other:
+    with chosen_server(server_id=323, password=pair["a"].password) as other:
         other.sql(f"CREATE DATABASE {steps.schema}", f"USE {steps.schema}", *MADE)
         described = steps.feed.model_dump(mode="json")["source"]
         shards = [{**shard, "password": pair["a"].password, "tls": None} for shard in described["shards"]]
