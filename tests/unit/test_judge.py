@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from catchment.flow.epoch.ddl import HARMLESS, Effect, Stop
 from catchment.flow.epoch.judge import ByText, judge
 from catchment.flow.epoch.reach import Objects
+from catchment.flow.epoch.statement import beginning
 from catchment.model.stored import Catalog, Stored
 from catchment.model.table import TableId
 from tests.unit.test_ddl import HARMLESS_CASES
@@ -270,3 +271,10 @@ def test_no_spelling_of_a_change_of_a_chosen_table_passes(
 def test_never_raises(noise: str) -> None:
     for sql in (noise, f"DELETE {noise}", f"SET {noise}", f"CREATE TABLE {noise}"):
         of(sql, objects=REACHED_BY, sql_mode=None)
+
+
+def test_a_message_shows_no_string_of_a_statement() -> None:
+    assert beginning("UPDATE t\n  SET secret = 'hunter2', a = 1") == "UPDATE t SET secret = ..."
+    assert beginning('UPDATE t SET secret = "it\\"s hunter2"') == "UPDATE t SET secret = ..."
+    assert beginning("DELETE FROM t") == "DELETE FROM t"
+    assert len(beginning("DELETE FROM t WHERE id IN (" + "1, " * 99)) == 84

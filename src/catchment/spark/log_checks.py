@@ -12,6 +12,7 @@ from catchment.flow.epoch.ddl import Columns, Here, Stop
 from catchment.flow.epoch.effects import Effects
 from catchment.flow.epoch.indexes import touch
 from catchment.flow.epoch.judge import ByText
+from catchment.flow.epoch.statement import beginning
 from catchment.flow.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
 from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
@@ -107,7 +108,7 @@ def judgements(
         if isinstance(did, ByText):
             error = Unsupported(
                 f"shard {shard} at {fact.at}: {did.table} may have been changed by a statement that the log holds as "
-                f"text ({fact.sql[:80]!r}): {did.reason}; {did.way_out}"
+                f"text ({beginning(fact.sql)}): {did.reason}; {did.way_out}"
             )
             yield fact, error
         elif isinstance(did, Stop):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from catchment.flow.epoch.ddl import AGAIN, Columns, Here, Stop
 from catchment.flow.epoch.declaration import read_column
 from catchment.flow.epoch.effects import Effects
-from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, parted
+from catchment.flow.epoch.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, beginning, parted
 from catchment.model.definition import DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.table import TableId
@@ -52,8 +52,8 @@ class Followed:
             raise AlteredUnseen(f"log {fact.at}: {why}") from None
         except Unreadable as why:
             raise Unsupported(
-                f"{did.table} at {fact.at}: the columns that {fact.sql[:80]!r} leads to cannot be told: {why}; set "
-                "binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table)
+                f"{did.table} at {fact.at}: the columns that `{beginning(fact.sql)}` leads to cannot be told: {why}; "
+                "set binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table)
             ) from None
         return {did.table: self._now[did.table]}
 

@@ -31,6 +31,7 @@ ANSI_QUOTES = 1 << 2
 _SOURCE_VERSION = 101100
 _MYSQL_VERSION = 80000
 _NOT_DECODED = "\ufffd"
+_SHOWN_MAX = 80
 
 # Why a statement stops a feed that is none of those known.
 NOT_UNDERSTOOD = "a statement that names it is not one that is known to leave rows alone"
@@ -145,6 +146,12 @@ def _end_of_skipped(sql: str, start: int, words: Sequence[Word]) -> int:
             "an executable comment that may not be run holds another one, or does not end", words
         )
     return end + 2
+
+
+def beginning(sql: str) -> str:
+    """The statement for a message: up to its first string, which may hold a row's value or a password."""
+    shown = re.split(r"['\"]", sql, maxsplit=1)[0][:_SHOWN_MAX]
+    return " ".join(shown.split()) + (" ..." if len(shown) < len(sql) else "")
 
 
 def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
