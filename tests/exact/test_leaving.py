@@ -11,8 +11,9 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import ConfigError
+from catchment.run.applier import Applier
 from catchment.run.store import Store
 from tests.exact.steps import Steps, run_here
 
@@ -95,6 +96,22 @@ def test_what_leaves_is_recorded_at_once(steps: Steps, caplog: pytest.LogCapture
     assert carried(steps) == ["t", "v"]
     assert read(steps.feed, f"{steps.schema}.u", last.manifest.epoch).arrow().num_rows == 2
     assert steps.lake("t", "id") == steps.source("t", "id")
+
+
+def test_a_run_that_dies_while_a_table_leaves(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.u"])
+    steps.sql("a", "INSERT INTO t VALUES (3)")
+
+    def die(self: Applier, manifest: Manifest) -> Commit:
+        raise RuntimeError("killed behind the manifest")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Applier, "apply", die)
+        with pytest.raises(RuntimeError):
+            steps.run("u")
+    assert carried(steps) == ["t", "u", "v"], "the lake has the epoch before"
+    steps.must_be_equal("t", "id")
+    assert carried(steps) == ["t", "v"]
 
 
 def test_tables_of_the_flag_must_be_excluded_and_carried(steps: Steps) -> None:
