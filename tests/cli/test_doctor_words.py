@@ -32,6 +32,8 @@ def test_equal_findings_of_many_shards_are_one() -> None:
     findings = [warned(shard, "sync_binlog is 0") for shard in SHARDS]
     findings += [warned(shard, "its clock is off") for shard in SHARDS[:5]]
     findings += [
+        *(Finding(Severity.ERROR, shard, f"shard {shard}, shop.x: no key") for shard in SHARDS),
+        Finding(Severity.ERROR, "s8", "shard s8 at db8:3306: refused"),
         Finding(Severity.ERROR, "s7", "shard s7: log file binlog.000001 is no longer there"),
         Finding(Severity.OK, "", "the lake can be written"),
     ]
@@ -47,6 +49,8 @@ def test_equal_findings_of_many_shards_are_one() -> None:
         "warning  shards s0, s1 and 3 more: its clock is off",
         "         risk: a risk",
         "         do:   a remedy",
+        "error    all 64 shards: shop.x: no key",
+        "error    shard s8 at db8:3306: refused",
         "error    shard s7: log file binlog.000001 is no longer there",
         "ok       the lake can be written",
         "",
@@ -58,7 +62,7 @@ def test_equal_findings_of_many_shards_are_one() -> None:
         '  - "!shop.log"',
         '  - "!shop.x"',
         "",
-        "1 errors, 2 warnings",
+        "3 errors, 2 warnings",
     ]
 
 
@@ -82,5 +86,5 @@ def test_tables_and_exclusions(steps: Steps, tmp_path: Path, capsys: pytest.Capt
     steps.set(unusable="skip")
     assert execute(["doctor", file]) == 0
     out = capsys.readouterr().out
-    assert f"warning  shard a, {s}.nopk: there is no primary key" in out
+    assert f"warning  shard a: {s}.nopk: there is no primary key" in out
     assert "cannot be carried:" not in out

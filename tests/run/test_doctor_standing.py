@@ -108,6 +108,17 @@ def test_every_statement_that_ends_a_run_is_told(steps: Steps) -> None:
     ]
 
 
+def test_tables_that_are_not_carried_are_told(steps: Steps) -> None:
+    steps.sql("a", "CREATE TABLE later (id INT)", "CREATE TABLE last (id INT PRIMARY KEY)")
+    findings = examine(steps.feed).findings
+    assert errors(findings) == []
+    told = [f.found for f in findings if f.severity is Severity.WARNING and "not carried" in f.found]
+    s = steps.schema
+    assert [line.split(";")[0] for line in told] == [
+        f"2 tables are taken by `tables` and not carried, since the feed began without: {s}.last, {s}.later"
+    ]
+
+
 def test_a_long_log_is_left_off(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing, "_PIECE_BYTES", 1)
     for n in range(3, 6):

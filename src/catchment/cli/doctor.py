@@ -31,7 +31,7 @@ def lines(found: Diagnosis) -> Iterable[str]:
     """What was found, then the tables; equal findings of several shards are one."""
     shards: dict[Finding, list[str]] = {}
     for finding in found.findings:
-        shards.setdefault(msgspec.structs.replace(finding, shard=""), []).append(finding.shard)
+        shards.setdefault(_of_any_shard(finding), []).append(finding.shard)
     for finding, named in shards.items():
         yield from _said(finding, on_shards(named, len(found.shards)) if named[0] else "")
     if found.tables:
@@ -51,8 +51,14 @@ def lines(found: Diagnosis) -> Iterable[str]:
     yield f"{counts[Severity.ERROR]} errors, {counts[Severity.WARNING]} warnings"
 
 
+def _of_any_shard(finding: Finding) -> Finding:
+    """The finding without its shard, which errors name themselves."""
+    said = finding.found.removeprefix(f"shard {finding.shard}: ").removeprefix(f"shard {finding.shard}, ")
+    return msgspec.structs.replace(finding, shard="", found=said)
+
+
 def _said(finding: Finding, where: str) -> Iterable[str]:
-    # Errors that name their shard themselves are not given its name twice.
+    # Errors that tell where a shard is are not given its name twice.
     named = not where or finding.found.startswith("shard ")
     yield f"{finding.severity.value:<7}  {'' if named else f'{where}: '}{finding.found}"
     if finding.risk:

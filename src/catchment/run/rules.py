@@ -78,22 +78,25 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manife
 
 
 def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> None:
-    """Log, in one line each, the tables `present` on the shards that the rules take and the feed does not carry:
-    those that left it, and those that came later, which to be exact would need a first cut of their own.
+    """Log what `uncarried` says."""
+    for line in uncarried(rules, manifest, present):
+        _log.warning("%s", line)
+
+
+def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> list[str]:
+    """The tables `present` on the shards that the rules take and the feed does not carry, in a line each: those that it
+    left out or that left it, and those that came later, which to be exact would need a first cut of their own.
     """
     carried = {shape.table for shape in manifest.shapes}
     outside = {one.table: one for one in manifest.outside}
     known = {table: one for table, one in outside.items() if table in present and selects(rules, table)}
-    if known:
-        _log.warning("%s not carried: %s", _taken(known), listed(list(known.values())))
     late = sorted(set(present) - carried - known.keys())
+    lines = [f"{_taken(known)} not carried: {listed(list(known.values()))}"] if known else []
     if late:
-        _log.warning(
-            "%s not carried, since the feed began without: %s; %s carries them",
-            _taken(late),
-            listed(late),
-            NEW_FEED,
+        lines.append(
+            f"{_taken(late)} not carried, since the feed began without: {listed(late)}; {NEW_FEED} carries them"
         )
+    return lines
 
 
 def listed(things: Sequence[object]) -> str:

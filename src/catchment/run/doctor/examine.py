@@ -33,6 +33,7 @@ from catchment.run.doctor.tables import (
     compare_shards,
     unmatched_rules,
 )
+from catchment.run.rules import uncarried
 
 CLOCK_SKEW_SECONDS_MAX = 1.0
 _SHARDS_AT_ONCE = 16
@@ -64,6 +65,8 @@ def examine(feed: Feed) -> Diagnosis:
     if standing is not None:
         there = {report.shard for report in reached}
         own += check_logs(feed, standing, [e for e in feed.endpoints() if e.shard in there])
+        present = {table for report in reached for table in report.chosen}
+        own += [Finding(Severity.WARNING, "", line) for line in uncarried(feed.tables, standing, present)]
     else:  # of a feed that has begun, the log tells which differences it can follow
         findings += compare_shards({report.shard: report.carried for report in reached})
     findings += _same_servers(reached)
