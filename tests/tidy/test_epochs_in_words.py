@@ -10,8 +10,10 @@ from tests.tidy.test_layers import MODULES, PACKAGE
 
 
 def bare_epochs(source: str) -> Iterator[str]:
-    """Placeholders of f-strings that follow the word epoch and are not what `epoch_text` gives."""
+    """Placeholders of messages and of log lines that follow the word epoch and are not what `epoch_text` gives."""
     for text in ast.walk(ast.parse(source)):
+        if isinstance(text, ast.Constant) and "epoch %d" in str(text.value):
+            yield f"line {text.lineno}: %d"
         if not isinstance(text, ast.JoinedStr):
             continue
         said = ""
@@ -35,4 +37,5 @@ def test_no_message_shows_a_number(module: Path) -> None:
 
 def test_the_rule_itself() -> None:
     assert list(bare_epochs('f"{a} at epoch {m.epoch}, {n} epochs"')) == ["line 1: m.epoch"]
+    assert list(bare_epochs('log("epoch %d", m.epoch)')) == ["line 1: %d"]
     assert list(bare_epochs('f"at epoch {epoch_text(m.epoch)}: {rows}"')) == []

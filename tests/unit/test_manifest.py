@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from catchment.model.chunk import Progress
-from catchment.model.epoch import Manifest
+from catchment.model.epoch import Manifest, epoch_text
 from catchment.model.table import TableId
 from tests.run import records
 
@@ -24,7 +24,7 @@ BAD: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("why", BAD)
 def test_one_that_does_not_fit_is_not_made(why: str) -> None:
-    with pytest.raises(ValueError, match=f"epoch {GOOD.epoch}: {why}, which it does not have"):
+    with pytest.raises(ValueError, match=f"epoch {epoch_text(GOOD.epoch)}: {why}, which it does not have"):
         msgspec.structs.replace(GOOD, **BAD[why])
 
 

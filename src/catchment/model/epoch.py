@@ -211,7 +211,9 @@ class Manifest(msgspec.Struct, frozen=True):
         ):
             if not named <= known:
                 unknown = ", ".join(sorted(map(str, set(named) - set(known))))
-                raise ValueError(f"epoch {self.epoch}: {what} of {unknown}, which it does not have")
+                raise ValueError(
+                    f"epoch {epoch_text(self.epoch)}: {what} of {unknown}, which it does not have"
+                )
 
     @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:

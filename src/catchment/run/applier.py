@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catchment.flow.sink.apply import DeltaSink
 from catchment.flow.sink.epochs import EpochsTable
-from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import CatchmentError
 from catchment.run.faults import Fault, Injector, no_fault
 from catchment.run.lease import Lease
@@ -43,9 +43,9 @@ class Applier:
                 if not may_repeat(error, failures) or self.stop.wait(pause_seconds(failures)):
                     raise
                 _log.warning(
-                    "feed %s: epoch %d is applied again, after %d failures: %s",
+                    "feed %s: epoch %s is applied again, after %d failures: %s",
                     self.store.feed,
-                    manifest.epoch,
+                    epoch_text(manifest.epoch),
                     failures,
                     error,
                 )
