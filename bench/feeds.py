@@ -13,7 +13,7 @@ import yaml
 from catchment.config import Feed, load
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.run.report import Report
+from catchment.run.report import Observer, Report
 from catchment.run.runner import run_feed
 
 KEYSPACE = "bench"
@@ -64,7 +64,7 @@ def run_until_caught_up(chosen: Feed) -> Ran:
     run_feed(
         chosen,
         until_caught_up=True,
-        observe=lambda report: ran.epochs.append((time.perf_counter() - began, report)),
+        observer=Observer(committed=lambda report: ran.epochs.append((time.perf_counter() - began, report))),
         stop=threading.Event(),
     )
     ran.seconds = time.perf_counter() - began
@@ -84,7 +84,9 @@ def running(chosen: Feed) -> Iterator[Ran]:
             run_feed(
                 chosen,
                 until_caught_up=False,
-                observe=lambda report: ran.epochs.append((time.perf_counter() - began, report)),
+                observer=Observer(
+                    committed=lambda report: ran.epochs.append((time.perf_counter() - began, report))
+                ),
                 stop=stop,
             )
         except BaseException as error:

@@ -18,6 +18,7 @@ from catchment.run.adopt import adopt
 from catchment.run.faults import Fault
 from catchment.run.lease import hold
 from catchment.run.moved import Comparison
+from catchment.run.report import Observer
 from catchment.run.runner import run_feed
 from catchment.run.store import Store
 from tests.exact.steps import Steps, run_here
@@ -156,7 +157,9 @@ def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: P
     steps.set(name="again", sink={"path": str(tmp_path / "lake")}, copy={"chunk_rows_max": 10})
     epochs = EpochsTable(tmp_path / "lake", "again")
     stop = threading.Event()
-    run_feed(steps.feed, until_caught_up=False, observe=lambda report: stop.set(), stop=stop)
+    run_feed(
+        steps.feed, until_caught_up=False, observer=Observer(committed=lambda report: stop.set()), stop=stop
+    )
     halfway = epochs.newest()
     assert halfway is not None
     assert any(0 < p.rows < 800 and not p.done for p in halfway.manifest.progress)

@@ -36,7 +36,6 @@ def run_until(life: Life, place: Fault, count: int) -> None:
         run_feed(
             life.feed,
             until_caught_up=True,
-            observe=lambda report: None,
             stop=threading.Event(),
             fault=inject,
         )

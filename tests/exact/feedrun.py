@@ -19,7 +19,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
 from catchment.run.faults import Injector, no_fault
-from catchment.run.report import Report
+from catchment.run.report import Observer, Report
 from catchment.run.runner import run_feed
 from tests.patience import PATIENCE_SECONDS
 
@@ -121,7 +121,7 @@ class FeedRun:
         run_feed(
             self.feed,
             until_caught_up=False,
-            observe=self._observe,
+            observer=Observer(committed=self._observe),
             stop=self._stop,
             fault=self._fault,
             leave=self._leave,

@@ -65,7 +65,6 @@ class Steps:
         run_feed(
             self.feed,
             until_caught_up=True,
-            observe=lambda report: None,
             stop=threading.Event(),
             leave=[TableId(self.schema, name) for name in leave],
         )

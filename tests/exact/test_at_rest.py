@@ -12,7 +12,7 @@ from catchment.flow.capture.identity import must_be_same_log
 from catchment.flow.capture.offsets import ask_resets
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import Resets
-from catchment.run.report import Rest
+from catchment.run.report import Observer, Rest
 from catchment.run.runner import run_feed
 from catchment.spark import job
 from catchment.spark.work import Receipt, Task
@@ -63,7 +63,7 @@ def rest(steps: Steps, at_turn: Callable[[int], None] = lambda turn: None) -> in
         if turns[0] >= TURNS:
             stop.set()
 
-    run_feed(steps.feed, until_caught_up=False, observe=lambda report: None, at_rest=at_rest, stop=stop)
+    run_feed(steps.feed, until_caught_up=False, observer=Observer(rested=at_rest), stop=stop)
     return turns[0]
 
 

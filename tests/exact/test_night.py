@@ -17,6 +17,7 @@ from catchment.config import Feed, load
 from catchment.model.chunk import Phase
 from catchment.model.errors import SourceError, StateError
 from catchment.run.notes import Trouble
+from catchment.run.report import Observer
 from catchment.run.runner import run_feed
 from catchment.run.status import Status, read_status
 from catchment.run.store import Store
@@ -97,9 +98,8 @@ class Night:
             run_feed(
                 self.feed,
                 until_caught_up=False,
-                observe=lambda report: None,
                 stop=self.stop,
-                in_trouble=self.shown.append,
+                observer=Observer(in_trouble=self.shown.append),
             )
         except BaseException as error:
             self.error = error

@@ -15,7 +15,7 @@ from catchment.config.feed import LOG_BUDGET_MIN
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Progress
 from catchment.model.epoch import Manifest, Plan
-from catchment.run.report import Report
+from catchment.run.report import Observer, Report
 from catchment.run.runner import run_feed
 from tests.exact.feedrun import make_feed
 from tests.held import held_commit, release
@@ -66,7 +66,7 @@ def _run(feed: Feed, enough: Callable[[list[Manifest]], bool]) -> list[Manifest]
         if enough(manifests):
             stop.set()
 
-    run_feed(feed, until_caught_up=True, observe=observe, stop=stop)
+    run_feed(feed, until_caught_up=True, observer=Observer(committed=observe), stop=stop)
     return manifests
 
 

@@ -21,7 +21,7 @@ from tests.run.test_doctor import feed_of
 
 def must_not_begin(feed: Feed, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
+        run_feed(feed, until_caught_up=True, stop=threading.Event())
     assert EpochsTable(feed.sink.path, feed.name).newest() is None
     assert Store.open(feed.state.get_secret_value(), feed.name).newest() == (None, None, None)
 

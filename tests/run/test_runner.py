@@ -36,7 +36,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def start(feed: Feed) -> None:
     with pytest.raises(EngineError, match="no Spark"):
-        runner.run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
+        runner.run_feed(feed, until_caught_up=True, stop=threading.Event())
 
 
 @pytest.mark.usefixtures("no_spark")

@@ -13,7 +13,7 @@ from catchment.flow.sink.layout import table_dir
 from catchment.model.table import TableId
 from catchment.run import folding
 from catchment.run.fold_process import FoldOrder
-from catchment.run.report import Report, Rest
+from catchment.run.report import Observer, Report, Rest
 from catchment.run.runner import run_feed
 from tests.exact.feedrun import FeedRun
 from tests.exact.steps import Steps, run_here
@@ -114,7 +114,9 @@ def test_an_observer_with_a_fault(steps: Steps, caplog: pytest.LogCaptureFixture
 
     steps.sql("a", "UPDATE u SET c = c + 1")
     with caplog.at_level(logging.WARNING):
-        run_feed(steps.feed, until_caught_up=False, observe=observe, at_rest=at_rest, stop=stop)
+        run_feed(
+            steps.feed, until_caught_up=False, observer=Observer(committed=observe, rested=at_rest), stop=stop
+        )
     assert turns == [3, 3]
     assert caplog.text.count("LookupError: no bar for this table") == 2, (
         "once in the line, once in the traceback"

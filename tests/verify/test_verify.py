@@ -51,7 +51,7 @@ def feed_on(directory: Path, servers: dict[str, PrivateServer], schema: str, por
 
 def copied(feed: Feed) -> None:
     """Run the feed until it has caught up."""
-    run_feed(feed, until_caught_up=True, observe=lambda report: None, stop=threading.Event())
+    run_feed(feed, until_caught_up=True, stop=threading.Event())
 
 
 def verdict_of(feed: Feed, spark: SparkContext) -> Verdict:

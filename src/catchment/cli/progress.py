@@ -16,7 +16,7 @@ from catchment.model.chunk import Progress
 from catchment.model.epoch import Refusal, epoch_text
 from catchment.model.table import TableId
 from catchment.run.notes import Trouble
-from catchment.run.report import Report, Rest
+from catchment.run.report import Observer, Report, Rest
 
 # A log has a line at least so far apart, besides those that tell something new.
 LOG_SECONDS = 10.0
@@ -64,6 +64,10 @@ class RunView:
         """What was seen up to now."""
         return self._seen
 
+    def observer(self) -> Observer:
+        """What the run is to tell."""
+        return Observer(self.doing, self.observe, self.at_rest, self.in_trouble)
+
     def doing(self, what: str) -> None:
         """The run is busy with `what` until its first epoch."""
         with self._lock:
@@ -91,6 +95,7 @@ class RunView:
                 epochs=before.epochs + 1,
                 changes=changes,
                 change_rate=self._changes.rate(now),
+                folding=report.folding,
                 copied_rows=before.copied_rows + copied,
                 tables=len(tables),
                 copying=tuple(self._copying(tables, now)),

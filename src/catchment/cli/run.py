@@ -43,9 +43,7 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
         outcome = run_feed(
             feed,
             until_caught_up=until_caught_up,
-            observe=view.observe,
-            at_rest=view.at_rest,
-            in_trouble=view.in_trouble,
+            observer=view.observer(),
             stop=stop,
             fault=from_environment(),
             leave=tables_of("--leave", leave),

@@ -1,5 +1,6 @@
 """The demo: two private shards under constant writes, copied and followed into a lake, then verified."""
 
+import dataclasses
 import shlex
 import sys
 import tempfile
@@ -83,7 +84,8 @@ def _follow(
 
         thread = threading.Thread(target=settle, name="settle", daemon=True)
         thread.start()
-        outcome = run_feed(feed, until_caught_up=True, observe=observe, stop=stop, settled=settled)
+        told = dataclasses.replace(view.observer(), committed=observe)
+        outcome = run_feed(feed, until_caught_up=True, stop=stop, observer=told, settled=settled)
         begun.set()
         thread.join()
     return outcome

@@ -103,6 +103,11 @@ class Folding:
                 self._started = now
                 self._start()
 
+    @property
+    def running(self) -> bool:
+        """Whether a fold process runs, as far as the last turn has seen."""
+        return self._process is not None
+
     def unfolded(self) -> dict[TableId, float]:
         """Share of changes not yet folded, by table."""
         return {table: known.stats.unfolded_share for table, known in self._known.items()}

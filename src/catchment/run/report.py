@@ -1,9 +1,11 @@
-"""What the loop tells of a committed epoch and of a turn without one, for progress bars, metrics and logs."""
+"""What a run tells of itself, for progress bars, metrics and logs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from catchment.flow.epoch.existence import Existence
 from catchment.model.epoch import Commit, Manifest, Refusal
+from catchment.run.notes import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,7 @@ class Report:
     `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since
     1970 of the newest group read. `floor_lag`: per shard, bytes of log between the floor and the cut. `refused`:
     tables whose copy stands still. `existence`: per shard, what the DDL of the epoch made and took away.
+    `folding`: a fold is running.
     """
 
     manifest: Manifest
@@ -22,6 +25,7 @@ class Report:
     floor_lag: dict[str, int]
     refused: tuple[Refusal, ...] = ()
     existence: dict[str, Existence] = field(default_factory=dict)
+    folding: bool = False
 
     @property
     def lag_seconds(self) -> float:
@@ -39,3 +43,21 @@ class Rest:
 
     time_us: int
     refused: tuple[Refusal, ...] = ()
+
+
+def _ignore(told: object) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """What the starter of a run wants to be told. A call that fails is logged, and ends nothing.
+
+    `doing`: what the run is busy with before its first epoch. `committed`: after each commit, from the apply thread.
+    `rested`: after each turn that found no log moved. `in_trouble`: when what the run tries again changes.
+    """
+
+    doing: Callable[[str], None] = _ignore
+    committed: Callable[[Report], None] = _ignore
+    rested: Callable[[Rest], None] = _ignore
+    in_trouble: Callable[[tuple[Trouble, ...]], None] = _ignore

@@ -34,10 +34,10 @@ from catchment.run.journal import Journal
 from catchment.run.lease import hold
 from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
-from catchment.run.notes import Trouble
+from catchment.run.moments import time_text
 from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
-from catchment.run.report import Report, Rest
+from catchment.run.report import Observer
 from catchment.run.resume import Continue, Fresh, decide
 from catchment.run.rules import leaving, listed, must_name_shards, tell_uncarried, without
 from catchment.run.settle import settle, take_over
@@ -49,6 +49,8 @@ from catchment.run.vitals import Vitals
 from catchment.run.watch import Watch
 from catchment.run.watchers import Watchers
 from catchment.spark import job
+
+NOBODY = Observer()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,18 +65,15 @@ def run_feed(
     feed: Feed,
     *,
     until_caught_up: bool,
-    observe: Callable[[Report], None],
     stop: threading.Event,
+    observer: Observer = NOBODY,
     fault: Injector = no_fault,
     settled: threading.Event | None = None,
-    at_rest: Callable[[Rest], None] = lambda rest: None,
-    in_trouble: Callable[[tuple[Trouble, ...]], None] = lambda troubles: None,
     leave: Collection[TableId] = (),
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
-    (and, if given, `settled` was set). `observe` is called after each commit, `at_rest` after each turn that found
-    no log moved, `in_trouble` when what the run tries again changes. `leave`: tables that leave the feed now;
-    `tables` of the feed file takes them no longer.
+    (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file takes them no
+    longer.
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
@@ -84,17 +83,20 @@ def run_feed(
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=epochs.fence()) as lease,
-        _watch(feed, Journal(store, lease.fence), stop, in_trouble) as watch,
+        _watch(feed, Journal(store, lease.fence), stop, observer) as watch,
         _served(watch.vitals, feed),
     ):
         applier = Applier(store, lease, sink, epochs, stop)
+        observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         standing, highest, present = _take_up(feed, endpoints, applier, leave)
-        watchers = _watchers(feed, endpoints, standing, lease.fence, watch, observe, at_rest)
+        watchers = _watchers(feed, endpoints, standing, lease.fence, watch, observer)
         watchers.uncarried.begin(standing, present)
         clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
         try:
+            observer.doing("starting Spark")
             spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
             watchers.begun(standing, clock)
+            observer.doing(_first_epoch(standing))
             loop = Loop(
                 endpoints=endpoints,
                 interval=feed.epoch.interval,
@@ -116,12 +118,16 @@ def run_feed(
     return Outcome(last, stop.is_set())
 
 
-def _watch(
-    feed: Feed, journal: Journal, stop: threading.Event, show: Callable[[tuple[Trouble, ...]], None]
-) -> Watch:
+def _first_epoch(standing: Manifest) -> str:
+    """What the first epoch of a run brings."""
+    since = f"reading the log since {time_text(standing.time_us)}"
+    return since if all(p.done for p in standing.progress) else f"{since}, and rows to copy"
+
+
+def _watch(feed: Feed, journal: Journal, stop: threading.Event, observer: Observer) -> Watch:
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
-    return Watch(journal, vitals, Troubles(), file=feed.metrics.file, stop=stop, show=show)
+    return Watch(journal, vitals, Troubles(), file=feed.metrics.file, stop=stop, show=observer.in_trouble)
 
 
 def _watchers(
@@ -130,8 +136,7 @@ def _watchers(
     standing: Manifest,
     fence: int,
     watch: Watch,
-    observe: Callable[[Report], None],
-    at_rest: Callable[[Rest], None],
+    observer: Observer,
 ) -> Watchers:
     return Watchers(
         feed.name,
@@ -139,8 +144,7 @@ def _watchers(
         Metrics(standing, _kept_seconds(endpoints), registry=watch.vitals.registry),
         Uncarried(feed.tables, watch.journal, watch.vitals),
         watch.write_metrics,
-        observe,
-        at_rest,
+        observer,
     )
 
 

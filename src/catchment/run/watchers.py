@@ -5,14 +5,14 @@ that they are told of is committed by then.
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError
 from catchment.run.clock import Clock
 from catchment.run.folding import Folding
 from catchment.run.metrics import Metrics
-from catchment.run.report import Report, Rest
+from catchment.run.report import Observer, Report, Rest
 from catchment.run.uncarried import Uncarried
 
 # Beyond it the start of a run does not wait to know whether the source has moved.
@@ -25,16 +25,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Watchers:
-    """Passes on what the loop tells. Calls come one at a time. `write` brings the metrics to their file; `observe` and
-    `at_rest` belong to whoever started the run."""
+    """Passes on what the loop tells. Calls come one at a time. `write` brings the metrics to their file; `observer`
+    belongs to the starter of the run."""
 
     feed: str
     folding: Folding
     metrics: Metrics
     uncarried: Uncarried
     write: Callable[[], None]
-    observe: Callable[[Report], None]
-    at_rest: Callable[[Rest], None]
+    observer: Observer
     _failed: dict[str, str] = field(default_factory=dict)
 
     def begun(self, standing: Manifest, clock: Clock) -> None:
@@ -52,13 +51,16 @@ class Watchers:
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
         self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
         self._turned(report.refused)
-        self._let("the observer of epochs", lambda: self.observe(report))
+        self._let("the observer of epochs", lambda: self.observer.committed(self._with_folds(report)))
+
+    def _with_folds(self, report: Report) -> Report:
+        return replace(report, folding=self.folding.running)
 
     def rested(self, rest: Rest) -> None:
         """A turn brought no epoch."""
         self.metrics.at_rest(rest.time_us)
         self._turned(rest.refused)
-        self._let("the observer of turns at rest", lambda: self.at_rest(rest))
+        self._let("the observer of turns at rest", lambda: self.observer.rested(rest))
 
     def _turned(self, refused: tuple[Refusal, ...]) -> None:
         """What the start and every turn ask for, with an epoch or without."""
