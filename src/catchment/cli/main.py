@@ -37,7 +37,8 @@ Exit codes:
   1    verify found a difference        5    the lake refuses or is wrong
   2    the feed file or an argument     6    the state store, or another runner
   3    a shard refuses or is unusable   7    Spark lost its work or cannot start
-  130  stopped by Ctrl-C or SIGTERM     70   a fault of this program
+  8    no room for temporary files      70   a fault of this program
+  130  stopped by Ctrl-C or SIGTERM
 """
 
 
