@@ -107,8 +107,8 @@ def judgements(
         did = stored.judged(fact, effects)
         if isinstance(did, ByText):
             error = Unsupported(
-                f"shard {shard} at {fact.at}: {did.table} may have been changed by a statement that the log holds as "
-                f"text ({beginning(fact.sql)}): {did.reason}; {did.way_out}"
+                f"shard {shard} at {fact.at}: {did.table if did.shown else 'chosen tables'} may have been changed by a "
+                f"statement that the log holds as text ({beginning(fact.sql)}): {did.reason}; {did.way_out}"
             )
             yield fact, error
         elif isinstance(did, Stop):

@@ -14,7 +14,7 @@ from catchment.flow.capture.objects import read_objects
 from catchment.flow.capture.stretch import read_facts
 from catchment.flow.epoch.ddl import Effect, Stop
 from catchment.flow.epoch.effects import Effects, text_of
-from catchment.flow.epoch.judge import not_shown
+from catchment.flow.epoch.judge import ByText, not_shown
 from catchment.flow.epoch.reach import Objects, reached
 from catchment.flow.epoch.redefined import Redefined, redefined
 from catchment.flow.epoch.verbs import Kind
@@ -59,7 +59,7 @@ class StoredAt:
         """What the next statement of the stretch did to the tables of `effects`; raises SourceError."""
         text = text_of(fact)
         did = effects.judged(text, None)
-        if not isinstance(did, Stop) or not text.changes_rows or Kind.NOT_KNOWN in text.kinds:
+        if not isinstance(did, ByText) or did.shown or Kind.NOT_KNOWN in text.kinds:
             return did
         proof = self._proof()
         did = effects.judged(text, proof.objects)

@@ -12,7 +12,10 @@ from catchment.flow.epoch.names import Name, folded, named
 from catchment.flow.epoch.reach import Objects, Reach, reached
 from catchment.flow.epoch.statement import Unreadable, Word, readings
 from catchment.flow.epoch.verbs import Kind, kind_of, query_of
+from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
+
+_ALL_AGAIN = f"set binlog_format=ROW for every session, then start {NEW_FEED} to copy the tables again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,9 @@ def judged(
 def _reaching(text: Text, mine: Collection[TableId], objects: Objects | None) -> Effect:
     if not mine:
         return HARMLESS
-    tables = {(folded(table.schema), folded(table.name)): table for table in mine}
     reach = reached(text.names, objects or Objects({}))
-    hit = {tables[name]: through for name, through in reach.names.items() if name in tables}
+    names = {table: (folded(table.schema), folded(table.name)) for table in mine}
+    hit = {table: reach.names[name] for table, name in names.items() if name in reach.names}
     if hit:
         first = min(hit, key=lambda table: (hit[table] != "", table))
         through = f", which names {first}" if not hit[first] else f", which leads to {first} by {hit[first]}"
@@ -124,25 +127,26 @@ def not_shown(tables: Collection[TableId], why: str) -> ByText:
 def _unseen(reach: Reach, objects: Objects | None) -> tuple[str, str] | None:
     """Why it is not known that a statement leaves the chosen tables alone, and the way out; None when it is."""
     if objects is None:
-        return "what it leads to by views, triggers and routines is not known", BY_ROWS
+        return "what it leads to by views, triggers and routines is not known", ""
     if objects.lacking:
         lacking = ", ".join(objects.lacking)
         return (
             "views, triggers and routines by which it may change chosen tables do not show without the privileges "
             f"{lacking} on *.*",
             f"GRANT {lacking} ON *.* to the feed's user and run again, which loses nothing where the statement leaves "
-            f"the chosen tables alone; or {BY_ROWS}",
+            f"the chosen tables alone; or {_ALL_AGAIN}",
         )
-    return (f"it cannot be told what it changes by {reach.obscure}", BY_ROWS) if reach.obscure else None
+    return (f"it cannot be told what it changes by {reach.obscure}", "") if reach.obscure else None
 
 
 def _by_text(
     tables: Collection[TableId],
     reason: str,
-    way_out: str = BY_ROWS,
+    way_out: str = "",
     *,
     first: TableId | None = None,
     shown: bool = True,
 ) -> ByText:
     table = first or min(tables)
-    return ByText(table, reason, way_out.format(table=table), frozenset(tables), shown)
+    way_out = way_out or (BY_ROWS.format(table=table) if len(tables) == 1 else _ALL_AGAIN)
+    return ByText(table, reason, way_out, frozenset(tables), shown)
