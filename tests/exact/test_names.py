@@ -187,7 +187,7 @@ def odd_names(random: Random, count: int) -> list[str]:
         name = "".join(random.choices(kind, k=random.choice((1, 2, 5, 64)))).rstrip(
             string.whitespace + "\x0b\x0c"
         )
-        if name and folded(name) not in found:
+        if name not in ("", "*") and folded(name) not in found:
             found[folded(name)] = name
     return list(found.values())
 
@@ -228,6 +228,19 @@ def test_a_column_that_the_log_shows_as_a_hidden_one_is_refused(begin: Begin) ->
     with pytest.raises(
         Unsupported, match=r"column DB_ROW_HASH_1: MariaDB names .*rename the column or exclude"
     ):
+        steps.run()
+
+
+def test_a_column_that_mysql_takes_for_all_columns_is_refused(
+    mysql_server: PrivateServer,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_here(monkeypatch)
+    steps = Steps(tmp_path, {"a": mysql_server}, fresh_schema(mysql_server))
+    steps.sql("a", "CREATE TABLE t (`*` INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 2)")
+    with pytest.raises(Unsupported, match=r"column \*: this MySQL takes the name for all columns"):
         steps.run()
 
 

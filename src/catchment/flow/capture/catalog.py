@@ -31,6 +31,8 @@ _KEYS = "SHOW INDEX FROM {} WHERE Non_unique = 0"
 _KEY_NAME, _COLUMN_NAME, _SUB_PART, _INDEX_TYPE = 2, 4, 7, 10
 _DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE)
 
+_STAR_IS_A_NAME = 90000  # seen: 8.0.15 gives all columns for SELECT `*`, 9.7.4 and MariaDB 10.11 that column
+
 _LEFT_OUT = """
 SELECT TABLE_SCHEMA, TABLE_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY ORDINAL_POSITION SEPARATOR ', ')
 FROM information_schema.COLUMNS
@@ -118,7 +120,7 @@ def read_table(
             columns.append(Column(name, from_catalog(data_type, column_type, charset)))
         except Unsupported as error:
             raise Unsupported(f"{where}, column {name}: {error}; exclude the table") from error
-        _must_not_be_as_hidden(columns[-1], version, where)
+        _must_have_its_name_alone(columns[-1], version, where)
         if is_nullable == "YES":
             nullable.add(name)
     indexes: dict[str, list[str]] = {}
@@ -166,8 +168,14 @@ def read_definition(
     return Definition(table, tuple(columns), key, charset[1] if charset else "")
 
 
-def _must_not_be_as_hidden(column: Column, version: int, where: str) -> None:
-    """Raise Unsupported for a column that the log shows as one of the server's own. `version`: 0 for MariaDB."""
+def _must_have_its_name_alone(column: Column, version: int, where: str) -> None:
+    """Raise Unsupported for a column that the log shows as one of the server's own, or a SELECT as all of them.
+    `version`: 0 for MariaDB."""
+    if column.name == "*" and 0 < version < _STAR_IS_A_NAME:
+        raise Unsupported(
+            f"{where}, column *: this MySQL takes the name for all columns, however it is quoted; rename the column or "
+            "exclude the table"
+        )
     if of_expression(column.name, version):
         kept = "MySQL 8.0 names the columns so that it keeps for indexes over expressions"
     elif of_hash(column.name, column.type, version):
