@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from catchment.flow.sink.epochs import EpochRow
 from catchment.model.epoch import Commit, epoch_number
@@ -82,6 +82,31 @@ def test_a_manifest_is_written_once(store: Store) -> None:
         with pytest.raises(StateError, match="another manifest"):
             store.put_manifest(other, lease.fence)
     assert store.newest()[1] == records.manifest(1)
+
+
+def test_a_commit_is_written_without_reading_the_manifest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 1,000 shards x 50 tables it has megabytes."""
+    with hold(store) as lease:
+        store.put_manifest(records.manifest(1), lease.fence)
+        with monkeypatch.context() as patch:
+            patch.delattr(Store, "_decoded")
+            store.put_commit(records.commit(1), lease.fence)
+    assert store.commit(records.commit(1).epoch) == records.commit(1)
+
+
+def test_a_manifest_in_another_order_is_the_same(store: Store) -> None:
+    manifest = records.manifest(1)
+    document = msgspec.json.decode(msgspec.json.encode(manifest))
+    turned = msgspec.json.encode(dict(reversed(document.items())))
+    with hold(store) as lease:
+        store.put_manifest(manifest, lease.fence)
+        with store.database.transaction() as connection:
+            connection.execute(
+                update(record_table).where(record_table.c.kind == "manifest").values(record=turned)
+            )
+        store.put_commit(records.commit(1), lease.fence)
 
 
 def test_a_commit_needs_its_manifest(store: Store) -> None:

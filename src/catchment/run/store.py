@@ -4,6 +4,7 @@ Every write carries the fence number of the writer's lease and is refused in the
 runner has taken over. Records are JSON, so that people can read them.
 """
 
+import hashlib
 from typing import Self, TypeVar
 
 import msgspec
@@ -71,8 +72,7 @@ class Store:
         commits."""
         with self.database.transaction() as connection:
             self.guard(connection, fence)
-            manifest = self._get(connection, _MANIFEST, Manifest, commit.epoch)
-            if manifest is None or manifest.digest() != commit.digest:
+            if not self._has_manifest(connection, commit):
                 raise StateError(
                     f"epoch {epoch_text(commit.epoch)} of feed {self.feed} is committed without its manifest"
                 )
@@ -128,7 +128,18 @@ class Store:
     def _put(self, connection: Connection, kind: str, record: Record) -> None:
         key = {"feed": self.feed, "kind": kind, "epoch": record.epoch}
         connection.execute(delete(record_table).filter_by(**key))
-        connection.execute(insert(record_table).values(**key, record=msgspec.json.encode(record)))
+        # In the order of `Manifest.digest`, which is then that of the bytes.
+        document = msgspec.json.encode(record, order="deterministic")
+        connection.execute(insert(record_table).values(**key, record=document))
+
+    def _has_manifest(self, connection: Connection, commit: Commit) -> bool:
+        """Whether the manifest of a commit is in the store; one that an older version wrote may be in another order."""
+        query = select(record_table.c.record).filter_by(feed=self.feed, kind=_MANIFEST, epoch=commit.epoch)
+        document = connection.scalar(query)
+        if document is not None and hashlib.sha256(document).hexdigest() == commit.digest:
+            return True
+        manifest = self._decoded(document, _MANIFEST, Manifest)
+        return manifest is not None and manifest.digest() == commit.digest
 
     def _get(self, connection: Connection, kind: str, type_: type[R], epoch: int) -> R | None:
         query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind, epoch=epoch)
