@@ -18,8 +18,6 @@ from catchment.model.errors import NEW_FEED, LeaseLost, SinkConflict, SinkError
 
 _Result = TypeVar("_Result")
 _ATTEMPTS = 50
-# Much less than delta.logRetentionDuration.
-_FRESH_SECONDS = 60.0
 CONFIGURATION = {
     "delta.checkpointInterval": "100",
     # Longer than the longest readers' window (config.feed.KEEP_SECONDS_MAX).
@@ -109,34 +107,19 @@ class LakeTable:
         self.name = name
         self.directory = directory
         self._handle: DeltaTable | None = None
-        self._read_at = 0.0
 
     def refreshed(self) -> DeltaTable | None:
         """A handle at the newest version; None when the table does not exist."""
         try:
             if self._handle is None or not (self.directory / "_delta_log").is_dir():
-                self._read_at = time.monotonic()
                 self._handle = open_table(self.directory)
                 return self._handle
-            if self._is_newest(self._handle):
-                return self._handle
-            self._read_at = time.monotonic()
             self._handle.update_incremental()
         except (DeltaError, OSError) as error:
             raise SinkError(
                 f"{self.name}: cannot read the log of the lake table: {_in_a_line(error)}"
             ) from error
         return self._handle
-
-    def _is_newest(self, handle: DeltaTable) -> bool:
-        """Whether the log ends at the handle's version; delta-rs would list its directory, and replay nothing.
-
-        Entries that are days old are removed: of a handle that was read long ago the next one may be gone.
-        """
-        log, version = self.directory / "_delta_log", handle.version()
-        if time.monotonic() - self._read_at > _FRESH_SECONDS:
-            return False
-        return (log / f"{version:020d}.json").exists() and not (log / f"{version + 1:020d}.json").exists()
 
     def commit(
         self, attempt: Callable[[DeltaTable], _Result | None], create: Callable[[], DeltaTable]
