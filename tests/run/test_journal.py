@@ -15,12 +15,14 @@ from sqlalchemy import Connection
 
 from catchment import __version__
 from catchment.cli.status import _lines
+from catchment.config import NotifyConfig
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConnectionLost, LeaseLost, StateError
 from catchment.run import journal, status
 from catchment.run.journal import Journal
 from catchment.run.lease import Owner, hold, holder_in
 from catchment.run.notes import ErrorNote, with_errors
+from catchment.run.notify import Notifier
 from catchment.run.status import read_status
 from catchment.run.store import Store
 from catchment.run.trouble import Troubles
@@ -52,7 +54,8 @@ def lines(store: Store) -> list[str]:
 def watched(store: Store, fence: int, stop: threading.Event | None = None) -> Watch:
     """The watch of a run that has no metrics."""
     vitals, troubles = Vitals(store.feed, ["-80"]), Troubles()
-    return Watch(Journal(store, fence), vitals, troubles, file=None, stop=stop or threading.Event())
+    notifier = Notifier(store.feed, NotifyConfig())
+    return Watch(Journal(store, fence), vitals, troubles, notifier, file=None, stop=stop or threading.Event())
 
 
 def run_ends_by(store: Store, error: BaseException) -> None:

@@ -29,7 +29,7 @@ from catchment.spark import job
 )
 def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs."""
-    feed = load(file)
+    feed = load(file, secrets=("password", "state"))
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, fi
 
 from catchment.config.rules import check_rules
 from catchment.config.units import Bytes, Seconds, Share
-from catchment.config.values import Database, FeedName, FilePath, Name, Secret, SettingText
+from catchment.config.values import Database, FeedName, FilePath, Name, Secret, SettingText, Unread
 from catchment.model.source import Endpoint, Tls
 
 TICK_SECONDS_MIN = 0.01
@@ -219,6 +219,46 @@ class MetricsConfig(Section):
     )
 
 
+class NotifyEvent(Enum):
+    """What a feed tells of."""
+
+    START = "start"
+    END = "end"
+    STANDSTILL = "standstill"
+    RETENTION = "retention"
+    NEW_TABLE = "new_table"
+    SHARD_AWAY = "shard_away"
+
+
+class NotifyConfig(Section):
+    """Who is told of what happens to the feed; neither means nobody."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Program and arguments, which find one JSON object on standard input; ended after ten seconds.",
+    )
+    url: Secret | None = Field(
+        default=None,
+        description="`http://` or `https://` address that the same JSON is POSTed to. It may hold a token: "
+        "`{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown.",
+    )
+    on: tuple[NotifyEvent, ...] = Field(
+        default=tuple(NotifyEvent),
+        description="Which events.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _can_be_posted_to(cls, url: SecretStr | None) -> SecretStr | None:
+        if (
+            url is None
+            or isinstance(url, Unread)
+            or url.get_secret_value().startswith(("http://", "https://"))
+        ):
+            return url
+        raise ValueError("expected an address that begins with http:// or https://")
+
+
 class SparkConfig(Section):
     """The Spark that reads."""
 
@@ -286,6 +326,10 @@ class Feed(Section):
         json_schema_extra={"default": DEFAULT_STATE},
     )
     metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the [metrics](metrics.md) go.")
+    notify: NotifyConfig = Field(
+        default=NotifyConfig(),
+        description="Who is told when something [happens to the feed](operations.md#being-told).",
+    )
     spark: SparkConfig = Field(default=SparkConfig(), description="The Spark that reads.")
 
     @model_validator(mode="before")

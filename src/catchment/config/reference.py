@@ -60,7 +60,7 @@ def _value(annotation: Any, metadata: list[Any]) -> tuple[str, type[BaseModel] |
     arguments = [a for a in get_args(annotation) if a not in (type(None), Ellipsis)]
     if getattr(annotation, "__origin__", None) is tuple:
         what, inner, _ = _value(arguments[0], [])
-        return f"list of {what}s", inner, "[]"
+        return f"list of {what if what.endswith('`') else f'{what}s'}", inner, "[]"
     if arguments and getattr(annotation, "__origin__", None) is not dict:
         return _value(arguments[0], [])
     if isinstance(annotation, type) and issubclass(annotation, Section):
@@ -80,6 +80,8 @@ def _default(field: FieldInfo) -> str:
             return f"`{marker.written(default)}`"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
+    if isinstance(default, tuple):
+        return ", ".join(f"`{getattr(one, 'value', one)}`" for one in default)
     if default is None or isinstance(default, Section | SecretStr | dict):
         return ""
     return f"`{getattr(default, 'value', default)}`"

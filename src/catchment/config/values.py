@@ -19,7 +19,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 # The keys of the feed file that hold secrets.
-SECRETS = ("password", "state")
+SECRETS = ("password", "state", "url")
 
 # SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}

@@ -146,13 +146,15 @@ class Metrics:
         needed_since = min(self._cut_at, self._prepared_at[shard])
         return math.inf if kept is None else kept - max(0.0, self._clock() - needed_since)
 
-    def warn_of_purges(self) -> None:
-        """Log a warning for each shard of which less than a quarter of the retention is left, once until there is
+    def warn_of_purges(self) -> dict[str, str]:
+        """What to say of each shard of which less than a quarter of the retention is left; logged once until there is
         more again."""
         short = {s for s, kept in self._kept_seconds.items() if self.retention_left(s) < (kept or 0) / 4}
+        said = {shard: self._purge_nears(shard) for shard in sorted(short)}
         for shard in sorted(short - self._warned):
-            _log.warning("%s", self._purge_nears(shard))
+            _log.warning("%s", said[shard])
         self._warned = short
+        return said
 
     def _purge_nears(self, shard: str) -> str:
         left = self.retention_left(shard)

@@ -35,6 +35,7 @@ from catchment.run.lease import hold
 from catchment.run.loop import Loop
 from catchment.run.metrics import Metrics
 from catchment.run.moments import time_text
+from catchment.run.notify import Notifier
 from catchment.run.origin import must_be_apart, originate
 from catchment.run.planner import Limits, Planner
 from catchment.run.report import Observer
@@ -127,7 +128,8 @@ def _first_epoch(standing: Manifest) -> str:
 def _watch(feed: Feed, journal: Journal, stop: threading.Event, observer: Observer) -> Watch:
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
-    return Watch(journal, vitals, Troubles(), file=feed.metrics.file, stop=stop, show=observer.in_trouble)
+    notifier, file = Notifier(feed.name, feed.notify), feed.metrics.file
+    return Watch(journal, vitals, Troubles(), notifier, file=file, stop=stop, show=observer.in_trouble)
 
 
 def _watchers(
@@ -142,7 +144,8 @@ def _watchers(
         feed.name,
         Folding(order_for(feed, fence), standing.shapes),
         Metrics(standing, _kept_seconds(endpoints), registry=watch.vitals.registry),
-        Uncarried(feed.tables, watch.journal, watch.vitals),
+        Uncarried(feed.tables, watch.journal, watch.vitals, watch.notifier),
+        watch.notifier,
         watch.write_metrics,
         observer,
     )

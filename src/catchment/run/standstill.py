@@ -14,7 +14,7 @@ from catchment.model.table import TableId
 # Eight minutes of a locked table (5 s of waiting each), two of a source at rest.
 EPOCHS_MAX = 100
 # An ALTER or a short lock refuses the chunks of an epoch or two.
-_LOGGED_FROM = 3
+LOGGED_FROM = 3
 # A shard whose log grew for as long as a feed paused, or whose commits waited, needs a few epochs.
 _HELD_FROM = 10
 
@@ -88,8 +88,8 @@ class Standstill:
 
 def _told(refusal: Refusal, last: Refusal | None) -> Refusal:
     """The refusal, logged once it has lasted, and again when the reason is another one."""
-    if refusal.epochs == _LOGGED_FROM or (
-        refusal.epochs > _LOGGED_FROM and last is not None and last.reason != refusal.reason
+    if refusal.epochs == LOGGED_FROM or (
+        refusal.epochs > LOGGED_FROM and last is not None and last.reason != refusal.reason
     ):
         _log.warning("%s", refusal)
     return refusal

@@ -4,13 +4,14 @@ in the DDL of every epoch. The set is kept in the journal."""
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from catchment.config import selects
+from catchment.config import NotifyEvent, selects
 from catchment.flow.epoch.existence import Existence
 from catchment.model.epoch import Manifest
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.run.journal import Journal
 from catchment.run.notes import NotCarried
+from catchment.run.notify import Notifier
 from catchment.run.vitals import Vitals
 
 _log = logging.getLogger(__name__)
@@ -19,10 +20,11 @@ _log = logging.getLogger(__name__)
 class Uncarried:
     """Keeps the set for one run. One call at a time; both methods raise StateError."""
 
-    def __init__(self, rules: Sequence[str], journal: Journal, vitals: Vitals) -> None:
+    def __init__(self, rules: Sequence[str], journal: Journal, vitals: Vitals, notifier: Notifier) -> None:
         self._rules = rules
         self._journal = journal
         self._vitals = vitals
+        self._notifier = notifier
         self.now: tuple[NotCarried, ...] = ()
 
     def begin(self, standing: Manifest, present: Mapping[str, Collection[TableId]]) -> None:
@@ -52,13 +54,12 @@ class Uncarried:
             and selects(self._rules, table)
         ]  # fmt: skip
         for one in made:
-            _log.warning(
-                "%s was created on shard %s and is taken by `tables`, but the feed began without it and does not carry "
-                "it; %s carries it",
-                one.table,
-                one.shard,
-                NEW_FEED,
+            message = (
+                f"{one.table} was created on shard {one.shard} and is taken by `tables`, but the feed began without it "
+                f"and does not carry it; {NEW_FEED} carries it"
             )
+            _log.warning("%s", message)
+            self._notifier.tell(NotifyEvent.NEW_TABLE, message)
         self._replace([*left, *made])
 
     def _replace(self, tables: Iterable[NotCarried]) -> None:

@@ -7,17 +7,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from catchment.config import NotifyEvent
 from catchment.model.errors import INTERRUPTED, StateError
 from catchment.run.journal import Journal
 from catchment.run.lease import Owner
 from catchment.run.moments import now_us
 from catchment.run.notes import ErrorNote, Trouble, exit_code_of
+from catchment.run.notify import Notifier
 from catchment.run.trouble import Troubles
 from catchment.run.vitals import Vitals
 
 _LOOK_SECONDS = 1.0
 # Every write costs the state store a transaction, and the metrics file a replacement.
 _WRITE_SECONDS = 5.0
+# A shard that restarts is back before.
+_AWAY_SECONDS = 60.0
 
 Show = Callable[[tuple[Trouble, ...]], None]
 
@@ -33,6 +37,7 @@ class Watch:
         journal: Journal,
         vitals: Vitals,
         troubles: Troubles,
+        notifier: Notifier,
         *,
         file: Path | None,
         stop: threading.Event,
@@ -41,6 +46,7 @@ class Watch:
         self.journal = journal
         self.vitals = vitals
         self.troubles = troubles
+        self.notifier = notifier
         self._file = file
         self._stop = stop
         self._show = show
@@ -51,7 +57,9 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def __enter__(self) -> Self:
-        self.journal.begin(str(Owner.this_process()))
+        owner = str(Owner.this_process())
+        self.journal.begin(owner)
+        self.notifier.tell(NotifyEvent.START, f"a run begins: {owner}")
         self._thread.start()
         return self
 
@@ -74,6 +82,8 @@ class Watch:
         with suppress(StateError):
             self.journal.add(errors)
             self.journal.end(code, note)
+        self._notify_end(code, note)
+        self.notifier.close()
 
     def _run(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS):
@@ -88,6 +98,8 @@ class Watch:
         if not due and _what(troubles) == _what(self._written):
             return
         self._written_us = now
+        away = [one for one in troubles if one.shard and now - one.since_us >= _AWAY_SECONDS * 1e6]
+        self.notifier.keep(NotifyEvent.SHARD_AWAY, {one.shard: str(one) for one in away})
         errors = self.troubles.take_errors()
         self.vitals.count(errors)
         self.vitals.observe_troubles(troubles)
@@ -98,6 +110,14 @@ class Watch:
             if troubles != self._written:
                 self.journal.put_troubles(troubles)
         self._written = troubles
+
+    def _notify_end(self, code: int, note: ErrorNote | None) -> None:
+        why = f" by {note.kind}: {note.message}" if note is not None else ""
+        error = (
+            {"kind": note.kind, "message": note.message, "shard": note.shard} if note is not None else None
+        )
+        message = f"the run ended with exit code {code}{why}"
+        self.notifier.tell(NotifyEvent.END, message, exit_code=code, error=error)
 
     def write_metrics(self) -> None:
         """Bring the metrics to their file, if they have one."""

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from catchment.config import NotifyEvent
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError
 from catchment.run.clock import Clock
 from catchment.run.folding import Folding
 from catchment.run.metrics import Metrics
+from catchment.run.notify import Notifier
 from catchment.run.report import Observer, Report, Rest
+from catchment.run.standstill import LOGGED_FROM
 from catchment.run.uncarried import Uncarried
 
 # Beyond it the start of a run does not wait to know whether the source has moved.
@@ -32,6 +35,7 @@ class Watchers:
     folding: Folding
     metrics: Metrics
     uncarried: Uncarried
+    notifier: Notifier
     write: Callable[[], None]
     observer: Observer
     _failed: dict[str, str] = field(default_factory=dict)
@@ -72,7 +76,9 @@ class Watchers:
         for table, share in self.folding.unfolded().items():
             self.metrics.observe_unfolded(str(table), share)
         self.metrics.observe_refused(refused)
-        self.metrics.warn_of_purges()
+        self.notifier.keep(NotifyEvent.RETENTION, self.metrics.warn_of_purges())
+        lasting = [refusal for refusal in refused if refusal.epochs >= LOGGED_FROM]
+        self.notifier.keep(NotifyEvent.STANDSTILL, {f"{r.shard} {r.table}": str(r) for r in lasting})
 
     def _let(self, what: str, work: Callable[[], None]) -> None:
         """Do something that may fail; log why, once for as long as it is the same."""
