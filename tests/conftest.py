@@ -67,7 +67,7 @@ def shard(shards: Shards) -> PrivateServer:
     return shards[0]
 
 
-def _had(of: Callable[[], _Had]) -> _Had:
+def had(of: Callable[[], _Had]) -> _Had:
     """What is fetched for tests; skips where it cannot be had."""
     try:
         return of()
@@ -78,19 +78,19 @@ def _had(of: Callable[[], _Had]) -> _Had:
 @pytest.fixture(scope="session")
 def mysql_80_build() -> Build:
     """MySQL 8.0 for a `PrivateMySQL` of one's own; skips where it cannot be had. It has no plugins."""
-    return _had(mysql_80)
+    return had(mysql_80)
 
 
 @pytest.fixture(scope="session")
 def mysql_97_build() -> Build:
     """MySQL 9.7 for a `PrivateMySQL` of one's own, with semi-sync; skips where it cannot be had."""
-    return _had(mysql_97)
+    return had(mysql_97)
 
 
 @pytest.fixture(scope="session")
 def plugins() -> Path:
     """The directory of plugins of the system's MariaDB (its `plugin_dir`); skips where they cannot be had."""
-    return _had(mariadb_plugins)
+    return had(mariadb_plugins)
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +110,7 @@ def mysql_97_server(mysql_97_build: Build) -> Iterator[PrivateMySQL]:
 @pytest.fixture(scope="session")
 def mariadb_11_build() -> Build:
     """MariaDB 11.8 for a `PrivateMariaDB` of one's own; skips where it cannot be had."""
-    return _had(mariadb_11)
+    return had(mariadb_11)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,14 @@ from pathlib import Path
 
 import pyspark
 
-from tests.servers.debian import LIBRARIES, LOADER, NotHere, unpack_packages, unpack_sibling
+from tests.servers.debian import (
+    LIBRARIES,
+    LOADER,
+    NotHere,
+    unpack_packages,
+    unpack_sibling,
+    unpack_statements,
+)
 
 _SECONDS = 120
 # The archive inside is Oracle's mysql-8.0.15-linux-glibc2.12-x86_64 without plugins and programs but mysqld.
@@ -77,6 +84,23 @@ def mariadb_plugins() -> Path:
         "mariadb-plugins", lambda path: unpack_sibling(path, "mariadb-server", "mariadb-server-core")
     )
     return home / _PLUGINS.relative_to("/")
+
+
+@functools.cache
+def mariadb_statements() -> Path:
+    """The test files of the system's MariaDB, from Debian's `mariadb-test-data` (20 MB). Raises NotHere."""
+    home = _kept(
+        "mariadb-statements",
+        lambda path: unpack_statements(path, "mariadb-test-data", installed="mariadb-server-core"),
+    )
+    return home / "usr/share/mysql/mysql-test"
+
+
+@functools.cache
+def mysql_statements() -> Path:
+    """The test files of MySQL 9.7, from Debian sid's `mysql-testsuite` (340 MB). Raises NotHere."""
+    home = _kept("mysql-statements", lambda path: unpack_statements(path, "mysql-testsuite", release="sid"))
+    return home / "usr/lib/mysql-test"
 
 
 def _own_libraries(home: Path, program: str) -> tuple[str, ...]:

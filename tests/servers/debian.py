@@ -48,6 +48,27 @@ def unpack_sibling(target: Path, package: str, installed: str) -> None:
         archive.unlink()
 
 
+def unpack_statements(target: Path, package: str, *, installed: str = "", release: str = "") -> None:
+    """Unpack the `*.test` files of a server's own test suite: of this system's Debian in the version in which
+    `installed` is here, or of another `release`. Raises NotHere.
+    """
+    if release:
+        options = _apt_options(target / "apt", release)
+        _run([*options, "update"])
+        _run([*options, "download", package], target)
+        shutil.rmtree(target / "apt")
+    else:
+        version = _run(["dpkg-query", "--show", "--showformat=${Version}", installed])
+        _run(["apt-get", "-q", "download", f"{package}={version}"], target)
+    for archive in target.glob("*.deb"):
+        files = target / "files.tar"
+        with files.open("wb") as tar:
+            subprocess.run(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=tar, check=True)
+        archive.unlink()
+        _run(["tar", "-x", "-f", str(files), "-C", str(target), "--wildcards", "*.test"])
+        files.unlink()
+
+
 def _apt_options(work: Path, release: str) -> list[str]:
     for directory in ("lists/partial", "cache/archives/partial", "etc"):
         (work / directory).mkdir(parents=True)
