@@ -1,5 +1,6 @@
 """Foreign statements run one after another, and what Catchment makes of the log of each."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -169,9 +170,10 @@ class Campaign:
 
 
 def explained(stops: Iterable[tuple[Case, str]], known: dict[str, str]) -> dict[str, list[str]]:
-    """The statements of stops by the kind that `known` gives a part of the reason; under "" those of no known kind."""
+    """Stops by the kind that `known` gives a pattern of statement and reason; under "" those of no known kind."""
     found: dict[str, list[str]] = {}
     for case, reason in stops:
-        kind = next((kind for part, kind in known.items() if part in reason), "")
-        found.setdefault(kind, []).append(f"{case.statement[:200]}  <-  {reason[:300]}")
+        told = f"{case.statement[:200]}  <-  {reason[:300]}"
+        kind = next((kind for pattern, kind in known.items() if re.search(pattern, told, re.DOTALL)), "")
+        found.setdefault(kind, []).append(told)
     return found
