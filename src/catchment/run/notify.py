@@ -25,8 +25,6 @@ END_SECONDS_MAX = 15.0
 _WAITING_MAX = 100
 _log = logging.getLogger(__name__)
 
-Notice = Mapping[str, object]
-
 
 class _Refused(Exception):
     """A notice was not taken; the message names neither command line nor URL, which may hold a secret."""
