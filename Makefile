@@ -9,7 +9,7 @@ CODE   := src tests bench setup.py
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-mysql test-all bench lint format lock clean
+.PHONY: help setup demo test test-mysql test-newest test-all wheel bench lint format lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,15 @@ test: setup ## The test suite with lint and types, without the long runs
 test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)
 	@CATCHMENT_TEST_SERVER=mysql-8.0 $(PYTEST) -m "not long"
 
+test-newest: setup ## The wheel in fresh environments with the newest packages of the index (downloads 500 MB)
+	@$(BIN)/python -m pytest tests/install
+
 test-all: setup ## The whole test suite, long runs included
 	@$(BIN)/python -m pytest
+
+wheel: setup ## The wheel of this machine and Python, in dist/
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/catchment-*.whl
 
 bench: setup ## Measure; every figure beside its reference (ROWS= sets the size)
 	@$(BIN)/python -m bench
