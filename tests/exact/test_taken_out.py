@@ -61,7 +61,7 @@ def test_a_feed_goes_on_without_a_table_that_was_dropped(
         f"{schema}.u has left the feed: its lake table stays as of epoch {epoch_text(whole.epoch)}"
     ]
     assert [message.split(";")[0] for message in caplog.messages if ".later" in message] == [
-        f"1 table is taken by `tables` and not carried, since the feed began without: {schema}.later"
+        f"1 table matches `tables` and is not carried, because the feed began without: {schema}.later"
     ] * 3
     assert [str(shape.table) for shape in manifest.shapes] == [f"{schema}.t"]
     found = read(feed, f"{schema}.t", manifest.epoch).arrow().to_pylist()

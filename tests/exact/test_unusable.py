@@ -90,9 +90,7 @@ def test_a_feed_begins_without_them(
     with caplog.at_level(logging.WARNING):
         steps.run()
     (told,) = caplog.messages
-    assert told.startswith(
-        f"5 tables are taken by `tables` and not carried: {s}.half (there is no primary key"
-    )
+    assert told.startswith(f"5 tables match `tables` and are not carried: {s}.half (there is no primary key")
     assert nopk in told
     assert carried(steps) == ["t"]
     for shard in steps.servers:

@@ -115,7 +115,7 @@ def test_tables_that_are_not_carried_are_told(steps: Steps) -> None:
     told = [f.found for f in findings if f.severity is Severity.WARNING and "not carried" in f.found]
     s = steps.schema
     assert [line.split(";")[0] for line in told] == [
-        f"2 tables are taken by `tables` and not carried, since the feed began without: {s}.last, {s}.later"
+        f"2 tables match `tables` and are not carried, because the feed began without: {s}.last, {s}.later"
     ]
 
 

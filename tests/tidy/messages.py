@@ -87,13 +87,15 @@ def _called(call: ast.Call) -> str:
 def _is_text(node: ast.AST) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _is_text(node.left) or _is_text(node.right)
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+    )
 
 
 def _rendered(node: ast.expr, names: ModuleType | None) -> str:
     match node:
-        case ast.Constant(value=str(text)):
-            return text
+        case ast.Constant(value=text):
+            return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         case ast.JoinedStr(values=values):
             return "".join(_rendered(value, names) for value in values)
         case ast.FormattedValue(value=value):

@@ -102,7 +102,7 @@ class Comparison:
         try:
             stretch = read_facts(self._endpoint, self.server, start, stop, budget=budget)
         except CutMissed as error:
-            raise self._refusal(f"no group of it ends at {stop}") from error
+            raise self._refusal(f"no group of its log ends at {stop}") from error
         except (Diverged, Purged, WireError) as error:
             raise self._refusal(str(error)) from error
         if stop is not None and not stretch.reached_stop:

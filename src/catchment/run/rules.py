@@ -51,7 +51,7 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
         one = len(unasked) == 1
         flags = " ".join(f"--leave {shlex.quote(str(table))}" for table in unasked)
         raise ConfigError(
-            f"tables: {', '.join(map(str, unasked))} {'is' if one else 'are'} not taken any more, but the feed carries "
+            f"tables: {', '.join(map(str, unasked))} no longer {'matches' if one else 'match'}, but the feed carries "
             f"{'it' if one else 'them'}, and a table that has left does not come back; correct `tables`, or let "
             f"{'it' if one else 'them'} go with `{flags}` (`catchment run`, once): the lake "
             f"{'table stays' if one else 'tables stay'} as of epoch {epoch_text(manifest.epoch)}"
@@ -91,10 +91,10 @@ def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[Tabl
     outside = {one.table: one for one in manifest.outside}
     known = {table: one for table, one in outside.items() if table in present and selects(rules, table)}
     late = sorted(set(present) - carried - known.keys())
-    lines = [f"{_taken(known)} not carried: {listed(list(known.values()))}"] if known else []
+    lines = [f"{_matching(known)} not carried: {listed(list(known.values()))}"] if known else []
     if late:
         lines.append(
-            f"{_taken(late)} not carried, since the feed began without: {listed(late)}; {NEW_FEED} carries them"
+            f"{_matching(late)} not carried, because the feed began without: {listed(late)}; {NEW_FEED} carries them"
         )
     return lines
 
@@ -105,5 +105,6 @@ def listed(things: Sequence[object]) -> str:
     return ", ".join(map(str, things[:_LISTED_MAX])) + more
 
 
-def _taken(tables: Collection[object]) -> str:
-    return f"{len(tables)} {'table is' if len(tables) == 1 else 'tables are'} taken by `tables` and"
+def _matching(tables: Collection[object]) -> str:
+    one = len(tables) == 1
+    return f"{len(tables)} {'table matches' if one else 'tables match'} `tables` and {'is' if one else 'are'}"

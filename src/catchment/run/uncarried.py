@@ -55,7 +55,7 @@ class Uncarried:
         ]  # fmt: skip
         for one in made:
             message = (
-                f"{one.table} was created on shard {one.shard} and is taken by `tables`, but the feed began without it "
+                f"{one.table} was created on shard {one.shard} and matches `tables`, but the feed began without it "
                 f"and does not carry it; {NEW_FEED} carries it"
             )
             _log.warning("%s", message)

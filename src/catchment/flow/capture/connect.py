@@ -264,6 +264,6 @@ def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
             f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was "
             f"reading {expected}; "
             "point the feed at the old server; if this is the old one, moved or renamed with its data and log, "
-            f"`catchment adopt FEED.yaml --shard {endpoint.shard}` checks that, and the feed goes on; else start "
+            f"`catchment adopt FEED.yaml --shard {endpoint.shard}` checks that, and the feed goes on; otherwise start "
             f"{NEW_FEED} to copy again"
         )

@@ -12,7 +12,7 @@ from catchment.flow.epoch.statement import NOT_UNDERSTOOD, Word, parted
 
 _PRIMARY = "its primary key was changed"
 _CASCADE = "it was given a foreign key that changes rows without row events (CASCADE, SET NULL, SET DEFAULT)"
-_ADDED = "a column was added that is not NULL in existing rows, and no rows are logged for that"
+_ADDED = "a column with a non-NULL default was added, and the server does not log the rows that it fills"
 
 _HARMLESS_OPTIONS = (
     exp.AlgorithmProperty,

@@ -248,7 +248,7 @@ class _Reading:
             before = place - 2 if self.keywords[place - 1] == "." else place
             for table in self._named(place, place + 1):
                 if self.keywords[before - 1] in ("RENAME", "TO", "AS", "=", "TABLE"):
-                    return _stop(table, "another table was given its name, or exchanged rows with it")
+                    return _stop(table, "another table took its name, or exchanged rows with it")
         return HARMLESS
 
     def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
@@ -269,8 +269,8 @@ class _Reading:
 _REASONS = {
     "DROP": "it was dropped",
     "TRUNCATE": "it was truncated, which logs no rows",
-    "RENAME": "it was renamed, or another table was given its name (or a temporary table was that has its name: the "
-    "log does not tell; give temporary tables other names)",
+    "RENAME": "it was renamed, or another table took its name; a temporary table of that name looks the same in the "
+    "log, so give temporary tables other names",
 }
 
 

@@ -220,6 +220,6 @@ def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
             f"a file of the lake cannot be read: {error}; one that a fold replaced stays for the feed's sink.keep: "
-            "read the table anew"
+            "read the table again"
         ) from error
     return found

@@ -71,7 +71,7 @@ def woven(pinned: Pinned, reach: Reach, net: NetChanges) -> Iterator[pa.Table]:
         if keys[0] <= before or pc.all(pc.less(binary[:-1], binary[1:])).as_py() is False:
             raise SinkError(
                 f"{pinned.directory / reach.file.path}: not in the order that its footer claims, near row {start}: "
-                "was it written by another program? restore it, or start the feed anew in another directory"
+                "was it written by another program? restore it, or start a new feed in another directory"
             )
         before = keys[len(keys) - 1]
         stop = (

@@ -91,7 +91,7 @@ def _check_encryption(feed: Feed) -> list[Finding]:
             Severity.WARNING,
             "",
             f"`spark.conf` does not encrypt what is sent to {feed.spark.master}",
-            "tasks hold the passwords of the shards, and whoever hears the cluster's network reads them",
+            "tasks hold the passwords of the shards, and anyone who hears the cluster's network can read them",
             "set `spark.authenticate` and `spark.network.crypto.enabled` to true there, unless the cluster does",
         )
     ]
