@@ -14,7 +14,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.flow.capture.catalog import left_out_columns, read_definition
 from catchment.model.definition import Definition
-from catchment.model.image import OP, SEQ, SIDE
+from catchment.model.image import INTERNAL, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, TableId
@@ -81,7 +81,7 @@ def _rows(decoder: LogDecoder) -> pa.Table:
 def _same_but_for_what_is_lacking(found: pa.Table, full: pa.Table, facts: list[IncompleteImage]) -> set[str]:
     """Compare row by row; the names of the columns that some image lacked."""
     present = {seq: fact for fact in facts for seq in range(*fact.rows)}
-    names = [name for name in full.column_names if not name.startswith("_")]
+    names = [name for name in full.column_names if name not in INTERNAL]
     lacking: set[str] = set()
     assert found.num_rows == full.num_rows
     for row, whole in zip(found.to_pylist(), full.to_pylist(), strict=True):
