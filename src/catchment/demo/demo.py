@@ -48,7 +48,8 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
         feed = load(_write_feed(directory, servers))
         view = RunView(console, feed.name)
         console.print(
-            f"running {directory / 'feed.yaml'} under {2 * options.rate:.0f} transactions a second ..."
+            f"running {directory / 'feed.yaml'} under {2 * options.rate:.0f} transactions a second ...",
+            soft_wrap=True,
         )
         with view.live():
             outcome = _follow(feed, servers, view, options, stop)
@@ -56,7 +57,9 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
             console.print("stopped")
             return
         caught_up = f"caught up at epoch {epoch_text(outcome.manifest.epoch)}"
-        console.print(f"{caught_up}; comparing every row with the source ...", highlight=False)
+        console.print(
+            f"{caught_up}; comparing every row with the source ...", highlight=False, soft_wrap=True
+        )
         spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
         _summary(console, feed, view, verdict)
