@@ -33,7 +33,9 @@ _ELSEWHERE = {"Field", "option", "argument", "compile", "Counter", "Gauge", "His
 def messages() -> dict[str, list[str]]:
     """The messages of each module, in the order of the file; modules without any are left out."""
     found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted(
+        set(SOURCE.rglob("*.py")) - set(SOURCE.rglob("*reference.py"))
+    ):  # these are pages themselves
         text = path.read_text()
         module = None if "# cython: compiled" in text[:200] else path
         said = list(dict.fromkeys(_said(ast.parse(text), module)))

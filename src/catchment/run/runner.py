@@ -89,7 +89,7 @@ def run_feed(
     ):
         applier = Applier(store, lease, sink, epochs, stop)
         observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
-        standing, highest, present = _take_up(feed, endpoints, applier, leave)
+        standing, highest, present = _take_up(feed, endpoints, applier, leave, observer)
         watchers = _watchers(feed, endpoints, standing, lease.fence, watch, observer)
         watchers.uncarried.begin(standing, present)
         clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
@@ -157,7 +157,11 @@ def _limits(feed: Feed) -> Limits:
 
 
 def _take_up(
-    feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, leave: Collection[TableId]
+    feed: Feed,
+    endpoints: dict[str, Endpoint],
+    applier: Applier,
+    leave: Collection[TableId],
+    observer: Observer,
 ) -> tuple[Manifest, int, dict[str, list[TableId]]]:
     """The manifest from which the loop goes on, applied and committed, the highest epoch number used so far, and the
     tables of each shard that the rules take.
@@ -183,6 +187,7 @@ def _take_up(
     if isinstance(decision, Fresh):
         if leave:
             raise ConfigError(f"--leave {listed(list(leave))}: feed {feed.name} has not begun yet")
+        observer.doing("taking the first cut")
         standing = _begin(feed, endpoints, applier, last)
         return standing, max(last, standing.epoch), present
     standing = decision.manifest
