@@ -77,7 +77,7 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     print(f"stopped by {[s.name for s in signals]} in {seconds:.1f} s", file=sys.stderr)
     assert ended.code == EXIT_INTERRUPTED, ended
     assert seconds < STOP_SECONDS_MAX
-    said = [line for line in ended.said.splitlines()[before:] if line and not line.startswith("epoch ")]
+    said = [line for line in ended.said.splitlines()[before:] if line and not line.startswith("life: epoch ")]
     assert len(said) == 1, ended
     return said
 

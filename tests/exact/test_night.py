@@ -241,7 +241,7 @@ def test_a_table_created_while_a_glob_takes_it_is_told_at_once(
     lines = [record.message for record in caplog.records if " was created on shard " in record.message]
     # The one that was renamed may have had an epoch of its own.
     told = [line for line in lines if not line.startswith(f"{schema}.old ")]
-    assert [line.split(" and is taken")[0] for line in sorted(told)] == [
+    assert [line.split(" and matches")[0] for line in sorted(told)] == [
         f"{schema}.coupons was created on shard -80",
         f"{schema}.coupons was created on shard 80-",
         f"{schema}.new was created on shard -80",

@@ -228,9 +228,10 @@ def test_a_damaged_journal_is_named(store: Store) -> None:
 def server_url(shard: PrivateServer, fresh_schema: Callable[..., str]) -> Iterator[str]:
     """A store's URL on a server, where each statement of a session has a moment of its own."""
     schema = fresh_schema(shard)
-    shard.sql("CREATE USER keeper IDENTIFIED BY 'pw'", f"GRANT ALL ON {schema}.* TO keeper")
-    yield f"mysql+pymysql://keeper:pw@{shard.host}:{shard.port}/{schema}"
-    shard.sql("DROP USER keeper")
+    user = f"keeper_{schema}"
+    shard.sql(f"CREATE USER {user} IDENTIFIED BY 'pw'", f"GRANT ALL ON {schema}.* TO {user}")
+    yield f"mysql+pymysql://{user}:pw@{shard.host}:{shard.port}/{schema}"
+    shard.sql(f"DROP USER {user}")
 
 
 def test_status_is_of_one_moment(
@@ -271,7 +272,8 @@ def test_an_older_store_on_a_server_where_one_may_only_read(server_url: str, sha
     store = Store.open(server_url, "shop")
     older(store)
     schema = server_url.rpartition("/")[2]
-    shard.sql(f"REVOKE ALL ON {schema}.* FROM keeper", f"GRANT SELECT ON {schema}.* TO keeper")
+    user = f"keeper_{schema}"
+    shard.sql(f"REVOKE ALL ON {schema}.* FROM {user}", f"GRANT SELECT ON {schema}.* TO {user}")
     store.close()
     with closing(Store.open(server_url, "shop", create=False)) as reader:
         assert read_status(reader).epoch == records.commit(1).epoch
