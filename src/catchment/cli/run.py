@@ -12,8 +12,11 @@ import click
 from rich.console import Console
 
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
+from catchment.cli.progress import RunView
 from catchment.config import load
-from catchment.run.feed_spark import spark_early
+from catchment.model.epoch import epoch_text
+from catchment.run.faults import from_environment
+from catchment.run.runner import run_feed
 
 
 @click.command()
@@ -34,11 +37,23 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
     stopped.
     """
-    feed, leaving = load(file), tables_of("--leave", leave)
-    with stopped_by_signals(at_once=True) as stop, spark_early(feed) as spark:
-        from catchment.cli.running import run_shown  # while Java starts
-
-        return run_shown(feed, spark, stop, until_caught_up=until_caught_up, leave=leaving)
+    feed = load(file)
+    view = RunView(Console(), feed.name)
+    with stopped_by_signals(at_once=True) as stop, view.live():
+        outcome = run_feed(
+            feed,
+            until_caught_up=until_caught_up,
+            observer=view.observer(),
+            stop=stop,
+            fault=from_environment(),
+            leave=tables_of("--leave", leave),
+        )
+    how, seen = "stopped" if outcome.stopped else "caught up", view.seen
+    click.echo(
+        f"{how} at epoch {epoch_text(outcome.manifest.epoch)}: {seen.copied_rows:,} rows copied, {seen.changes:,} "
+        "changes applied"
+    )
+    return EXIT_INTERRUPTED if outcome.stopped else 0
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from catchment.model.chunk import Progress
 from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
 from catchment.model.table import TableId
-from catchment.run.feed_spark import start_spark
+from catchment.run.runner import spark_log
 from catchment.run.verify import Verdict, must_be_verifiable, verify
+from catchment.spark import job
 
 
 @click.command(name="verify")
@@ -34,7 +35,7 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     manifest = must_be_verifiable(feed, endpoints, only).manifest
     view = VerifyView(Console(stderr=True), _copied(manifest.progress, only))
     with view.live():
-        spark = start_spark(feed, "verify")
+        spark = job.context(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
         verdict = verify(feed, endpoints, spark, only, view.observe)
     for line in lines(verdict):
         click.echo(line)

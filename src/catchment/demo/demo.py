@@ -19,10 +19,10 @@ from catchment.demo import workload
 from catchment.demo.server import PrivateServer
 from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
-from catchment.run.feed_spark import start_spark
 from catchment.run.report import Report
-from catchment.run.runner import Outcome, run_feed
+from catchment.run.runner import Outcome, run_feed, spark_log
 from catchment.run.verify import Verdict, verify
+from catchment.spark import job
 
 SCHEMA = "shop"
 SHARDS = ("-80", "80-")
@@ -60,7 +60,7 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
         console.print(
             f"{caught_up}; comparing every row with the source ...", highlight=False, soft_wrap=True
         )
-        spark = start_spark(feed)
+        spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
         verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
         _summary(console, feed, view, verdict)
     if verdict.differences:

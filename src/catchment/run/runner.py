@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
+from pathlib import Path
 
 from msgspec.structs import replace
 from py4j.protocol import Py4JError
@@ -28,7 +29,6 @@ from catchment.run.applier import Applier
 from catchment.run.clock import Clock
 from catchment.run.doctor import must_be_set_up, must_take
 from catchment.run.faults import Fault, Injector, no_fault
-from catchment.run.feed_spark import start_spark
 from catchment.run.folding import Folding, order_for
 from catchment.run.journal import Journal
 from catchment.run.lease import hold
@@ -49,6 +49,7 @@ from catchment.run.unusable import left_out
 from catchment.run.vitals import Vitals
 from catchment.run.watch import Watch
 from catchment.run.watchers import Watchers
+from catchment.spark import job
 
 NOBODY = Observer()
 
@@ -70,11 +71,10 @@ def run_feed(
     fault: Injector = no_fault,
     settled: threading.Event | None = None,
     leave: Collection[TableId] = (),
-    spark: Callable[[], SparkContext] | None = None,
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
     (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file takes them no
-    longer. `spark` gives one that has been started already, or is starting.
+    longer.
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
@@ -95,7 +95,7 @@ def run_feed(
         clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
         try:
             observer.doing("starting Spark")
-            context = spark() if spark is not None else start_spark(feed)
+            spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
             watchers.begun(standing, clock)
             observer.doing(_first_epoch(standing))
             loop = Loop(
@@ -105,13 +105,13 @@ def run_feed(
                 standing=standing,
                 clock=clock,
                 planner=Planner(endpoints, _limits(feed)),
-                spark=context,
+                spark=spark,
                 applier=dataclasses.replace(applier, fault=fault),
                 troubles=watch.troubles,
                 observe=watchers.committed,
                 at_rest=watchers.rested,
             )
-            with _cancelled_on(stop, context):
+            with _cancelled_on(stop, spark):
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
@@ -280,6 +280,11 @@ def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
         return manifest.epoch > complete_since[0]
 
     return done
+
+
+def spark_log(feed: Feed) -> Path:
+    """Where Spark's own messages go."""
+    return Path(feed.sink.path) / "_catchment" / "spark.log"
 
 
 @contextmanager

@@ -9,19 +9,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 
 from catchment.model.errors import ConfigError, EngineError, ProgramFault, Retry, SinkError
 from catchment.spark.guarded import Broken, Guarded
 from catchment.spark.java import java_fault
-
-if TYPE_CHECKING:
-    from catchment.spark.work import Receipt, Task
+from catchment.spark.run_task import run_task
+from catchment.spark.work import Receipt, Task
 
 _LOOPBACK = "127.0.0.1"
 _ENCRYPTION = "spark.io.encryption.enabled"
@@ -77,7 +75,7 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     wanted.setAll(list({**settings, **conf}.items()))
     if wanted.get(_ENCRYPTION) != "true":
         raise ConfigError(f"spark.conf: {_ENCRYPTION} is not true: {_IN_CLEAR}; leave it out")
-    with _own_signals():
+    with _errors_to(log), _own_signals():
         spark = _started(wanted, master, log)
     if spark.getConf().get(_ENCRYPTION) != "true":
         raise ConfigError(
@@ -91,12 +89,8 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
 
 
 def _started(wanted: SparkConf, master: str, log: Path | None) -> SparkContext:
-    said_before = log.stat().st_size if log is not None and log.exists() else 0
+    said_before = log.stat().st_size if log is not None else 0
     try:
-        with _opened(log) as errors:
-            if SparkContext._gateway is None:  # else a Java runs already
-                gateway = launch_gateway(wanted, {} if errors is None else {"stderr": errors})
-                SparkContext._ensure_initialized(gateway=gateway)
         spark = SparkContext.getOrCreate(wanted)
         # One whose master stays silent is made all the same, and stops a moment later.
         if spark.applicationId.startswith(_UNREGISTERED):
@@ -141,10 +135,11 @@ def _own_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(log: Path | None) -> Iterator[IO[bytes] | None]:
-    """The file to which Java writes its errors. Its directory is there already, if the lake is; raises SinkError."""
+def _errors_to(log: Path | None) -> Iterator[None]:
+    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there. Its
+    directory is there already, if the lake is; raises SinkError."""
     if log is None:
-        yield None
+        yield
         return
     try:
         file = log.open("ab")
@@ -152,14 +147,19 @@ def _opened(log: Path | None) -> Iterator[IO[bytes] | None]:
         raise SinkError(
             f"cannot write {log}, where Spark's own messages go: {fault.strerror}; check the lake's rights and mount"
         ) from fault
+    sys.stderr.flush()
+    ours = os.dup(2)
     with file:
-        yield file
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
-def run(spark: SparkContext, tasks: "Sequence[Task]") -> "list[Receipt]":
+def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
     """Run the tasks at once and wait; one partition per task, since each holds connections of its own."""
-    from catchment.spark.run_task import run_task  # a Spark that starts early does not wait for its imports
-
     return each(spark, run_task, tasks)
 
 
