@@ -42,9 +42,6 @@ class Objects:
         return cls(bodies, catalog.lacking)
 
 
-NOTHING_STORED = Objects({})
-
-
 @lru_cache(maxsize=4096)  # a bare MariaDB stores 212 objects, whose texts take 0.4 s to read
 def _body(stored: Stored, *, mysql: bool) -> Body:
     if stored.text is None:
