@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-CORE   := $(wildcard src/catchment/wire/*.py src/catchment/wire/*.pxd) setup.py
+CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup.py
 CODE   := src tests bench setup.py
 # Two processes: a test waits for servers, locks and clocks half of its time. Who is done first takes over tests.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -55,7 +55,7 @@ lock: ## Pin all dependencies anew in requirements.lock (needs uv)
 
 clean: ## Remove what was built, and the virtual environment
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -f src/catchment/wire/*.so src/catchment/wire/*.c
+	rm -f src/catchment/wire/*/*.so src/catchment/wire/*/*.c
 
 # A venv that broke off half-way has no stamp and is gone through again. PySpark comes as source, which pip 23 of
 # Debian 12 would build in an outdated way; later versions of pip do not need the variable.

@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 
 # Modules in pure-Python syntax whose source is compiled; each has a .pyi beside it for the type checker.
 WIRE = Path("src/catchment/wire")
-HOT = sorted(str(p) for p in WIRE.glob("[a-z]*.py") if "# cython: compiled" in p.read_text()[:200])
+HOT = sorted(str(p) for p in WIRE.rglob("[a-z]*.py") if "# cython: compiled" in p.read_text()[:200])
 # A sanitizer of the compiler, e.g. `address`; dev/sanitized builds and runs with it.
 SANITIZER = os.environ.get("CATCHMENT_SANITIZE", "")
 # Count how often each line runs, and compile these modules for it as well, as they are; dev/covered does so.

@@ -12,8 +12,8 @@ from bench.feeds import Ran, feed, run_until_caught_up
 from bench.figures import Figure, figure
 from bench.stress import TABLE, fill, select_all_seconds, writing
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.spark import job
+from catchment.engine import job
+from catchment.sink.delta.epochs import EpochsTable
 
 TRANSACTIONS_PER_SECOND = 1000
 CLIENT = "mariadb --quick -e 'select *'"

@@ -18,7 +18,7 @@ from pymysqlreplication.row_event import WriteRowsEvent
 
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 
 SCHEMA = "bench_decode_log"
 TABLE = f"{SCHEMA}.stress_test_pk"

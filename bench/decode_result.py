@@ -14,8 +14,8 @@ from pymysql.connections import Connection
 
 from catchment.demo.server import PrivateServer
 from catchment.model.table import Column, ColumnType, Kind
-from catchment.wire.results import ResultDecoder
-from catchment.wire.statements import execute_packet, parse_prepare_ok, prepare_packet
+from catchment.wire.packets.results import ResultDecoder
+from catchment.wire.packets.statements import execute_packet, parse_prepare_ok, prepare_packet
 
 SCHEMA = "bench_decode_result"
 SQL = f"SELECT id, sig, c FROM {SCHEMA}.stress_test_pk"

@@ -18,9 +18,9 @@ from bench.figures import Figure
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
 from catchment.model.table import Column
-from catchment.wire.results import ResultDecoder
-from catchment.wire.statements import execute_packet, parse_prepare_ok, prepare_packet
-from catchment.wire.types import from_catalog
+from catchment.wire.cells.types import from_catalog
+from catchment.wire.packets.results import ResultDecoder
+from catchment.wire.packets.statements import execute_packet, parse_prepare_ok, prepare_packet
 
 SCHEMA = "bench_decode_types"
 PIECE = 1 << 18

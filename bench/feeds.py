@@ -13,8 +13,8 @@ import yaml
 from catchment.config import Feed, load
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.run.report import Observer, Report
-from catchment.run.runner import run_feed
+from catchment.feed.runner import run_feed
+from catchment.watch.report import Observer, Report
 
 KEYSPACE = "bench"
 

@@ -16,12 +16,12 @@ from bench.figures import Figure, figure
 from bench.stress import SCHEMA, TABLE, create
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
+from catchment.epoch.work import SegmentTask, Target
 from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.run.origin import originate
-from catchment.spark.segment_task import read_segment
-from catchment.spark.work import SegmentTask, Target
+from catchment.read.changes import read_segment
+from catchment.source.first_cut import originate
 
 RATIO = 8
 

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.api.read import TableState
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.files import write_file
-from catchment.flow.sink.fold import FoldOptions, PreparedFold, commit, prepare
-from catchment.flow.sink.layout import arrow_schema, key_columns, table_dir
-from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta, TableShape
 from catchment.model.table import Column, ColumnType, Kind, TableId
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import file_lists, open_table
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare
+from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir
 
 SMALL_ROWS = 1_000_000
 CHANGES = 24_000

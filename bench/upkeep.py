@@ -17,7 +17,7 @@ from bench.processes import KINDS, cpu_seconds
 from bench.stress import writing
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.sink.delta.epochs import EpochsTable
 
 TABLE = "bench.accounts"
 PER_SECOND = 100

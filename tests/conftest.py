@@ -10,7 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
-from catchment.spark import job
+from catchment.engine import job
 from tests.servers.builds import Build, mariadb_11, mariadb_plugins, mysql_80, mysql_97
 from tests.servers.chosen import chosen_server, on_mysql
 from tests.servers.debian import NotHere
@@ -51,7 +51,7 @@ def spark() -> Iterator[SparkContext]:
 
     def warm(number: int) -> int:
         # what a task needs is loaded, which takes seconds, before writers fill the log
-        from catchment.spark import run_task
+        from catchment.read import run_task
 
         return number if run_task else -1
 

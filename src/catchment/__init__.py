@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from catchment.model.version import LAKE_LAYOUT, __version__
+
 if TYPE_CHECKING:
     from catchment.api.epochs import epochs
     from catchment.api.read import read
 
-__version__ = "0.1.0"
-# What the tables of a lake look like; those of a lake without the mark are of layout 0 (docs/upgrade.md).
-LAKE_LAYOUT = 1
 __all__ = ["LAKE_LAYOUT", "__version__", "epochs", "read"]
 
 

@@ -9,11 +9,11 @@ from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.engine import job
 from catchment.model.errors import LeaseHeld, SinkError, StateError
-from catchment.run.lease import hold
-from catchment.run.store import Store
-from catchment.spark import job
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.lease import hold
+from catchment.state.store import Store
 from tests.crash.conftest import MakeLife
 from tests.disks import small_disk
 

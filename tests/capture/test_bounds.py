@@ -9,20 +9,20 @@ import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.bounds import is_ranged, key_after, newest_key
-from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.inside import inside
-from catchment.flow.capture.select import select_chunk
-from catchment.flow.rewind.ranges import covered, follows_log
 from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
 from catchment.model.errors import Unsupported
 from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.wire.keys import Keys, encode, hash_rows
-from catchment.wire.types import logged_as_binary
+from catchment.rewind.ranges import covered, follows_log
+from catchment.source.ask_ranges import inside
+from catchment.source.bounds import is_ranged, key_after, newest_key
+from catchment.source.catalog import read_table
+from catchment.source.select import select_chunk
+from catchment.source.session import connect
+from catchment.wire.cells.types import logged_as_binary
+from catchment.wire.keys.keys import Keys, encode, hash_rows
 from tests.capture.every_key import CASES, ON_MYSQL, insertion, key_change, make_table, parts
 from tests.servers.chosen import on_mysql
 from tests.servers.launch import PrivateMySQL

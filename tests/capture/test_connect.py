@@ -13,10 +13,10 @@ from pymysql.connections import Connection
 from pymysql.converters import escape_string
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture import connect as module
-from catchment.flow.capture.connect import connect
 from catchment.model.errors import Diverged, ServerSaid, SourceError
 from catchment.model.source import Endpoint
+from catchment.source import session as module
+from catchment.source.session import connect
 from tests.patience import PATIENCE_SECONDS
 from tests.servers.chosen import chosen_server, on_mysql
 

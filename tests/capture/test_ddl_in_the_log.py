@@ -10,16 +10,16 @@ import pymysql
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_definition
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.stretch import Stretch, read_stretch
-from catchment.flow.epoch.definitions import Followed
 from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.spark.log_checks import alterations
-from catchment.spark.stored_at import StoredAt
+from catchment.read.checks import alterations
+from catchment.schema.follow import Followed
+from catchment.source.catalog import read_definition
+from catchment.source.segment import Stretch, read_stretch
+from catchment.source.session import connect
+from catchment.source.stored_at import StoredAt
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 

@@ -7,12 +7,12 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.stretch import Stretch, read_stretch
 from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
+from catchment.source.segment import Stretch, read_stretch
+from catchment.source.session import connect
 
 # More than sockets hold: the server is still sending when the first rows are handed on.
 ROWS, ROW_BYTES = 96, 700_000

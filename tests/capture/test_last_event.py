@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.stretch import Stretch, read_facts
 from catchment.model.errors import CatchmentError, Diverged
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import GtidList, LastEvent, LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
+from catchment.source.segment import Stretch, read_facts
+from catchment.source.session import connect
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.locate import locate
-from catchment.flow.capture.stretch import read_facts
 from catchment.model.errors import ConfigError, Diverged, Purged, SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
+from catchment.source.find_gtids import locate
+from catchment.source.segment import read_facts
 from tests.purged import purge
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL

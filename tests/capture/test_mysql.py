@@ -5,9 +5,13 @@ from contextlib import closing
 
 import pytest
 
-from catchment.flow.capture.catalog import list_tables, read_table
-from catchment.flow.capture.connect import connect, mysql_version
-from catchment.flow.capture.offsets import (
+from catchment.model.errors import SourceError
+from catchment.model.gtidset import GtidSet
+from catchment.model.position import LogOffset, Xid
+from catchment.model.source import Endpoint, Tls
+from catchment.model.table import TableId
+from catchment.source.catalog import list_tables, read_table
+from catchment.source.offsets import (
     ask_resets,
     kept_seconds,
     log_files,
@@ -15,13 +19,9 @@ from catchment.flow.capture.offsets import (
     snapshot_offset,
     snapshot_session,
 )
-from catchment.flow.capture.pending import ask_pending, must_know_pending
-from catchment.model.errors import SourceError
-from catchment.model.gtidset import GtidSet
-from catchment.model.position import LogOffset, Xid
-from catchment.model.source import Endpoint, Tls
-from catchment.model.table import TableId
-from catchment.spark.floor import sealed_behind
+from catchment.source.pending import ask_pending, must_know_pending
+from catchment.source.prove import sealed_behind
+from catchment.source.session import connect, mysql_version
 from tests.held import held_commit, mysql_options, release
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL

@@ -10,22 +10,22 @@ import pytest
 from pymysql.connections import Connection
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.objects import read_objects
-from catchment.flow.capture.stretch import Stretch, read_facts, read_stretch
-from catchment.flow.epoch.names import folded
-from catchment.flow.epoch.shape import first_shape
+from catchment.epoch.work import ChunkTask, Target
 from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
 from catchment.model.stored import Catalog
 from catchment.model.table import Table, TableId
-from catchment.spark import stored_at
-from catchment.spark.chunk_images import Images, spoiled_by
-from catchment.spark.log_checks import alterations
-from catchment.spark.stored_at import StoredAt
-from catchment.spark.work import ChunkTask, Target
+from catchment.read.checks import alterations
+from catchment.read.chunk_images import Images, spoiled_by
+from catchment.schema.names import folded
+from catchment.schema.shape import first_shape
+from catchment.source import stored_at
+from catchment.source.catalog import read_table
+from catchment.source.objects import read_objects
+from catchment.source.segment import Stretch, read_facts, read_stretch
+from catchment.source.session import connect
+from catchment.source.stored_at import StoredAt
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.tls import context_of
 from catchment.model.errors import ConfigError, ConnectionLost
 from catchment.model.source import Endpoint, Tls
+from catchment.source.session import connect
+from catchment.source.tls import context_of
 from tests.servers.chosen import chosen_server
 
 

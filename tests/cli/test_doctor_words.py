@@ -9,8 +9,8 @@ import pytest
 from catchment.cli.doctor import lines
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.run.doctor import Diagnosis, Finding, Severity
-from catchment.run.doctor.finding import TableFound, on_shards
+from catchment.doctor import Diagnosis, Finding, Severity
+from catchment.doctor.finding import TableFound, on_shards
 from tests.exact.steps import Steps
 
 SHARDS = tuple(f"s{n}" for n in range(64))

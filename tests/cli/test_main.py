@@ -17,8 +17,8 @@ from catchment.config import load
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.model import errors
-from catchment.run.lease import hold
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.store import Store
 from tests.run import records
 from tests.sink.feeder import Feeder
 from tests.sink.model import ORDERS

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
-from catchment.cli import comparing as comparing_module
-from catchment.cli import progress as progress_module
-from catchment.cli.comparing import VerifyView
-from catchment.cli.pace import Pace
-from catchment.cli.progress import RunView
-from catchment.cli.screen import Copying, Seen, screen
-from catchment.flow.rewind.compare import Differences
+from catchment.feed.verify import Verdict
 from catchment.model.chunk import Progress
 from catchment.model.epoch import Commit, Refusal, TableDelta, TableShape
 from catchment.model.table import TableId
-from catchment.run.report import Report, Rest
-from catchment.run.verify import Verdict
+from catchment.rewind.compare import Differences
+from catchment.screen import comparing as comparing_module
+from catchment.screen import progress as progress_module
+from catchment.screen.comparing import VerifyView
+from catchment.screen.display import Copying, Seen, screen
+from catchment.screen.pace import Pace
+from catchment.screen.progress import RunView
+from catchment.watch.report import Report, Rest
 from tests.run import records
 
 WIDTH, HEIGHT = 80, 24

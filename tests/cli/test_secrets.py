@@ -8,8 +8,8 @@ import pytest
 from catchment.cli.main import execute
 from catchment.config import load
 from catchment.model.epoch import Part
-from catchment.run.lease import hold
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.store import Store
 from tests.run import records
 from tests.sink.feeder import Feeder
 from tests.sink.model import FEED, ORDERS

@@ -22,8 +22,8 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.run.faults import VARIABLE
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.faults import VARIABLE
 from tests.canonical import canonical_row, key_of
 from tests.judge import compare, lake_rows, source_rows
 from tests.patience import PATIENCE_SECONDS
@@ -139,7 +139,7 @@ class Life:
         return execute(["run", str(self.file), "--until-caught-up", *options])
 
     def command(self, *arguments: str, fault: str = "") -> Ended:
-        """A command in a process of its own; `fault` as in run/faults.py."""
+        """A command in a process of its own; `fault` as in state/faults.py."""
         return self.start(*arguments, fault=fault).ended()
 
     def start(self, *arguments: str, fault: str = "") -> "Command":

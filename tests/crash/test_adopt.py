@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.feed.adopt import adopt
+from catchment.feed.moved import Comparison
+from catchment.feed.runner import run_feed
 from catchment.model.errors import ConfigError, Diverged, LeaseHeld
-from catchment.run.adopt import adopt
-from catchment.run.faults import Fault
-from catchment.run.lease import hold
-from catchment.run.moved import Comparison
-from catchment.run.report import Observer
-from catchment.run.runner import run_feed
-from catchment.run.store import Store
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.faults import Fault
+from catchment.state.lease import hold
+from catchment.state.store import Store
+from catchment.watch.report import Observer
 from tests.exact.steps import Steps, run_here
 from tests.prepared import prepare, roll_back_prepared
 from tests.servers.builds import Build

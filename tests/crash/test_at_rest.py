@@ -15,8 +15,8 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.epoch import gci_of
+from catchment.sink.delta.epochs import EpochsTable
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 from tests.exact.feedrun import FeedRun

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.workload import load
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.sink.delta.epochs import EpochsTable
 from tests.crash.chaos import Chaos
 from tests.exact.feedrun import make_feed
 from tests.exact.verdict import Court, Rest, ServerOrder

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.errors import Purged
 from catchment.model.position import GtidList
+from catchment.sink.delta.epochs import EpochsTable
 from tests.exact.steps import Steps, run_here
 from tests.purged import begin_anew
 

@@ -7,9 +7,9 @@ from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.layout import epoch_app, table_dir
-from catchment.flow.sink.tables import open_table
 from catchment.model.table import TableId
+from catchment.sink.delta.commit import open_table
+from catchment.sink.delta.layout import epoch_app, table_dir
 from tests.crash.conftest import MakeLife
 from tests.crash.life import FOLD_NEVER, Life, written
 

@@ -10,13 +10,13 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
+from catchment.epoch.work import ChunkTask, SegmentTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import Diverged
-from catchment.run.origin import originate
-from catchment.spark.chunk_task import read_group
-from catchment.spark.segment_task import read_segment
-from catchment.spark.work import ChunkTask, SegmentTask, Target
+from catchment.read.changes import read_segment
+from catchment.read.copy import read_group
+from catchment.source.first_cut import originate
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life, written
 from tests.exact.feedrun import FeedRun

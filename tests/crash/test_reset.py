@@ -7,11 +7,11 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.identity import must_be_same_log
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.errors import Diverged
 from catchment.model.position import Position
-from catchment.run.origin import originate
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.source.first_cut import originate
+from catchment.source.identity import must_be_same_log
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life, written
 from tests.exact.feedrun import FeedRun

@@ -12,8 +12,8 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.errors import Purged
+from catchment.sink.delta.epochs import EpochsTable
 from tests.crash.conftest import MakeLife
 from tests.disks import SmallDisk, small_disk
 from tests.exact.feedrun import FeedRun

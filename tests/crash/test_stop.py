@@ -14,8 +14,8 @@ from pyspark import SparkContext
 from catchment.cli.main import execute
 from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.epoch import Manifest
+from catchment.sink.delta.epochs import EpochsTable
 from tests.crash.conftest import MakeLife
 from tests.crash.life import SECONDS_MAX, Command, Life, written
 from tests.crash.test_work import children, held_in_a_select

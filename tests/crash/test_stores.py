@@ -10,10 +10,10 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.feed.runner import run_feed
 from catchment.model.errors import SinkError, SinkRestored
-from catchment.run.faults import Fault
-from catchment.run.runner import run_feed
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.faults import Fault
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 

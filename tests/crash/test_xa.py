@@ -10,12 +10,12 @@ from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.engine import job
+from catchment.epoch.work import Receipt, Task
 from catchment.model.errors import Purged, Unsupported
 from catchment.model.position import Prepared
-from catchment.run import first_cut
-from catchment.spark import job
-from catchment.spark.work import Receipt, Task
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.source import first_position
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
 from tests.prepared import prepare, roll_back_prepared
@@ -73,7 +73,7 @@ def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
 ) -> None:
     life = live(servers)
     life.load(20)
-    monkeypatch.setattr(first_cut, "XA_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(first_position, "XA_WAIT_SECONDS", 0.5)
     prepare(servers["80-"], "'early'", f"DELETE FROM {life.schema}.t00 WHERE id = 3")
     capfd.readouterr()
     code = life.run()
@@ -162,10 +162,10 @@ def test_the_judge_sees_rows_that_count_at_the_wrong_place(
         # a function inside another travels to the worker whole, and breaks what it finds there
         from unittest.mock import patch
 
-        from catchment.spark.run_task import run_task
+        from catchment.read.run_task import run_task
 
         instead = (lambda images, moves: images) if broken == "in_commit_order" else (lambda *_, **__: 0)
-        with patch(f"catchment.spark.segment_task.{broken}", instead):
+        with patch(f"catchment.read.changes.{broken}", instead):
             return run_task(task)
 
     life = live(servers)

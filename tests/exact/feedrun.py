@@ -13,14 +13,14 @@ import yaml
 from catchment.api.read import read
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import fold
+from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
-from catchment.run.faults import Injector, no_fault
-from catchment.run.report import Observer, Report
-from catchment.run.runner import run_feed
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.fold import fold
+from catchment.state.faults import Injector, no_fault
+from catchment.watch.report import Observer, Report
 from tests.patience import PATIENCE_SECONDS
 
 _FOLD_SECONDS = 1.0
@@ -82,7 +82,7 @@ class Thread(threading.Thread):
 class FeedRun:
     """A running feed. Use as a context manager: it starts the feed, and stops it at the end.
 
-    `fault` is called at the places that `catchment.run.faults` names.
+    `fault` is called at the places that `catchment.state.faults` names.
     """
 
     def __init__(self, feed: Feed, fault: Injector = no_fault, leave: Collection[TableId] = ()) -> None:

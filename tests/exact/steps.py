@@ -17,10 +17,10 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed, load
+from catchment.engine import job
+from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
-from catchment.run import folding
-from catchment.run.runner import run_feed
-from catchment.spark import job
+from catchment.sink.delta.fold import turns
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import make_feed
 
@@ -34,7 +34,7 @@ def run_here(patch: pytest.MonkeyPatch) -> None:
         receipts = [work(pickle.loads(pickle.dumps(task))) for task in tasks]
         return cast(list[Any], pickle.loads(pickle.dumps(receipts)))
 
-    patch.setattr(folding, "START_SECONDS_MIN", math.inf)
+    patch.setattr(turns, "START_SECONDS_MIN", math.inf)
     no_spark = SimpleNamespace(cancelAllJobs=lambda: None)
     patch.setattr(job, "context", lambda *args, **kwargs: no_spark)
     patch.setattr(job, "each", each)

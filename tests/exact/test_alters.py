@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_table
+from catchment.feed import loop
 from catchment.model.errors import CutMissed, SourceError, Unsupported
 from catchment.model.table import Table
-from catchment.run import loop
+from catchment.source.catalog import read_table
 from tests.conftest import Shards
 from tests.exact.steps import Steps, run_here
 from tests.servers.chosen import on_mysql

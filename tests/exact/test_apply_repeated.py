@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.feed import retries
 from catchment.model.errors import SinkConflict
-from catchment.run import retries
-from catchment.run.faults import Fault
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.faults import Fault
 from tests.exact.feedrun import FeedRun
 from tests.exact.steps import Steps, run_here
 

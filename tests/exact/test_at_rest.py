@@ -8,14 +8,14 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.identity import must_be_same_log
-from catchment.flow.capture.offsets import ask_resets
+from catchment.engine import job
+from catchment.epoch.work import Receipt, Task
+from catchment.feed.runner import run_feed
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import Resets
-from catchment.run.report import Observer, Rest
-from catchment.run.runner import run_feed
-from catchment.spark import job
-from catchment.spark.work import Receipt, Task
+from catchment.source.identity import must_be_same_log
+from catchment.source.offsets import ask_resets
+from catchment.watch.report import Observer, Rest
 from tests.exact.steps import Steps, run_here
 from tests.servers.chosen import chosen_server
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.sink.delta.epochs import EpochsTable
 from tests.exact.conftest import Servers
 from tests.exact.trial import Alter, Trial
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.table import TableId
+from catchment.sink.delta.epochs import EpochsTable
 from tests.exact.steps import Steps, run_here
 
 KEPT = ("grown", "changed")

@@ -10,11 +10,11 @@ import pytest
 from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.feed.applier import Applier
 from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import ConfigError
-from catchment.run.applier import Applier
-from catchment.run.store import Store
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.store import Store
 from tests.exact.steps import Steps, run_here
 
 Begin = Callable[..., Steps]

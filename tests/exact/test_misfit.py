@@ -8,19 +8,19 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_definition, read_table
-from catchment.flow.capture.connect import connect
-from catchment.flow.epoch.shape import first_shape
+from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Target
 from catchment.model.chunk import Chunk
 from catchment.model.definition import Definition
 from catchment.model.errors import AlteredUnseen, CutMissed, Retry, SourceError
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.run.definitions import definitions_at
-from catchment.run.faults import Fault
-from catchment.spark.run_task import run_task
-from catchment.spark.work import ChunkReceipt, ChunkTask, Failed, Target
+from catchment.read.run_task import run_task
+from catchment.schema.shape import first_shape
+from catchment.source.catalog import read_definition, read_table
+from catchment.source.definitions_at import definitions_at
+from catchment.source.session import connect
+from catchment.state.faults import Fault
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.exact.test_undescribed import ADD, DROP, TABLE, Servers, must_be_equal, two_shards, write
 from tests.servers.builds import Build

@@ -18,11 +18,11 @@ import catchment
 from catchment.api.read import read
 from catchment.api.views import views
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import fold
+from catchment.feed import verify as verification
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import RESERVED, folded
-from catchment.run import verify as verification
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.fold import fold
 from tests.exact.steps import Steps, run_here
 
 Begin = Callable[..., Steps]

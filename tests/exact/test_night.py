@@ -15,14 +15,14 @@ import pytest
 import yaml
 
 from catchment.config import Feed, load
+from catchment.engine import job
+from catchment.feed.runner import run_feed
 from catchment.model.chunk import Phase
 from catchment.model.errors import SourceError, StateError
-from catchment.run.notes import Trouble
-from catchment.run.report import Observer
-from catchment.run.runner import run_feed
-from catchment.run.status import Status, read_status
-from catchment.run.store import Store
-from catchment.spark import job
+from catchment.state.notes import Trouble
+from catchment.state.store import Store
+from catchment.watch.report import Observer
+from catchment.watch.status import Status, read_status
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import make_feed
 from tests.exact.steps import run_here

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 from pyspark import SparkContext
 
+from catchment.engine import job
+from catchment.epoch.work import ChunkTask, Receipt, Task
 from catchment.model.position import LogOffset
-from catchment.spark import job
-from catchment.spark.work import ChunkTask, Receipt, Task
 from tests.exact.conftest import Servers
 from tests.exact.trial import Trial
 
@@ -38,9 +38,9 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
 
     def run_from_its_floor(task: Task) -> Receipt:
         # MySQL proves the epoch itself for floor; there is no log at this one
-        from catchment.spark.run_task import run_task
+        from catchment.read.run_task import run_task
 
-        with patch("catchment.spark.chunk_task.proven_floor", lambda task: task.floor):
+        with patch("catchment.read.copy.proven_floor", lambda endpoint, server, floor, cut: floor):
             return run_task(task)
 
     monkeypatch.setattr(job, "run", run_unrewound)
@@ -62,9 +62,9 @@ def test_undone_rows_of_the_log_that_are_applied_are_found(
 ) -> None:
     def run_with_undone_rows(task: Task) -> Receipt:
         # a function inside another travels to the worker whole, and breaks what it finds there
-        from catchment.spark.run_task import run_task
+        from catchment.read.run_task import run_task
 
-        with patch("catchment.spark.segment_task.without_voids", lambda images, voids: images):
+        with patch("catchment.read.changes.without_voids", lambda images, voids: images):
             return run_task(task)
 
     monkeypatch.setattr(job, "run_task", run_with_undone_rows)

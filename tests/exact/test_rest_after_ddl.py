@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from catchment.api.read import read
+from catchment.engine import job
+from catchment.epoch import stuck
+from catchment.feed.verify import verify
 from catchment.model.table import TableId
-from catchment.run import standstill
-from catchment.run.faults import Fault
-from catchment.run.verify import verify
-from catchment.spark import job
+from catchment.state.faults import Fault
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import FeedRun
 from tests.exact.steps import Steps, run_here
@@ -22,7 +22,7 @@ def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     run_here(monkeypatch)
-    monkeypatch.setattr(standstill, "EPOCHS_MAX", 5)
+    monkeypatch.setattr(stuck, "EPOCHS_MAX", 5)
     return Steps(tmp_path, servers, fresh_schema(*servers.values()))
 
 
@@ -63,9 +63,7 @@ def test_verify_behind_a_last_ddl(steps: Steps, last: str, monkeypatch: pytest.M
 def test_rows_changed_behind_an_alter_are_rewound(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every UPDATE gives all rows one value, behind the cut of an epoch that copies some of them: so an epoch that
     shows two values of a shard has not rewound a chunk. The log of each epoch's chunks begins before the last ALTER."""
-    monkeypatch.setattr(
-        standstill, "EPOCHS_MAX", 100
-    )  # the product's: a busy machine meets many ALTERs in a row
+    monkeypatch.setattr(stuck, "EPOCHS_MAX", 100)  # the product's: a busy machine meets many ALTERs in a row
     rows = ", ".join(f"({n}, 0)" for n in range(40))
     for shard in steps.servers:
         steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", f"INSERT INTO t VALUES {rows}")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.engine import job
+from catchment.epoch.work import Failed, SegmentTask
 from catchment.model.errors import CatchmentError, TemporaryDisk
-from catchment.spark import job
-from catchment.spark.work import Failed, SegmentTask
 from tests.disks import small_disk
 from tests.exact.steps import Steps, run_here
 
@@ -26,7 +26,7 @@ MIB = 1 << 20
 LARGE = f"INSERT INTO t SELECT 100 + seq, REPEAT(CHAR(65 + seq % 26), {MIB}) FROM seq_1_to_48"
 TASK = """
 import pickle, sys
-from catchment.spark.run_task import run_task
+from catchment.read.run_task import run_task
 run_task(pickle.load(open(sys.argv[1], "rb")))
 """
 PATIENCE_SECONDS = 120.0

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.doctor import Severity, examine
+from catchment.engine import job
+from catchment.feed.verify import verify
 from catchment.model.table import TableId
-from catchment.run.doctor import Severity, examine
-from catchment.run.verify import verify
-from catchment.spark import job
 from tests.exact.steps import Steps, run_here
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL

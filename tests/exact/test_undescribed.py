@@ -13,11 +13,11 @@ from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Writer, Writers
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.feed.verify import verify
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
 from catchment.model.position import LogOffset
-from catchment.run.verify import verify
+from catchment.sink.delta.epochs import EpochsTable
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.judge import Rows, lake_rows, source_rows
 from tests.servers.builds import Build

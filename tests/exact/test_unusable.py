@@ -9,11 +9,11 @@ import yaml
 
 from catchment.cli.main import execute
 from catchment.config import selects
-from catchment.config.rules import exclusion
+from catchment.config.table_patterns import exclusion
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import TableId
+from catchment.sink.delta.epochs import EpochsTable
 from tests.exact.steps import Steps, run_here
 from tests.servers.chosen import chosen_server
 

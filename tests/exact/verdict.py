@@ -13,9 +13,9 @@ import pyarrow as pa
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochRow, EpochsTable
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.table import Table, TableId
+from catchment.sink.delta.epochs import EpochRow, EpochsTable
 from tests.canonical import Key
 from tests.exact.feedrun import Reading
 from tests.judge import Rows, compare, lake_rows, oracle_rows

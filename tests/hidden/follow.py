@@ -15,6 +15,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catchment.demo.server import PrivateServer
+from catchment.epoch.work import ChunkTask, SegmentReceipt, SegmentTask, Target
+from catchment.feed.clock import Clock
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed
@@ -22,11 +24,9 @@ from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.run.clock import Clock
-from catchment.run.origin import originate
-from catchment.spark.chunk_task import read_group
-from catchment.spark.segment_task import read_segment
-from catchment.spark.work import ChunkTask, SegmentReceipt, SegmentTask, Target
+from catchment.read.changes import read_segment
+from catchment.read.copy import read_group
+from catchment.source.first_cut import originate
 from tests.hidden.source import KEYS, endpoint
 from tests.oracle import Place
 from tests.patience import PATIENCE_SECONDS

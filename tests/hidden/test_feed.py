@@ -13,10 +13,10 @@ from catchment.api.read import read
 from catchment.config import Feed
 from catchment.config.feed import LOG_BUDGET_MIN
 from catchment.demo.server import PrivateServer
+from catchment.feed.runner import run_feed
 from catchment.model.chunk import Progress
 from catchment.model.epoch import Manifest, Plan
-from catchment.run.report import Observer, Report
-from catchment.run.runner import run_feed
+from catchment.watch.report import Observer, Report
 from tests.exact.feedrun import make_feed
 from tests.held import held_commit, release
 from tests.hidden.source import TABLES, create, settled_end, under_holds
@@ -125,7 +125,7 @@ def test_epochs_of_a_copy_under_long_holds(
 ) -> None:
     """Exact with sealed floors; not so, as the proof that this can fail, with the cut itself for floor."""
     if careless:
-        monkeypatch.setattr("catchment.run.loop.Plan", _with_floors_at_the_cut)
+        monkeypatch.setattr("catchment.feed.loop.Plan", _with_floors_at_the_cut)
     oracle = Oracle.from_rest(server.login(), TABLES)
     feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=20)
     with _sweeps(server):

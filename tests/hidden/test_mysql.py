@@ -38,7 +38,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[PrivateMySQL]:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold of a second is to see several chunks: no task waits long for what is held to become visible."""
-    monkeypatch.setattr("catchment.spark.floor.SECONDS_MAX", 0.05)
+    monkeypatch.setattr("catchment.source.prove.SECONDS_MAX", 0.05)
 
 
 @pytest.fixture

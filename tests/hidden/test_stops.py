@@ -9,11 +9,11 @@ from itertools import pairwise
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.epoch.work import SegmentReceipt
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.position import LogOffset, Position
-from catchment.run.origin import originate
-from catchment.spark.segment_task import read_segment
-from catchment.spark.work import SegmentReceipt
+from catchment.read.changes import read_segment
+from catchment.source.first_cut import originate
 from tests.held import Background, hold_commits, release
 from tests.hidden.follow import Follower, place
 from tests.hidden.source import create, endpoint
@@ -85,7 +85,7 @@ def test_a_segment_stops_between_any_two_groups_and_nowhere_else(server: Private
 def test_a_first_cut_waits_for_open_xa_and_is_refused(
     server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("catchment.run.first_cut.XA_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("catchment.source.first_position.XA_WAIT_SECONDS", 0.3)
     xid = secrets.token_hex(4)
     server.sql(
         f"XA START '{xid}'", "INSERT INTO d.t VALUES (5000, 'xa')", f"XA END '{xid}'", f"XA PREPARE '{xid}'"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.offsets import snapshot_offset, snapshot_session
-from catchment.flow.epoch.seal import newest_sealed
+from catchment.epoch.seal import newest_sealed
 from catchment.model.errors import Diverged
 from catchment.model.position import LogOffset
+from catchment.source.offsets import snapshot_offset, snapshot_session
 from tests.held import flush_logs_in_hold, held_commit, held_group, release
 from tests.hidden.follow import Follower, place
 from tests.hidden.judge import Base, judge, take_base
@@ -174,7 +174,7 @@ def test_a_seal_by_one_snapshot_alone_would_be_wrong(
     ) -> LogOffset | None:
         return newest_sealed(LogOffset(snapshot.file, 4), None, snapshot, *facts, **xa)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("catchment.spark.floor.newest_sealed", careless)
+    monkeypatch.setattr("catchment.source.prove.newest_sealed", careless)
     base, follower = _reached_by_others(server)
     assert judge(server, base, follower.seen).wrong_claims
 

@@ -8,15 +8,15 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.api.read import read
-from catchment.flow.capture.catalog import read_table
+from catchment.doctor import Severity, examine
+from catchment.feed.verify import verify
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.image import SIDE
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.run.doctor import Severity, examine
-from catchment.run.verify import verify
-from catchment.spark.source_driver import read_shape
-from catchment.wire.facts import IncompleteImage
+from catchment.serve.spark_source.driver import read_shape
+from catchment.source.catalog import read_table
+from catchment.wire.log.facts import IncompleteImage
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL

@@ -12,10 +12,10 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
+from catchment.feed.verify import verify
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import GtidList
-from catchment.run.verify import verify
 from tests.exact.feedrun import FeedRun, Thread, make_feed
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
+from catchment.doctor import Severity, examine
+from catchment.feed.verify import verify
 from catchment.model.gtidset import GtidSet
-from catchment.run.doctor import Severity, examine
-from catchment.run.verify import verify
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.mysql.test_feed import fill, writer_of
 from tests.servers.builds import Build

@@ -9,13 +9,13 @@ import pytest
 
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.doctor import Severity, examine
+from catchment.feed.runner import run_feed
 from catchment.model.errors import ConfigError, ConnectionLost
 from catchment.model.source import Endpoint
-from catchment.run.doctor import Severity, examine
-from catchment.run.runner import run_feed
-from catchment.run.store import Store
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.source.session import connect
+from catchment.state.store import Store
 from tests.run.test_doctor import feed_of
 
 

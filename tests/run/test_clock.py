@@ -14,13 +14,13 @@ from pymysql.connections import Connection
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.offsets import snapshot_offset
+from catchment.feed import clock as clock_module
+from catchment.feed.clock import Clock, _Reader
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.run import clock as clock_module
-from catchment.run.clock import Clock, _Reader
+from catchment.source.offsets import snapshot_offset
+from catchment.source.session import connect
 from tests.patience import PATIENCE_SECONDS
 
 NEVER = 1 << 63  # a number that no tick reaches

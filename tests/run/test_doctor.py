@@ -10,9 +10,9 @@ import pytest
 from catchment.config import Feed
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
+from catchment.doctor import Finding, Severity, examine, must_be_set_up
+from catchment.doctor.settings import check_settings
 from catchment.model.errors import SourceError
-from catchment.run.doctor import Finding, Severity, examine, must_be_set_up
-from catchment.run.doctor.settings import check_settings
 
 ERROR, WARNING, OK = Severity.ERROR, Severity.WARNING, Severity.OK
 

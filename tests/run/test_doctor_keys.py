@@ -7,9 +7,9 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
+from catchment.doctor import Severity, table_checks
 from catchment.model.source import Endpoint
-from catchment.run.doctor import Severity, tables
+from catchment.source.session import connect
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_very_many_rows_of_one_value(
 
     def found() -> list[tuple[Severity, str, str]]:
         with closing(connect(endpoint)) as session:
-            chosen = tables.chosen_tables(session, endpoint, [f"{schema}.*"])
-            findings, _ = tables.check_tables(session, endpoint, chosen, cascades=False)
+            chosen = table_checks.chosen_tables(session, endpoint, [f"{schema}.*"])
+            findings, _ = table_checks.check_tables(session, endpoint, chosen, cascades=False)
         return [(f.severity, f.found, f.remedy) for f in findings]
 
     assert found() == [], "a few kilobytes"
-    monkeypatch.setattr(tables, "VALUE_BYTES_MAX", 10_000)
+    monkeypatch.setattr(table_checks, "VALUE_BYTES_MAX", 10_000)
     if not warned:
         assert found() == []
         return

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from catchment.doctor import examine, must_be_set_up
+from catchment.doctor.settings import check_settings, logs_cascades
 from catchment.model.errors import SourceError
 from catchment.model.position import Xid
-from catchment.run.doctor import examine, must_be_set_up
-from catchment.run.doctor.settings import check_settings, logs_cascades
 from tests.prepared import prepare, roll_back_prepared
 from tests.run.test_doctor import ERROR, WARNING, assert_only, feed_of
 from tests.servers.builds import Build

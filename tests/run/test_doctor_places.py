@@ -12,11 +12,11 @@ import pytest
 from catchment.config import Feed
 from catchment.config.feed import MetricsConfig, SparkConfig
 from catchment.demo.server import PrivateServer
+from catchment.doctor.finding import Finding, Severity
+from catchment.doctor.surroundings import check_metrics, check_sink, check_spark, check_state
 from catchment.model.errors import LeaseLost, StateError
-from catchment.run.doctor.finding import Finding, Severity
-from catchment.run.doctor.surroundings import check_metrics, check_sink, check_spark, check_state
-from catchment.run.lease import hold
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.store import Store
 from tests.disks import small_disk, unwritable
 from tests.run import records
 

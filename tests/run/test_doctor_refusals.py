@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture import connect
+from catchment.doctor import Severity, examine, must_be_set_up
 from catchment.model.errors import ServerSaid
-from catchment.run.doctor import Severity, examine, must_be_set_up
+from catchment.source import session
 from tests.run.test_doctor import assert_only, faults, feed_of
 
 ERROR = Severity.ERROR
@@ -26,9 +26,9 @@ def own() -> Iterator[PrivateServer]:
 def test_a_table_that_cannot_be_read_now_is_no_lack_of_a_privilege(
     own: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connect._PINNED, "lock_wait_timeout", "1")
+    monkeypatch.setitem(session._PINNED, "lock_wait_timeout", "1")
     own.sql("CREATE TABLE shop.good (id int PRIMARY KEY)")
-    with closing(own.connect()) as session, session.cursor() as cursor:
+    with closing(own.connect()) as locking, locking.cursor() as cursor:
         cursor.execute("LOCK TABLES shop.orders WRITE")
         found = examine(feed_of(tmp_path, own)).findings
     assert_only(found, [(ERROR, "shop.orders cannot be read: server error 1205: Lock wait", "wait until")])

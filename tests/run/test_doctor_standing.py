@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.epochs import EpochsTable
+from catchment.doctor import Finding, Severity, examine, standing
+from catchment.doctor.standing import check_logs, check_standing
 from catchment.model.errors import CatchmentError, Unsupported
-from catchment.run.doctor import Finding, Severity, examine, standing
-from catchment.run.doctor.standing import check_logs, check_standing
+from catchment.sink.delta.epochs import EpochsTable
 from tests.exact.steps import Steps, run_here
 from tests.purged import purge
 from tests.servers.chosen import chosen_server

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.due import FoldLimits
-from catchment.flow.sink.epochs import EpochsTable
 from catchment.model.epoch import Commit, Manifest, Part
-from catchment.run import fold_process, folding
-from catchment.run.fold_process import FoldOrder
-from catchment.run.folding import Folding
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold import process, turns
+from catchment.sink.delta.fold.due import FoldLimits
+from catchment.sink.delta.fold.process import FoldOrder
+from catchment.sink.delta.fold.turns import Folding
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
 Start = Callable[[FoldOrder], "subprocess.Popen[bytes]"]
@@ -48,7 +48,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
         codes.append(process.wait())
         return process
 
-    monkeypatch.setattr(folding, "start", start_and_wait)
+    monkeypatch.setattr(turns, "start", start_and_wait)
     return codes
 
 
@@ -84,7 +84,7 @@ def test_changes_of_a_burst_are_folded_at_rest_when_they_are_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
     # By the files' own time, which the process looks at, the changes are new.
-    codes = recorded(monkeypatch, lambda order: fold_process.start(replace(order, all_tables=True)))
+    codes = recorded(monkeypatch, lambda order: process.start(replace(order, all_tables=True)))
     base = run_epoch(tmp_path, 1, Part.BASE, 100)
     watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(age_s=600), 3600), base.shapes)
     watch.turn()
@@ -103,7 +103,7 @@ def test_changes_of_a_burst_are_folded_at_rest_when_they_are_old(
 def test_the_cleaner_runs_at_rest_when_what_was_replaced_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
-    codes = recorded(monkeypatch, fold_process.start)
+    codes = recorded(monkeypatch, process.start)
     run_epoch(tmp_path, 1, Part.BASE, 100)
     shapes = run_epoch(tmp_path, 2, Part.CHANGES, 50).shapes
     watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), 5400), shapes)
@@ -115,7 +115,7 @@ def test_the_cleaner_runs_at_rest_when_what_was_replaced_is_old(
 
 
 @pytest.mark.parametrize(
-    ("rows", "seconds"), [(1, folding.FEW_SECONDS_MIN), (folding.FEW_ROWS, folding.START_SECONDS_MIN)]
+    ("rows", "seconds"), [(1, turns.FEW_SECONDS_MIN), (turns.FEW_ROWS, turns.START_SECONDS_MIN)]
 )
 def test_how_soon_the_next_fold_starts(
     rows: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
@@ -130,7 +130,7 @@ def test_how_soon_the_next_fold_starts(
     recorded(monkeypatch, start)
     watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), 3600), ())
     watch.count(run_epoch(tmp_path, 1, Part.CHANGES, rows))
-    for _ in range(int(3 * folding.FEW_SECONDS_MIN)):
+    for _ in range(int(3 * turns.FEW_SECONDS_MIN)):
         watch.turn()
         clock.now += 1.0
     assert {later - before for before, later in itertools.pairwise(starts)} == {seconds}

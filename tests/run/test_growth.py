@@ -15,16 +15,16 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from catchment.cli.progress import RunView
+from catchment.epoch.gather import gather, manifest
+from catchment.epoch.stuck import Standstill
+from catchment.epoch.work import ChunkReceipt, CopiedChunk, Receipt, SegmentReceipt
+from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import Commit, Manifest, TableShape
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.run.assemble import gather, manifest
-from catchment.run.report import Report
-from catchment.run.standstill import Standstill
-from catchment.run.tasks import TaskMaker
-from catchment.spark.work import ChunkReceipt, CopiedChunk, Receipt, SegmentReceipt
+from catchment.screen.progress import RunView
+from catchment.watch.report import Report
 from tests.run import records
 
 TABLES, SHARDS = 4, 20

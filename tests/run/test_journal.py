@@ -18,16 +18,17 @@ from catchment.cli.status import _lines
 from catchment.config import NotifyConfig
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConnectionLost, LeaseLost, StateError
-from catchment.run import journal, status
-from catchment.run.journal import Journal
-from catchment.run.lease import Owner, hold, holder_in
-from catchment.run.notes import ErrorNote, with_errors
-from catchment.run.notify import Notifier
-from catchment.run.status import read_status
-from catchment.run.store import Store
-from catchment.run.trouble import Troubles
-from catchment.run.vitals import Vitals
-from catchment.run.watch import Watch
+from catchment.state import journal
+from catchment.state.journal import Journal
+from catchment.state.lease import Owner, hold, holder_in
+from catchment.state.notes import ErrorNote, with_errors
+from catchment.state.store import Store
+from catchment.watch import status
+from catchment.watch.notify import Notifier
+from catchment.watch.status import read_status
+from catchment.watch.troubles import Troubles
+from catchment.watch.vitals import Vitals
+from catchment.watch.watch import Watch
 from tests.disks import unwritable
 from tests.run import records
 
@@ -128,8 +129,8 @@ def test_equal_errors_are_counted_and_old_ones_forgotten(store: Store) -> None:
 
 _RUN = """
 import sys, time
-from catchment.run.lease import hold
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.store import Store
 from tests.run.test_journal import watched
 store = Store.open(sys.argv[1], "shop")
 with hold(store) as lease, watched(store, lease.fence):

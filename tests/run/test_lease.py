@@ -12,18 +12,18 @@ import msgspec
 import pytest
 
 from catchment.model.errors import LeaseHeld, LeaseLost
-from catchment.run import lease as lease_module
-from catchment.run.database import lease_table
-from catchment.run.lease import Owner, hold, holder
-from catchment.run.store import Store
+from catchment.state import lease as lease_module
+from catchment.state.database import lease_table
+from catchment.state.lease import Owner, hold, holder
+from catchment.state.store import Store
 from tests.patience import PATIENCE_SECONDS
 from tests.run import records
 
 _RUNNER = """
 import sys, time
 from catchment.model.errors import LeaseLost
-from catchment.run.lease import hold
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.store import Store
 from tests.run import records
 from tests.patience import PATIENCE_SECONDS
 store = Store.open(sys.argv[1], "shop")

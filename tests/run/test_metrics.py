@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from catchment.model.epoch import Manifest, Refusal, epoch_number
 from catchment.model.position import GroupKind, XaGroup, Xid
-from catchment.run.metrics import Metrics
+from catchment.watch.metrics import Metrics
 from tests.run import records
 
 START = 1_700_000_000.0

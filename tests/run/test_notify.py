@@ -15,8 +15,8 @@ import yaml
 
 from catchment.config import NotifyConfig, NotifyEvent, load
 from catchment.model.errors import ConfigError
-from catchment.run import notify
-from catchment.run.notify import Notifier
+from catchment.watch import notify
+from catchment.watch.notify import Notifier
 
 TOKEN = "tok3n-of-the-hook"
 _WRITE = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"

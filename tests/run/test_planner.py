@@ -7,19 +7,19 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.bounds import MARK, where
-from catchment.flow.capture.connect import connect
+from catchment.epoch.work import CopiedChunk
+from catchment.feed import chunk_steps as walk_module
+from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
+from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import Manifest, Tick
 from catchment.model.errors import Retry, ServerSaid, SourceError
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.run import walk as walk_module
-from catchment.run.origin import originate
-from catchment.run.planner import Limits, Planner
-from catchment.run.walk import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
-from catchment.spark.work import CopiedChunk
+from catchment.source.bounds import MARK, where
+from catchment.source.first_cut import originate
+from catchment.source.session import connect
 
 ROWS_MAX = 1_000
 LOG_BUDGET = 1 << 20

@@ -8,11 +8,11 @@ import pytest
 
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
+from catchment.engine import job
+from catchment.feed import runner
 from catchment.model.errors import EngineError
-from catchment.run import runner
-from catchment.run.status import read_status
-from catchment.run.store import Store
-from catchment.spark import job
+from catchment.state.store import Store
+from catchment.watch.status import read_status
 from tests.exact.feedrun import make_feed
 
 

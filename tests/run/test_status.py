@@ -8,9 +8,9 @@ import pytest
 
 from catchment.model.chunk import Phase
 from catchment.model.epoch import Refusal
-from catchment.run.lease import hold
-from catchment.run.status import TableStatus, read_status
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.store import Store
+from catchment.watch.status import TableStatus, read_status
 from tests.run import records
 
 

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from sqlalchemy import select, update
 
-from catchment.flow.sink.epochs import EpochRow
 from catchment.model.epoch import Commit, epoch_number
 from catchment.model.errors import ConfigError, LeaseLost, StateError
-from catchment.run.database import record_table
-from catchment.run.lease import hold
-from catchment.run.resume import Continue, decide
-from catchment.run.store import Store
+from catchment.sink.delta.epochs import EpochRow
+from catchment.state.database import record_table
+from catchment.state.lease import hold
+from catchment.state.resume import Continue, decide
+from catchment.state.store import Store
 from tests.run import records
 
 
@@ -288,9 +288,9 @@ def test_a_password_among_the_options_is_not_shown() -> None:
 _FULL = """
 import sys
 from catchment.model.errors import StateError
-from catchment.run.lease import hold
-from catchment.run.resume import Continue, decide
-from catchment.run.store import Store
+from catchment.state.lease import hold
+from catchment.state.resume import Continue, decide
+from catchment.state.store import Store
 from tests.run import records
 store = Store.open(sys.argv[1], "shop")
 with hold(store) as lease:

@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from catchment.model.errors import ConnectionLost, CutMissed, ServerSaid
-from catchment.run import trouble
-from catchment.run.trouble import Troubles
+from catchment.watch import troubles
+from catchment.watch.troubles import Troubles
 
 SECOND = 1_000_000
 START = 1_763_784_727 * SECOND
@@ -17,7 +17,7 @@ class Now:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.us = START
-        monkeypatch.setattr(trouble, "now_us", lambda: self.us)
+        monkeypatch.setattr(troubles, "now_us", lambda: self.us)
 
 
 @pytest.fixture

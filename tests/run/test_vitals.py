@@ -12,8 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from catchment.model.errors import ConfigError
-from catchment.run.notes import ErrorNote, Trouble
-from catchment.run.vitals import Vitals
+from catchment.state.notes import ErrorNote, Trouble
+from catchment.watch.vitals import Vitals
 from tests.patience import PATIENCE_SECONDS
 
 START = 1_700_000_000.0

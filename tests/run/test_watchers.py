@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.layout import table_dir
+from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
-from catchment.run import folding
-from catchment.run.fold_process import FoldOrder
-from catchment.run.report import Observer, Report, Rest
-from catchment.run.runner import run_feed
+from catchment.sink.delta.fold import turns
+from catchment.sink.delta.fold.process import FoldOrder
+from catchment.sink.delta.layout import table_dir
+from catchment.watch.report import Observer, Report, Rest
 from tests.exact.feedrun import FeedRun
 from tests.exact.steps import Steps, run_here
 
@@ -52,8 +52,8 @@ def test_a_fold_process_that_cannot_be_started(
         started.append(order)
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(folding, "START_SECONDS_MIN", 5.0)
-    monkeypatch.setattr(folding, "start", no_memory)
+    monkeypatch.setattr(turns, "START_SECONDS_MIN", 5.0)
+    monkeypatch.setattr(turns, "start", no_memory)
     follow(steps)
     assert started
     assert caplog.text.count("Cannot allocate memory") == 1
@@ -66,9 +66,9 @@ def test_a_table_whose_log_cannot_be_read(
     """It gets no change, so that folding alone wants to read it; of the other table the shares are known."""
     directory = table_dir(steps.feed.sink.path, TableId(steps.schema, "t"))
     known: list[set[str]] = []
-    turn = folding.Folding.turn
+    turn = turns.Folding.turn
 
-    def watched(self: folding.Folding) -> None:
+    def watched(self: turns.Folding) -> None:
         if run.epochs and not known:
             for entry in (directory / "_delta_log").glob("*.json"):
                 entry.write_text("{")
@@ -79,7 +79,7 @@ def test_a_table_whose_log_cannot_be_read(
             if run.epochs:
                 known.append({table.name for table in self.unfolded()})
 
-    monkeypatch.setattr(folding.Folding, "turn", watched)
+    monkeypatch.setattr(turns.Folding, "turn", watched)
     run = FeedRun(steps.feed)
     with run:
         for _ in range(4):

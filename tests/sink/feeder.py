@@ -4,11 +4,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.layout import PART, delta_schema, table_dir
-from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import Commit, Part, TableDelta, TableShape, epoch_number
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import create_table
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import PART, delta_schema, table_dir
 from tests.sink.model import FEED, Row, delta, manifest, write
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from catchment.flow.sink.files import write_file
-from catchment.flow.sink.layout import arrow_schema, key_columns, table_dir
 from catchment.model.epoch import DataFile, LakeColumn, Manifest, Part, TableDelta, TableShape
 from catchment.model.table import Column, ColumnType, Kind, TableId
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir
 
 FEED = "shop"
 Row = tuple[Any, ...]

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.files import delta_stats
-from catchment.flow.sink.layout import EPOCH, SHARD, delta_schema, directory_name, table_dir
-from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.table import Column, ColumnType, Kind, TableId
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import create_table
+from catchment.sink.delta.files import delta_stats
+from catchment.sink.delta.layout import EPOCH, SHARD, delta_schema, directory_name, table_dir
 from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 

@@ -12,12 +12,12 @@ from deltalake import DeltaTable
 from catchment.api.epochs import epochs
 from catchment.api.read import read, tables_at
 from catchment.api.views import views
-from catchment.flow.sink.clean import clean_feed
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import fold
-from catchment.flow.sink.layout import table_dir
 from catchment.model.epoch import Part, epoch_number, epoch_text
 from catchment.model.errors import ConfigError, SinkError
+from catchment.sink.delta.clean import clean_feed
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.fold import fold
+from catchment.sink.delta.layout import table_dir
 from tests.sink.feeder import Feeder
 from tests.sink.model import FEED, INT, ORDERS, delta, shape, write
 

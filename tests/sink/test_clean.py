@@ -9,14 +9,14 @@ import pytest
 from deltalake import DeltaTable
 
 from catchment.api.read import read
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.clean import CleanReport, clean_feed
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import fold
-from catchment.flow.sink.layout import PART, delta_schema, epochs_dir, table_dir
-from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import Commit, Part
 from catchment.model.errors import SinkError
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.clean import CleanReport, clean_feed
+from catchment.sink.delta.commit import create_table
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.fold import fold
+from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, table_dir
 from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from catchment.flow.sink.epochs import SCHEMA, EpochsTable, feeds
-from catchment.flow.sink.layout import epochs_dir
 from catchment.model.chunk import Progress
 from catchment.model.epoch import Commit, Manifest, Part
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
+from catchment.sink.delta.epochs import SCHEMA, EpochsTable, feeds
+from catchment.sink.delta.layout import epochs_dir
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
 

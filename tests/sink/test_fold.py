@@ -12,18 +12,32 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from catchment.flow.sink import files as lake_files
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.due import FoldLimits, TableStats, should_fold, should_gather, small_run, table_stats
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.files import write_file
-from catchment.flow.sink.fold import FoldOptions, commit, fold, prepare, prepare_division, prepare_gathering
-from catchment.flow.sink.layout import arrow_schema, table_dir
-from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, DataFile, LakeColumn, Part
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.table import Column
-from catchment.run.fold_process import FoldOrder, carry_out
+from catchment.sink.delta import files as lake_files
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.fold.due import (
+    FoldLimits,
+    TableStats,
+    should_fold,
+    should_gather,
+    small_run,
+    table_stats,
+)
+from catchment.sink.delta.fold.fold import (
+    FoldOptions,
+    commit,
+    fold,
+    prepare,
+    prepare_division,
+    prepare_gathering,
+)
+from catchment.sink.delta.fold.process import FoldOrder, carry_out
+from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.layout import arrow_schema, table_dir
 from tests.sink.model import FEED, INT, ORDERS, Row, delta, manifest, shape, write
 
 SMALL = FoldOptions(target=Target(rows=4, bytes=1 << 20))

@@ -11,10 +11,10 @@ from catchment import LAKE_LAYOUT, __version__
 from catchment.api.epochs import epochs
 from catchment.api.read import read
 from catchment.api.views import views
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.layout import epochs_dir, table_dir
 from catchment.model.errors import SinkError
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import epochs_dir, table_dir
 from tests.sink.feeder import Feeder
 from tests.sink.model import FEED, ORDERS
 
@@ -34,7 +34,7 @@ def set_layout(directory: Path, value: str) -> None:
 @pytest.fixture
 def unmarked(feeder: Feeder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Feeder:
     """A lake as programs before the mark made it."""
-    monkeypatch.setattr("catchment.flow.sink.tables._LAYOUT", "catchment.other")
+    monkeypatch.setattr("catchment.sink.delta.commit._LAYOUT", "catchment.other")
     old = Feeder(tmp_path / "old")
     old.put(ORDERS, (1, "a"), (2, "b"))
     monkeypatch.undo()

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catchment.api.read import TableState
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
-from catchment.flow.sink.layout import table_dir
-from catchment.flow.sink.rewrite import Target
-from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import ColumnType, Kind
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import file_lists, open_table
+from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
+from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.layout import table_dir
 from tests.sink.model import FEED, INT, TEXT, Key, delta, shape, write
 
 State = dict[Key, tuple[int, tuple[Any, ...]]]  # (shard, key) -> epoch of the last change, row

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from catchment.api.read import read, tables_at
 from catchment.api.views import views
-from catchment.flow.epoch.shape import first_shape
-from catchment.flow.sink.fold import fold
 from catchment.model.epoch import LakeColumn, Part, TableShape, epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
+from catchment.schema.shape import first_shape
+from catchment.sink.delta.fold.fold import fold
 from tests.sink.feeder import Feeder
 from tests.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape, write
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from catchment.api.read import read, tables_at
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.clean import clean_feed
-from catchment.flow.sink.due import FoldLimits
-from catchment.flow.sink.epochs import EpochsTable
-from catchment.flow.sink.fold import FoldOptions
-from catchment.flow.sink.rewrite import Target
 from catchment.model.epoch import Commit, Part
-from catchment.run.fold_process import FoldOrder, carry_out
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.clean import clean_feed
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.due import FoldLimits
+from catchment.sink.delta.fold.fold import FoldOptions
+from catchment.sink.delta.fold.process import FoldOrder, carry_out
+from catchment.sink.delta.fold.rewrite import Target
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
 EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where folds or readers get no time

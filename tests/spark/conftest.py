@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catchment.demo.server import PrivateServer
-from catchment.spark.source import register
+from catchment.serve.spark_source import register
 from tests.spark.direct import Driver
 
 NAMES = ("-80", "80-")

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from catchment.spark.source import CatchmentDataSource
-from catchment.spark.source_offset import Offset
-from catchment.spark.source_stream import StreamReader
+from catchment.serve.spark_source import CatchmentDataSource
+from catchment.serve.spark_source.offset import Offset
+from catchment.serve.spark_source.stream import StreamReader
 from tests.canonical import Key, Row, canonical_row, key_of
 
 Rows = list[dict[str, Any]]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from catchment.spark import job
-from catchment.spark.source import register
+from catchment.engine import job
+from catchment.serve.spark_source import register
 from tests.crash.test_work import children
 
 TRIGGERS: dict[str, dict[str, object]] = {
@@ -44,7 +44,7 @@ class Query:
         """The Python workers that run tasks, one for each of the two cores: the youngest processes. An older
         one plans the batches.
         """
-        return sorted(p for p in self.tree() if "catchment.spark.daemon" in _command(p))[-2:]
+        return sorted(p for p in self.tree() if "catchment.engine.daemon" in _command(p))[-2:]
 
     def kill(self) -> None:
         """kill -9 of all of it."""

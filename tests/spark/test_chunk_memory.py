@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.errors import Retry, TooManyImages
-from catchment.run.origin import originate
-from catchment.spark.chunk_task import read_group
-from catchment.spark.work import ChunkTask, Target
+from catchment.read.copy import read_group
+from catchment.source.first_cut import originate
 from tests.exact.feedrun import make_feed
 
 ROWS = 2000

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_table
+from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.table import Table, TableId
-from catchment.run.origin import originate
-from catchment.spark.chunk_task import read_group
-from catchment.spark.work import ChunkTask, Target
+from catchment.read.copy import read_group
+from catchment.source.catalog import read_table
+from catchment.source.first_cut import originate
 from tests.exact.feedrun import make_feed
 
 ROWS = 20_000  # more than the socket holds: the rest of an abandoned result comes later
@@ -42,7 +42,7 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
             shard.sql(f"ALTER TABLE {schema}.bad MODIFY v VARCHAR(20)")
         return found
 
-    monkeypatch.setattr("catchment.spark.chunk_task.read_table", altered_afterwards)
+    monkeypatch.setattr("catchment.read.copy.read_table", altered_afterwards)
     at = origin.cut["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
     target = Target(str(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")

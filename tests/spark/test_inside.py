@@ -7,13 +7,13 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_table
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.inside import inside
-from catchment.flow.capture.select import select_chunk
 from catchment.model.chunk import Bound, Chunk
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.source.ask_ranges import inside
+from catchment.source.catalog import read_table
+from catchment.source.select import select_chunk
+from catchment.source.session import connect
 from tests.rows import SPELLINGS
 
 Case = tuple[str, list[str], Bound, Bound]

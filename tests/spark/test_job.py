@@ -11,11 +11,11 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from catchment.engine import job
+from catchment.epoch.work import SegmentTask
 from catchment.model.errors import EngineError, ProgramFault, Retry
 from catchment.model.source import Endpoint
-from catchment.spark import job
-from catchment.spark.verify_task import VerifyTask
-from catchment.spark.work import SegmentTask
+from catchment.read.verify import VerifyTask
 
 _FOREIGN = """
 import sys

@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 from catchment.demo.workload import KEYS, create_tables, load
 from catchment.demo.writers import Session, Writer, Writers
 from catchment.model.errors import SourceError
-from catchment.spark import source_batch
-from catchment.spark.source import CatchmentDataSource
-from catchment.spark.source_offset import StreamCut
-from catchment.spark.source_plan import cut_now
+from catchment.serve.spark_source import CatchmentDataSource, batch
+from catchment.serve.spark_source.cuts import cut_now
+from catchment.serve.spark_source.offset import StreamCut
 from tests.conftest import Shards
 from tests.judge import lake_rows, source_rows
 from tests.spark.conftest import NAMES, MakeFeed
@@ -104,7 +103,7 @@ def test_a_partition_read_late_is_still_of_the_cut_or_too_much_log_is_said(
 def test_a_table_that_stays_locked_ends_the_read(
     shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_batch, "FRUITLESS_MAX", 2)
+    monkeypatch.setattr(batch, "FRUITLESS_MAX", 2)
     schema = fresh_schema(*shards)
     for server in shards:
         create_tables(server, schema)
@@ -118,10 +117,10 @@ def test_a_table_that_stays_locked_ends_the_read(
             cursor.execute("LOCK TABLES orders WRITE")
             return taken
 
-        monkeypatch.setattr(source_batch, "cut_now", locked_behind_the_cut)
+        monkeypatch.setattr(batch, "cut_now", locked_behind_the_cut)
         with pytest.raises(
             SourceError, match=rf"80-, {schema}\.orders: no chunk could be planned in 2 tries"
         ):
             reader.partitions()
-    monkeypatch.setattr(source_batch, "cut_now", cut_now)
+    monkeypatch.setattr(batch, "cut_now", cut_now)
     assert reader.partitions()

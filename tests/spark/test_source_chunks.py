@@ -9,8 +9,8 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
-from catchment.spark import source_driver
-from catchment.spark.source_offset import Offset, read
+from catchment.serve.spark_source import driver as driver_module
+from catchment.serve.spark_source.offset import Offset, read
 from tests.conftest import Shards
 from tests.spark.conftest import Drive, MakeFeed
 from tests.spark.direct import Driver
@@ -36,7 +36,7 @@ def test_a_locked_table_is_named_and_the_checkpoint_goes_on(
     drive: Drive,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(source_driver, "ATTEMPTS", 1)  # a lock is waited for 5 s each time
+    monkeypatch.setattr(driver_module, "ATTEMPTS", 1)  # a lock is waited for 5 s each time
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)
     feed, name = make_feed(server), f"{schema}.kv"

@@ -303,7 +303,7 @@ def test_a_position_of_another_log_is_refused(
     ],
 )
 def test_wrong_options(options: dict[str, str], said: str) -> None:
-    from catchment.spark.source import CatchmentDataSource
+    from catchment.serve.spark_source import CatchmentDataSource
 
     with pytest.raises(ConfigError, match=said):
         CatchmentDataSource(options).schema()

@@ -9,7 +9,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Diverged
 from catchment.model.position import LogOffset
-from catchment.spark.source_offset import Offset
+from catchment.serve.spark_source.offset import Offset
 from tests.spark.conftest import NAMES, Drive, MakeFeed
 
 NAME = "m.kv"

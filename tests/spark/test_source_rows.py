@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from catchment.spark.source_rows import GTID, GroupFacts
-from catchment.wire.groups import SCHEMA
+from catchment.serve.spark_source.rows import GTID, GroupFacts
+from catchment.wire.log.groups import SCHEMA
 
 UUID = bytes.fromhex("3e11fa47714111e29e6f14feb5d71c37")
 TEXT = "3e11fa47-7141-11e2-9e6f-14feb5d71c37"

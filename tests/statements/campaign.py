@@ -9,7 +9,7 @@ from pathlib import Path
 import pymysql
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import mysql_version
+from catchment.source.session import mysql_version
 from tests.statements.corpus import number_of, of_file
 from tests.statements.guest import Guest
 from tests.statements.manners import manner_of

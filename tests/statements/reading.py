@@ -7,18 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.connect import connect
-from catchment.flow.capture.stretch import Stretch, read_stretch
-from catchment.flow.rewind.states import AFTER, without_voids
 from catchment.model.errors import CatchmentError
 from catchment.model.gtidset import GtidSet
 from catchment.model.image import SEQ, SIDE
 from catchment.model.position import GtidList, LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.spark.log_checks import alterations, must_be_whole
-from catchment.spark.stored_at import StoredAt
-from catchment.wire.facts import Ddl, Statement
+from catchment.read.checks import alterations, must_be_whole
+from catchment.rewind.states import AFTER, without_voids
+from catchment.source.segment import Stretch, read_stretch
+from catchment.source.session import connect
+from catchment.source.stored_at import StoredAt
+from catchment.wire.log.facts import Ddl, Statement
 from tests.statements.stage import CHOSEN, Content
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.test_layers import MODULES, PACKAGE
+from tests.tidy.floors import MODULES, PACKAGE
 
 
 def bare_epochs(source: str) -> Iterator[str]:
@@ -24,7 +24,7 @@ def bare_epochs(source: str) -> Iterator[str]:
             assert isinstance(part, ast.FormattedValue)
             shown = ast.unparse(part.value)
             named = said.split()[-1:] in (["epoch"], ["epochs"]) and said.endswith(" ")
-            # The screen's own value holds the text (cli/screen.py).
+            # The screen's own value holds the text (screen/display.py).
             text_of = shown.startswith("epoch_text(") or shown.endswith((".epoch_text", "seen.epoch"))
             if named and not text_of:
                 yield f"line {part.lineno}: {shown}"

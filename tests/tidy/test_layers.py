@@ -1,84 +1,43 @@
-"""The layers of DESIGN section 7, and the house's sizes, read from the source text."""
+"""The house's order: floors, effects and sizes, read from the source text."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "catchment"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+from tests.tidy.floors import (
+    FLOOR,
+    MODULES,
+    PACKAGE,
+    PAGE,
+    ROOT,
+    arrows,
+    folder_of,
+    imported_folder,
+    imports,
+    page,
+)
+
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 
-FLOW = {"flow/capture", "flow/epoch", "flow/rewind", "flow/sink"}  # stages: none imports another one
-
-# What each layer may import of ours, besides itself. Of spark/, the DataSource (source*.py) runs on the
-# driver with planner and clock; everything else there runs on executors, below run/.
-ALLOWED = {
-    "": {"api"},
-    "model": set(),
-    "wire": {"model"},
-    "config": {"model"},
-    "flow": set(),
-    **{stage: {"model", "wire"} for stage in FLOW},
-    "api": {"model", "config", "flow/sink"},
-    "spark": {"model", "wire", "config", "api", *FLOW},
-    "run": {"model", "wire", "config", "api", "spark", *FLOW},
-    "spark/source": {"model", "wire", "config", "api", "spark", "run", *FLOW},
-    # The data source, spark/source*.py, drives clock and planner by itself, as a command does.
-    "source": {"model", "wire", "config", "run", "spark", *FLOW},
-    "cli": {"model", "config", "api", "run", "spark", "demo"},
-    "demo": {"model", "config", "api", "run", "spark", "cli"},
-}
-
-# Clocks, threads and processes belong to run/, spark/ and what starts them.
+# Clocks, threads and processes have no place in what these folders hold: values, rules, and bytes to rows.
 EFFECTS = {"asyncio", "concurrent", "multiprocessing", "sched", "signal", "subprocess", "threading", "time"}
-WITH_EFFECTS = {"run", "spark", "source", "cli", "demo"}
-# Tables commit in a pool of threads, and a Delta commit carries the time (DESIGN section 10).
-EXCEPTED = {"flow/sink": {"concurrent", "time"}}
-
-
-def layer_of(parts: tuple[str, ...]) -> str:
-    """`flow/sink` for catchment.flow.sink.apply, `run` for catchment.run.loop, empty for the package
-    itself."""
-    if parts[:1] == ("flow",) and len(parts) > 1:
-        return "/".join(parts[:2])
-    if parts[:1] == ("spark",) and len(parts) > 1 and parts[1].startswith("source"):
-        return "spark/source"
-    return "".join(parts[:1])
-
-
-def layer_of_file(module: Path) -> str:
-    parts = module.relative_to(PACKAGE).with_suffix("").parts
-    return layer_of(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and full name of every import, those inside functions and type checks too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: imports are absolute"
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+PURE = {"model", "config", "schema", "rewind", "epoch", "api"}
 
 
 def faults(module: Path, source: str) -> list[str]:
     """What a module with this text imports against the rules."""
-    layer = layer_of_file(module)
+    folder = folder_of(module)
     found = []
     for line, name in imports(ast.parse(source)):
-        root, *rest = name.split(".")
-        if root == "catchment":
-            other = layer_of(tuple(rest))
-            if other and other in ALLOWED and other not in {layer, *ALLOWED.get(layer, ())}:
-                found.append(f"{module.name}:{line}: {layer} must not import {other}")
-        elif root in EFFECTS - EXCEPTED.get(layer, set()) and layer.partition("/")[0] not in WITH_EFFECTS:
-            found.append(f"{module.name}:{line}: {root} belongs to run/ and spark/, not to {layer}")
+        other = imported_folder(name)
+        if other in FLOOR and folder in FLOOR and other != folder and FLOOR[other] >= FLOOR[folder]:
+            found.append(f"{module.name}:{line}: {folder} must not import {other}")
+        if name.partition(".")[0] in EFFECTS and folder.partition("/")[0] in {*PURE, "wire"}:
+            found.append(f"{module.name}:{line}: {name} has no place in {folder}")
     return found
 
 
@@ -91,29 +50,41 @@ def test_layers(module: Path) -> None:
     ("place", "source", "ok"),
     [
         ("model/x.py", "import msgspec", True),
-        ("model/x.py", "from catchment.wire.types import A", False),
+        ("model/x.py", "from catchment.wire.cells.types import A", False),
         ("model/x.py", "def f():\n    import time", False),
-        ("wire/x.py", "from catchment.flow import sink", False),
-        ("flow/sink/x.py", "from catchment.flow.capture.connect import connect", False),
-        ("flow/sink/x.py", "from catchment.flow.sink.files import a", True),
-        ("flow/epoch/x.py", "import time", False),
-        ("flow/sink/x.py", "import threading", False),
-        ("config/x.py", "from catchment.run.store import Store", False),
-        ("run/doctor/x.py", "from catchment.flow.capture.connect import connect", True),
-        ("run/x.py", "from catchment.cli.main import main", False),
-        ("spark/source_x.py", "from catchment.run.clock import Clock", True),
-        ("spark/chunk_x.py", "from catchment.run.clock import Clock", False),
-        ("run/x.py", "import time, threading", True),
-        ("run/x.py", "from catchment.spark.source import Source", False),
-        ("spark/x.py", "from catchment.run.clock import Clock", False),
+        ("wire/log/x.py", "from catchment.sink.delta import files", False),
+        ("wire/log/x.py", "from catchment.wire.cells.types import A", True),
+        ("wire/cells/x.py", "from catchment.wire.log.facts import A", False),
+        ("sink/delta/x.py", "from catchment.source.session import connect", False),
+        ("sink/delta/x.py", "from catchment.sink.delta.files import a", True),
+        ("sink/delta/x.py", "from catchment.sink.delta.fold.fold import a", False),
+        ("rewind/x.py", "from catchment.schema.ddl import Stop", False),
+        ("epoch/x.py", "import time", False),
+        ("config/x.py", "from catchment.state.store import Store", False),
+        ("doctor/x.py", "from catchment.source.session import connect", True),
+        ("doctor/x.py", "from catchment.feed.clock import Clock", False),
+        ("feed/x.py", "from catchment.cli.main import main", False),
+        ("feed/x.py", "import time, threading", True),
+        ("read/x.py", "from catchment.engine.job import run", False),
+        ("serve/spark_source/x.py", "from catchment.feed.clock import Clock", True),
     ],
 )
 def test_the_rule_itself(place: str, source: str, ok: bool) -> None:
     assert (faults(PACKAGE / place, source) == []) is ok
 
 
-def test_every_folder_has_a_layer() -> None:
-    assert {layer_of_file(module) for module in MODULES} <= set(ALLOWED)
+def test_every_folder_has_a_floor() -> None:
+    code = {folder_of(module) for module in MODULES if module.name != "__init__.py"}
+    assert code == set(FLOOR)
+
+
+def test_no_two_folders_import_one_another() -> None:
+    found = arrows()
+    assert [(a, b) for a in found for b in found[a] if a in found.get(b, ())] == []
+
+
+def test_the_picture_in_the_docs_is_that_of_the_code() -> None:
+    assert PAGE.read_text() == page(), "draw it anew: python -m tests.tidy.floors"
 
 
 @pytest.mark.parametrize("module", [*MODULES, *TESTS], ids=lambda path: str(path.relative_to(ROOT)))

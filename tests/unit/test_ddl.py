@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catchment.flow.epoch.ddl import HARMLESS, Columns, Effect, Harmless, Stop, effect
 from catchment.model.table import TableId
+from catchment.schema.ddl import HARMLESS, Columns, Effect, Harmless, Stop, effect
 
 T = TableId("shop", "t")
 QUOTED = TableId("shop", "my`table")

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.epoch.ddl import HARMLESS, Columns, Effect, Harmless, Stop, effect
 from catchment.model.table import TableId
+from catchment.schema.ddl import HARMLESS, Columns, Effect, Harmless, Stop, effect
 from tests.servers.chosen import in_its_words
 from tests.unit.test_ddl import COLUMNS_CASES, HARMLESS_CASES
 

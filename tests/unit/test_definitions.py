@@ -9,17 +9,17 @@ import pymysql
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_definition
-from catchment.flow.epoch.ddl import Columns, Stop, effect
-from catchment.flow.epoch.definitions import Followed, altered
-from catchment.flow.epoch.statement import Unreadable
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.wire.declared import expected_of, table_of
-from catchment.wire.facts import Ddl
+from catchment.schema.ddl import Columns, Stop, effect
+from catchment.schema.follow import Followed, altered
+from catchment.schema.statement import Unreadable
+from catchment.source.catalog import read_definition
+from catchment.wire.log.declared import expected_of, table_of
+from catchment.wire.log.facts import Ddl
 from tests.servers.chosen import chosen_kind, on_mysql
 
 T = TableId("shop", "t")

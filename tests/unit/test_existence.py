@@ -2,10 +2,10 @@
 
 import pytest
 
-from catchment.flow.epoch.existence import Existence, existence
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
-from catchment.wire.facts import Ddl
+from catchment.schema.existence import Existence, existence
+from catchment.wire.log.facts import Ddl
 
 
 def ddl(sql: str) -> Ddl:

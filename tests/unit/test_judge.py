@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catchment.flow.epoch.ddl import HARMLESS, Effect, Stop
-from catchment.flow.epoch.judge import ByText, judge
-from catchment.flow.epoch.reach import Objects
-from catchment.flow.epoch.statement import beginning
 from catchment.model.stored import Catalog, Stored
 from catchment.model.table import TableId
+from catchment.schema.ddl import HARMLESS, Effect, Stop
+from catchment.schema.judge import ByText, judge
+from catchment.schema.reach import Objects
+from catchment.schema.statement import beginning
 from tests.unit.test_ddl import HARMLESS_CASES
 
 T = TableId("shop", "t")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.flow.epoch.ddl import Columns
-from catchment.flow.epoch.shape import evolve, first_shape, merge
 from catchment.model.epoch import LakeColumn, TableShape, epoch_number
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
+from catchment.schema.ddl import Columns
+from catchment.schema.shape import evolve, first_shape, merge
 
 T = TableId("shop", "t")
 INT, BIG = ColumnType(Kind.INT), ColumnType(Kind.BIGINT, unsigned=True)

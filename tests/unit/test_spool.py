@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catchment.flow.rewind import spool
-from catchment.flow.rewind.spool import Spool
-from catchment.flow.rewind.states import Voids, in_commit_order, last_images, without_voids
 from catchment.model.image import GROUP, OP, SEQ, SIDE
+from catchment.rewind import spool
+from catchment.rewind.spool import Spool
+from catchment.rewind.states import Voids, in_commit_order, last_images, without_voids
 
 KEY = ("id",)
 BUCKET_BYTES = 16_384

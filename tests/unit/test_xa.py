@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.flow.epoch.seal import newest_sealed
-from catchment.flow.epoch.xa import commits, hidden_from, prepared_after
+from catchment.epoch.seal import newest_sealed
+from catchment.epoch.xa import commits, hidden_from, prepared_after
 from catchment.model.errors import Unsupported
 from catchment.model.position import GroupKind, LogOffset, Prepared, XaGroup, Xid
 

@@ -11,12 +11,13 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.select import select_chunk
+from catchment.engine import job
 from catchment.model.chunk import Chunk
 from catchment.model.errors import ServerSaid
 from catchment.model.table import TableId
-from catchment.spark import chunk_task, job
-from catchment.spark.verify_task import VerifyTask
+from catchment.read import copy
+from catchment.read.verify import VerifyTask
+from catchment.source.select import select_chunk
 from tests.verify.test_verify import copied, damage, feed_on, verdict_of
 
 ROWS = 2_000
@@ -63,7 +64,7 @@ def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: p
         sizes.append(rows.num_rows)
         return rows
 
-    monkeypatch.setattr(chunk_task, "select_chunk", select)
+    monkeypatch.setattr(copy, "select_chunk", select)
     verdict = verdict_of(feed, spark)
     assert verdict.rows == {table_of(feed): ROWS}
     assert verdict.differences == 0
@@ -103,7 +104,7 @@ def test_a_select_that_takes_too_long_makes_smaller_chunks(
             raise ServerSaid(STATEMENT_TIME_EXCEEDED, "Query was interrupted: execution time limit exceeded")
         return rows
 
-    monkeypatch.setattr(chunk_task, "select_chunk", select)
+    monkeypatch.setattr(copy, "select_chunk", select)
     verdict = verdict_of(feed, spark)
     assert verdict.differences == 0, verdict.found
     assert verdict.rows == {table_of(feed): ROWS}

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from catchment.api.read import TableState
-from catchment.flow.capture.bounds import bound_of
-from catchment.flow.sink.apply import DeltaSink
-from catchment.flow.sink.layout import table_dir
-from catchment.flow.sink.tables import file_lists, open_table
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import Part
 from catchment.model.table import ColumnType, Kind
-from catchment.spark.verify_task import _lake_rows
+from catchment.read.verify import _lake_rows
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import file_lists, open_table
+from catchment.sink.delta.layout import table_dir
+from catchment.source.bounds import bound_of
 from tests.sink.model import FEED, INT, delta, shape, write
 
 ROWS = 40

@@ -15,15 +15,15 @@ from catchment.api.read import read, tables_at
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
-from catchment.flow.sink.apply import add_action
-from catchment.flow.sink.files import write_file
-from catchment.flow.sink.layout import PART, arrow_schema, delta_schema, identity_columns, table_dir
+from catchment.feed import verify as verify_module
+from catchment.feed.runner import run_feed
+from catchment.feed.verify import Verdict, verify
 from catchment.model.epoch import Part
 from catchment.model.errors import ConfigError, ConnectionLost, SourceError
 from catchment.model.table import TableId
-from catchment.run import verify as verify_module
-from catchment.run.runner import run_feed
-from catchment.run.verify import Verdict, verify
+from catchment.sink.delta.apply import add_action
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.layout import PART, arrow_schema, delta_schema, identity_columns, table_dir
 from tests.conftest import Shards
 from tests.proxy import Proxy, execute_begins
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 from pymysql.connections import Connection
 
 from catchment.model.table import Column
-from catchment.wire.results import ResultDecoder
-from catchment.wire.statements import (
+from catchment.wire.cells.types import from_catalog
+from catchment.wire.packets.results import ResultDecoder
+from catchment.wire.packets.statements import (
     Parameter,
     Prepared,
     close_packet,
@@ -17,7 +18,6 @@ from catchment.wire.statements import (
     parse_prepare_ok,
     prepare_packet,
 )
-from catchment.wire.types import from_catalog
 
 Session: TypeAlias = "Connection[Any]"
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from catchment.demo.server import PrivateServer
-from catchment.wire import charset_differences, charsets
+from catchment.wire.cells import charset_differences, charsets
 from tests.servers.builds import mysql_80
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session, run

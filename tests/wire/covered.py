@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-_MARK: Final = re.compile(r'\s*/\* "(catchment/wire/\w+\.(?:py|pxd))":(\d+)$')
+_MARK: Final = re.compile(r'\s*/\* "(catchment/wire/\w+/\w+\.(?:py|pxd))":(\d+)$')
 _LEFT: Final = re.compile(r"\s*(?:}|__pyx_L\w+:;)")  # what stands behind it is of another line, or of none
 _IMPORTED: Final = re.compile(r"\S.*__pyx_pymod_exec_\w+\(")
 _CONDITION: Final = re.compile(r"\s*(?:if|while) .*:$")  # `elif` may be a switch in C, which asks once
@@ -23,7 +23,7 @@ Counts = dict[str, Counter[int]]
 
 
 def counts(objects: Path) -> Counts:
-    """How often each line in a function of each source file ran, by its name (`catchment/wire/rows.py`). Lines of an
+    """How often each line in a function of each source file ran, by its name (`.../log/rows.py`). Lines of an
     inlined function count wherever it is."""
     found: Counts = {}
     for notes in sorted(objects.rglob("*.gcno")):

@@ -7,7 +7,7 @@ from pymysql.connections import Connection
 
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 
 NON_BLOCKING = 1
 WITH_ANNOTATIONS = 2

@@ -4,7 +4,7 @@ import struct
 import zlib
 from typing import Any
 
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 
 HEADER = 19
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from catchment.wire import charsets
+from catchment.wire.cells import charsets
 
 Draw = Callable[[random.Random], str]
 MODES = (

@@ -10,7 +10,7 @@ import time
 
 from catchment.model.errors import AlteredUnseen, CorruptLog, CutMissed, ServerSaid, Unsupported
 from catchment.model.position import LogOffset
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.wire.events import HEADER, joined, seal
 
 EXPECTED = (AlteredUnseen, CorruptLog, CutMissed, ServerSaid, Unsupported)

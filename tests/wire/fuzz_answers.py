@@ -7,8 +7,8 @@ import msgspec
 
 from catchment.model.errors import CorruptResult, SourceError
 from catchment.model.table import Column
-from catchment.wire.results import ResultDecoder
-from catchment.wire.statements import parse_prepare_ok
+from catchment.wire.packets.results import ResultDecoder
+from catchment.wire.packets.statements import parse_prepare_ok
 from tests.wire.events import packet
 from tests.wire.fuzz import change
 from tests.wire.recorded import Answer, Recording

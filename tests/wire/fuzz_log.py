@@ -11,14 +11,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from catchment.flow.epoch.definitions import Followed
 from catchment.model.definition import Definition
 from catchment.model.errors import AlteredUnseen, CatchmentError, CorruptLog, ServerSaid, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
-from catchment.wire import metadata
-from catchment.wire.log import LogDecoder
-from catchment.wire.logstart import FirstGroup
+from catchment.schema.follow import Followed
+from catchment.wire.log import metadata
+from catchment.wire.log.decoder import LogDecoder
+from catchment.wire.log.start import FirstGroup
 from tests.wire.events import HEADER, events_of, joined, kind_of, packet, seal
 from tests.wire.fuzz import EXPECTED, change
 from tests.wire.fuzz_definitions import unfit

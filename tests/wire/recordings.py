@@ -16,10 +16,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_definition
 from catchment.model.definition import Definition
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.source.catalog import read_definition
 from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
 from tests.servers.debian import NotHere
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL

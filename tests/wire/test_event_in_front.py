@@ -5,7 +5,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CatchmentError, CutMissed, Diverged
 from catchment.model.position import LastEvent, LogOffset
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.wire.dumps import end_of_log, read_dump
 from tests.wire.events import events_of, joined
 

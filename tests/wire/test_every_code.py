@@ -9,7 +9,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
-from catchment.wire import charsets
+from catchment.wire.cells import charsets
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import columns_of, run, select
 from tests.wire.charset_survey import all_of

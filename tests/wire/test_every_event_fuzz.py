@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from catchment.model.errors import CorruptLog
-from catchment.wire.log import LogDecoder
-from catchment.wire.logstart import FirstGroup
+from catchment.wire.log.decoder import LogDecoder
+from catchment.wire.log.start import FirstGroup
 from tests.wire.events import HEADER, packet, seal
 from tests.wire.fuzz import placed
 from tests.wire.fuzz_answers import PREPARE, SELECT, HostileAnswer

@@ -12,17 +12,17 @@ import pytest
 from deltalake import DeltaTable
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.epoch.shape import first_shape
-from catchment.flow.sink.apply import add_action
-from catchment.flow.sink.files import write_file
-from catchment.flow.sink.layout import PART, arrow_schema, delta_schema
-from catchment.flow.sink.tables import create_table
 from catchment.model.epoch import Part
 from catchment.model.image import OP, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, Kind, Table, TableId
-from catchment.wire import charsets
-from catchment.wire.types import logged_as_binary
+from catchment.schema.shape import first_shape
+from catchment.sink.delta.apply import add_action
+from catchment.sink.delta.commit import create_table
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.layout import PART, arrow_schema, delta_schema
+from catchment.wire.cells import charsets
+from catchment.wire.cells.types import logged_as_binary
 from tests.wire.answers import Session, columns_of, run, select
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.every_value import Drawn, draw

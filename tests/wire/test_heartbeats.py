@@ -7,7 +7,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.wire.answers import run, socket_of
 from tests.wire.dumps import end_of_log
 from tests.wire.events import events_of, kind_of

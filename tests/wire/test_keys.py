@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.model.errors import Unsupported
-from catchment.wire.keys import (
+from catchment.wire.keys.keys import (
     Keys,
     KeySet,
     at_or_below,

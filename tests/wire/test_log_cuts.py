@@ -11,7 +11,7 @@ from catchment.model.errors import CorruptLog
 from catchment.model.image import GROUP, SEQ
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.wire.answers import Session, run
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.events import events_of, everything, joined, kind_of, seal

@@ -8,7 +8,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import CorruptLog
 from catchment.model.position import LogOffset
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.wire.answers import Session, run
 from tests.wire.dumps import end_of_log, read_dump
 from tests.wire.events import HEADER, events_of, joined, seal

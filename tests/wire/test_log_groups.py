@@ -10,9 +10,9 @@ from catchment.model.errors import CorruptLog, CutMissed, ServerSaid, Unsupporte
 from catchment.model.image import SEQ
 from catchment.model.position import GroupKind, Gtid, LogOffset, Xid
 from catchment.model.table import TableId
-from catchment.wire import facts
-from catchment.wire.log import LogDecoder
-from catchment.wire.queries import Verb, classify
+from catchment.wire.log import facts
+from catchment.wire.log.decoder import LogDecoder
+from catchment.wire.log.queries import Verb, classify
 from tests.wire.answers import Session, run
 from tests.wire.dumps import WITH_ANNOTATIONS, decoded, end_of_log, read_dump
 from tests.wire.events import events_of, joined, kind_of, packet, seal

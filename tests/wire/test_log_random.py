@@ -15,7 +15,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.image import GROUP, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.wire.answers import Session, run
 from tests.wire.dumps import end_of_log, read_dump
 

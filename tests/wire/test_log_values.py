@@ -12,9 +12,9 @@ from catchment.model.errors import CorruptLog, Undescribed
 from catchment.model.image import INTERNAL, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
-from catchment.wire.facts import IncompleteImage
-from catchment.wire.log import LogDecoder
-from catchment.wire.types import logged_as_binary
+from catchment.wire.cells.types import logged_as_binary
+from catchment.wire.log.decoder import LogDecoder
+from catchment.wire.log.facts import IncompleteImage
 from tests.wire.answers import Session, run
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.odd_values import fill, said

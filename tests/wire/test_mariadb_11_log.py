@@ -8,7 +8,7 @@ import pytest
 from catchment.model.errors import CorruptLog, CutMissed
 from catchment.model.image import GROUP, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
-from catchment.wire.log import LogDecoder
+from catchment.wire.log.decoder import LogDecoder
 from tests.servers.launch import PrivateMariaDB
 from tests.wire.dumps import NON_BLOCKING, WITH_ANNOTATIONS, decoded, end_of_log, read_dump
 from tests.wire.events import events_of, joined, kind_of

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import read_definition
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import AlteredUnseen, Undescribed, Unsupported
 from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, Table, TableId
-from catchment.wire.types import logged_as_binary
+from catchment.source.catalog import read_definition
+from catchment.wire.cells.types import logged_as_binary
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 from tests.wire.dumps import decoded, end_of_log, read_dump

@@ -8,7 +8,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.image import SEQ
-from catchment.wire import facts
+from catchment.wire.log import facts
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session
 from tests.wire.documents import as_json, document

@@ -9,8 +9,8 @@ import pytest
 from catchment.model.errors import CorruptLog, Unsupported
 from catchment.model.image import GROUP, SEQ, SIDE
 from catchment.model.position import GroupKind, LogOffset, Xid
-from catchment.wire import facts
-from catchment.wire.log import LogDecoder
+from catchment.wire.log import facts
+from catchment.wire.log.decoder import LogDecoder
 from tests.servers.launch import PrivateMySQL
 from tests.wire.answers import Session, run
 from tests.wire.dumps import decoded, end_of_log, read_dump

@@ -10,7 +10,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import ServerSaid, SourceError
 from catchment.model.table import Column, ColumnType, Kind
-from catchment.wire.results import ResultDecoder
+from catchment.wire.packets.results import ResultDecoder
 from tests.wire.answers import Session, columns_of, run, select, select_into
 from tests.wire.odd_values import ODD, fill, said
 

@@ -10,7 +10,7 @@ import pytest
 
 from catchment.model.errors import CorruptResult, SourceError, Unsupported
 from catchment.model.table import Column, ColumnType, Kind
-from catchment.wire.results import ResultDecoder
+from catchment.wire.packets.results import ResultDecoder
 from tests.wire.answers import Session, columns_of, decode, run, select
 
 

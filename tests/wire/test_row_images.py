@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.flow.capture.catalog import left_out_columns, read_definition
 from catchment.model.definition import Definition
 from catchment.model.image import INTERNAL, OP, SEQ, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, TableId
-from catchment.wire.facts import IncompleteImage
-from catchment.wire.log import LogDecoder
-from catchment.wire.types import logged_as_binary
+from catchment.source.catalog import left_out_columns, read_definition
+from catchment.wire.cells.types import logged_as_binary
+from catchment.wire.log.decoder import LogDecoder
+from catchment.wire.log.facts import IncompleteImage
 from tests.wire.answers import Session, run
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.events import events_of, kind_of

@@ -12,8 +12,8 @@ from catchment.demo.server import PrivateServer
 from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, TableId
-from catchment.wire.keys import hash_rows
-from catchment.wire.types import logged_as_binary
+from catchment.wire.cells.types import logged_as_binary
+from catchment.wire.keys.keys import hash_rows
 from tests.wire.answers import Session, columns_of, run, select
 from tests.wire.dumps import decoded, end_of_log, read_dump
 from tests.wire.odd_values import ODD, fill

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catchment.wire.keys import encode
-from catchment.wire.order import last_in_order
-from catchment.wire.splice import splice
+from catchment.wire.keys.keys import encode
+from catchment.wire.keys.order import last_in_order
+from catchment.wire.keys.splice import splice
 
 TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int8(), st.integers(-128, 127)),

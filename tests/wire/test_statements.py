@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.wire.statements import execute_packet
+from catchment.wire.packets.statements import execute_packet
 from tests.wire.answers import Session, columns_of, perform, run, select
 
 NOW = dt.datetime(2026, 11, 20, 1, 2, 3, 456789)

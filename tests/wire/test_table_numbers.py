@@ -21,7 +21,7 @@ def test_more_table_numbers_than_are_kept_in_mind(
         f"INSERT INTO {schema}.b VALUES (1, 0)",
     )
     start = end_of_log(shard)
-    times = 4200  # wire/tables.py keeps 4096; FLUSH TABLES has `b` opened anew, under another number
+    times = 4200  # wire/log/met_tables.py keeps 4096; FLUSH TABLES has `b` opened anew, under another number
     for n in range(times):
         run(
             session,

@@ -8,8 +8,8 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Unsupported
 from catchment.model.table import ColumnType, Kind, TableId
-from catchment.wire import charset_differences, charsets, types
-from catchment.wire.types import arrow_type, from_catalog, from_log, logged_as_binary
+from catchment.wire.cells import charset_differences, charsets, types
+from catchment.wire.cells.types import arrow_type, from_catalog, from_log, logged_as_binary
 from tests.wire.answers import Session, columns_of, run
 from tests.wire.charset_survey import all_of, differences
 from tests.wire.dumps import decoded, end_of_log, read_dump

@@ -1,0 +1,1 @@
+"""Read a lake as of an epoch."""

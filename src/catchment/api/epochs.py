@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from catchment.api.moment import BEGIN, At, Epoch, Moment, at_or_before, exact
-from catchment.flow.sink.epochs import EpochRow, EpochsTable, feeds
-from catchment.flow.sink.history import oldest_version
-from catchment.flow.sink.layout import epoch_app, table_dir
-from catchment.flow.sink.tables import open_table
 from catchment.model.epoch import epoch_text, gci_of
 from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
+from catchment.sink.delta.commit import open_table
+from catchment.sink.delta.epochs import EpochRow, EpochsTable, feeds
+from catchment.sink.delta.history import oldest_version
+from catchment.sink.delta.layout import epoch_app, table_dir
 
 if TYPE_CHECKING:
     from catchment.config.feed import Feed

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from catchment.flow.sink.layout import DELETED, EPOCH, PART, SHARD, arrow_schema, identity_columns
 from catchment.model.epoch import LakeColumn, TableShape
+from catchment.sink.delta.layout import DELETED, EPOCH, PART, SHARD, arrow_schema, identity_columns
 
 
 class Dialect(NamedTuple):

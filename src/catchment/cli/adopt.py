@@ -7,10 +7,10 @@ import click
 
 from catchment.cli.output import feed_argument
 from catchment.config import load
+from catchment.feed.adopt import Adopted
+from catchment.feed.adopt import adopt as adopt_server
 from catchment.model.epoch import epoch_text
-from catchment.run.adopt import Adopted
-from catchment.run.adopt import adopt as adopt_server
-from catchment.run.faults import from_environment
+from catchment.state.faults import from_environment
 
 
 @click.command()

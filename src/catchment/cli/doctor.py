@@ -8,9 +8,9 @@ import msgspec
 
 from catchment.cli.output import columns, feed_argument, json_option, show
 from catchment.config import load
+from catchment.doctor import Diagnosis, Finding, Severity, examine
+from catchment.doctor.finding import TableFound, on_shards
 from catchment.model.errors import SourceError
-from catchment.run.doctor import Diagnosis, Finding, Severity, examine
-from catchment.run.doctor.finding import TableFound, on_shards
 
 
 @click.command()

@@ -7,10 +7,10 @@ import click
 
 from catchment.cli.output import feed_argument
 from catchment.config import load
-from catchment.run.fold_process import carry_out
-from catchment.run.folding import must_have_lake, order_for
-from catchment.run.lease import newest_fence
-from catchment.run.store import Store
+from catchment.sink.delta.fold.process import carry_out
+from catchment.sink.delta.fold.turns import must_have_lake, order_for
+from catchment.state.lease import newest_fence
+from catchment.state.store import Store
 
 
 @click.command()

@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
-from catchment.cli.progress import RunView
 from catchment.config import load
+from catchment.feed.runner import run_feed
 from catchment.model.epoch import epoch_text
-from catchment.run.faults import from_environment
-from catchment.run.runner import run_feed
+from catchment.screen.progress import RunView
+from catchment.state.faults import from_environment
 
 
 @click.command()

@@ -2,8 +2,8 @@
 
 import sys
 
-from catchment import LAKE_LAYOUT, __version__
 from catchment.model.errors import NotInstalled
+from catchment.model.version import LAKE_LAYOUT, __version__
 
 VERSION = f"catchment {__version__}, lake layout {LAKE_LAYOUT}"
 

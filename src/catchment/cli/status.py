@@ -9,8 +9,8 @@ import click
 
 from catchment.cli.output import columns, duration, feed_argument, json_option, show
 from catchment.config import load
-from catchment.run.status import Status, read_status
-from catchment.run.store import Store
+from catchment.state.store import Store
+from catchment.watch.status import Status, read_status
 
 _ERRORS_SHOWN = 5
 # A run writes that it lives every two seconds; one that waits for its store may be late.

@@ -6,16 +6,15 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from catchment.cli.comparing import VerifyView
 from catchment.cli.output import feed_argument, tables_of
 from catchment.config import load
+from catchment.engine import job
+from catchment.feed.runner import spark_log
+from catchment.feed.verify import must_be_verifiable, verify
 from catchment.model.chunk import Progress
-from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
 from catchment.model.table import TableId
-from catchment.run.runner import spark_log
-from catchment.run.verify import Verdict, must_be_verifiable, verify
-from catchment.spark import job
+from catchment.screen.comparing import VerifyView, lines
 
 
 @click.command(name="verify")
@@ -50,24 +49,3 @@ def _copied(progress: Iterable[Progress], only: Sequence[TableId]) -> dict[Table
         if not only or part.table in only:
             rows[part.table] = rows.get(part.table, 0) + part.rows
     return rows
-
-
-def lines(verdict: Verdict) -> list[str]:
-    """The verdict as text: a line per table, the differing keys, and what was not compared."""
-    text = []
-    for table, rows in sorted(verdict.rows.items()):
-        found = verdict.found.get(table)
-        if found is None or not found.total:
-            text.append(f"{table}: {rows:,} rows equal")
-            continue
-        text.append(
-            f"{table}: {rows:,} rows compared, {found.missing} missing at the lake, {found.extra} only at "
-            "the lake, "
-            f"{found.changed} different"
-        )
-        text += [f"  {name}" for name in found.named]
-    text += [f"not copied completely yet, compared as far as it is: {where}" for where in verdict.partial]
-    first, last = verdict.epochs
-    compared = f"compared as of epoch {epoch_text(first)}"
-    text.append(compared if first == last else f"{compared} to {epoch_text(last)}")
-    return text

@@ -17,7 +17,7 @@ from catchment.config.feed import (
     Unusable,
 )
 from catchment.config.file import load
-from catchment.config.rules import selects
+from catchment.config.table_patterns import selects
 
 __all__ = [
     "CopyConfig",

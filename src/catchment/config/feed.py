@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from catchment.config.rules import check_rules
+from catchment.config.table_patterns import check_rules
 from catchment.config.units import Bytes, Seconds, Share
 from catchment.config.values import Database, FeedName, FilePath, Name, Secret, SettingText, Unread
 from catchment.model.source import Endpoint, Tls

@@ -1,0 +1,1 @@
+"""Servers, tables and writers to try Catchment with."""

@@ -12,17 +12,17 @@ from pathlib import Path
 import yaml
 from rich.console import Console
 
-from catchment.cli.progress import RunView
-from catchment.cli.verify import lines
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
+from catchment.engine import job
+from catchment.feed.runner import Outcome, run_feed, spark_log
+from catchment.feed.verify import Verdict, verify
 from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
-from catchment.run.report import Report
-from catchment.run.runner import Outcome, run_feed, spark_log
-from catchment.run.verify import Verdict, verify
-from catchment.spark import job
+from catchment.screen.comparing import lines
+from catchment.screen.progress import RunView
+from catchment.watch.report import Report
 
 SCHEMA = "shop"
 SHARDS = ("-80", "80-")

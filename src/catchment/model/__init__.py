@@ -1,1 +1,1 @@
-"""Values that every layer shares. Imports nothing else of Catchment, does no input or output."""
+"""Values: what is known of shards, positions, tables, epochs and errors."""

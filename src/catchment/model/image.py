@@ -4,8 +4,8 @@ Each ends with a space. No server takes such a name for a column (error 1166; se
 log's decoder refuses it. So no column of a table can ever have one of these names.
 """
 
-SIDE, OP, SEQ, GROUP = "side ", "op ", "seq ", "group "  # of an image (wire/log.pyi)
+SIDE, OP, SEQ, GROUP = "side ", "op ", "seq ", "group "  # of an image (wire/log/decoder.pyi)
 DELETED = "deleted "  # of a state (rewind/states.py)
-CHANGE = "change "  # of an image that a reader of the source gets (spark/source_rows.py)
+CHANGE = "change "  # of an image that a reader of the source gets (serve/spark_source/rows.py)
 
 INTERNAL = (SIDE, OP, SEQ, GROUP)

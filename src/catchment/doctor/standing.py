@@ -1,0 +1,174 @@
+"""What a feed that has begun needs of its shards: the same servers and logs, its positions, and DDL that it can follow.
+
+What is looked at is what the next run asks at its start, and the log that it would read.
+"""
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from catchment.config import Feed, SchemaChange, selects
+from catchment.doctor.finding import Finding, Severity
+from catchment.epoch.chain import must_continue
+from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
+from catchment.model.errors import CatchmentError, Unsupported
+from catchment.model.position import LogOffset, Position
+from catchment.model.source import Endpoint
+from catchment.read.checks import judgements, must_keep_keys
+from catchment.schema.ddl import Here
+from catchment.schema.effects import tables_here
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.source.identity import continued, must_be_same_log, must_have_file
+from catchment.source.segment import Stretch, read_facts
+from catchment.source.stored_at import StoredAt
+from catchment.state.carried import leaving, must_name_shards
+from catchment.state.database import Database
+from catchment.state.resume import Continue, decide
+from catchment.state.store import Store
+from catchment.wire.log.facts import Ddl, Fact, Statement
+
+LOOK_SECONDS = 20.0
+_PIECE_BYTES = 32 << 20
+_SHARDS_AT_ONCE = 16
+_ENDS = "the run ends before the epoch that holds it"
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """The statements of a shard's log from the feed's position to `at`, the end of the log if `whole`."""
+
+    at: LogOffset
+    facts: tuple[Fact, ...]
+    read_bytes: int
+    whole: bool
+    last: Stretch
+
+
+def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
+    """The epoch from which the next run goes on, None before the first one, and what keeps it from doing so.
+
+    Looks at the state store, the lake and the feed file alone. A state store that cannot be read is no fault here: it
+    is check_state's.
+    """
+    findings = []
+    try:
+        stored, committed = _stored(feed)
+        decision = decide(feed.name, stored, committed, EpochsTable(feed.sink.path, feed.name).newest())
+    except CatchmentError as fault:
+        return None, [Finding(Severity.ERROR, "", str(fault))]
+    if not isinstance(decision, Continue):
+        return None, []
+    standing = decision.manifest
+    for must_hold in (
+        lambda: must_name_shards([shard.name for shard in feed.source.shards], standing),
+        lambda: leaving(feed.tables, standing, ()),
+    ):
+        try:
+            must_hold()
+        except CatchmentError as fault:
+            findings.append(Finding(Severity.ERROR, "", str(fault), "the run does not start"))
+    return standing, findings
+
+
+def check_logs(
+    feed: Feed, standing: Manifest, endpoints: Iterable[Endpoint], seconds: float = LOOK_SECONDS
+) -> list[Finding]:
+    """Whether each shard's log goes on behind the feed's position, and every statement in it that would end a run.
+
+    Each log is read for at most so many seconds, and to the end of the group that is being read then; to its end if a
+    statement in it was logged as text.
+    """
+    mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut]
+    with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
+        found = pool.map(lambda endpoint: _check_log(feed, standing, endpoint, seconds), mine)
+        return [finding for findings in found for finding in findings]
+
+
+def _stored(feed: Feed) -> tuple[Manifest | None, Commit | None]:
+    try:
+        with closing(Database(feed.state.get_secret_value())) as database:
+            if not database.is_made():
+                return None, None
+            database.open(create=False)
+            _, manifest, commit = Store(database, feed.name).newest()
+            return manifest, commit
+    except CatchmentError:
+        return None, None
+
+
+def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: float) -> list[Finding]:
+    shard = endpoint.shard
+    try:
+        position = continued(endpoint, standing.cut[shard])
+        must_be_same_log(endpoint, position)
+        must_have_file(endpoint, position)
+        ahead = _look_ahead(endpoint, position, seconds)
+    except CatchmentError as fault:
+        return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
+    shapes = [shape for shape in standing.shapes if selects(feed.tables, shape.table)]
+    here = tables_here(shapes, shard, standing.holders)
+    stored = StoredAt(endpoint, position.server, position.at, ahead.at, ahead.facts)
+    stops = _stops(shard, here, stored, evolves=feed.schema_change is SchemaChange.EVOLVE)
+    if ahead.whole:
+        stops += _lost_keys(endpoint, position, [s for s in shapes if s.table in here], ahead)
+    stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
+    return [
+        _looked_at(shard, stands, ahead),
+        *(Finding(Severity.ERROR, shard, str(error), _ENDS) for error in stops),
+    ]
+
+
+def _looked_at(shard: str, stands: str, ahead: _Ahead) -> Finding:
+    read = f"{ahead.read_bytes / 2**20:,.1f} MiB"
+    if ahead.whole:
+        return Finding(Severity.OK, shard, f"{stands}{read} before its end")
+    return Finding(
+        Severity.WARNING,
+        shard,
+        f"{stands}and its end is far: only {read}, up to {ahead.at}, were looked at for statements that end a run",
+        "a later statement may end the run",
+        "let the feed catch up, then ask again",
+    )
+
+
+def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> _Ahead:
+    """The statements behind a position; the log is read in pieces, so that it can be left off."""
+    deadline = time.monotonic() + seconds
+    start: LogOffset | Position = position
+    facts, read_bytes = [], 0
+    while True:
+        stretch = read_facts(endpoint, position.server, start, None, budget=_PIECE_BYTES)
+        if start is position:
+            born = stretch.files[0].born if stretch.files else 0
+            must_continue(endpoint.shard, position, born, stretch.first)
+        start, read_bytes = stretch.at, read_bytes + stretch.read_bytes
+        facts += [fact for fact in stretch.facts if isinstance(fact, Ddl | Statement)]
+        if stretch.whole or time.monotonic() >= deadline:
+            return _Ahead(stretch.at, tuple(facts), read_bytes, stretch.whole, stretch)
+
+
+def _stops(shard: str, here: Here, stored: StoredAt, *, evolves: bool) -> list[Unsupported]:
+    """The errors by which statements end a run, in the order of the log; a statement has one for each table."""
+    facts = [fact for fact, _ in judgements(shard, here, stored, stored.facts, here, evolves=evolves)]
+    found: dict[str, tuple[int, Unsupported]] = {}
+    for table, columns in here.items():
+        for fact, error in judgements(shard, [table], stored, facts, {table: columns}, evolves=evolves):
+            if isinstance(error, Unsupported):  # one that names no table is the same for all of them
+                found.setdefault(str(error), (facts.index(fact), error))
+    return [error for _, error in sorted(found.values(), key=lambda one: one[0])]
+
+
+def _lost_keys(
+    endpoint: Endpoint, position: Position, shapes: Iterable[TableShape], ahead: _Ahead
+) -> list[Unsupported]:
+    """The tables of which an index was dropped by which the lake tells their rows apart."""
+    stretch = replace(ahead.last, facts=ahead.facts)
+    found = []
+    for shape in shapes:
+        try:
+            must_keep_keys(endpoint, position.server, [shape], stretch)
+        except Unsupported as error:
+            found.append(error)
+    return found

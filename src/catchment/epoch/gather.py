@@ -1,0 +1,236 @@
+"""From the receipts of an epoch's tasks to its manifest: what counts, and nothing that does not (DESIGN 2,
+3).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from catchment.epoch.work import ChunkReceipt, Failed, Output, Receipt, SegmentReceipt
+from catchment.model.chunk import Chunk, Progress
+from catchment.model.epoch import DataFile, Manifest, Plan, TableDelta, TableShape
+from catchment.model.errors import Retry, Unsupported
+from catchment.model.table import Table, TableId
+from catchment.schema.columns import shape_after
+from catchment.schema.ddl import AGAIN, Columns
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What the receipts of an epoch amount to before files are written: outputs in order, and the rest."""
+
+    segments: dict[str, SegmentReceipt]
+    shapes: tuple[TableShape, ...]
+    outputs: tuple[Output, ...]
+    progress: tuple[Progress, ...]
+    copied_rows: dict[TableId, int]
+    chunk_bytes: int
+    log_bytes: int
+    refused: tuple[tuple[Chunk, str], ...]
+
+
+def gather(
+    previous: Manifest,
+    plan: Plan,
+    groups: Sequence[tuple[Chunk, ...]],
+    receipts: Sequence[Receipt],
+    late_tables: Mapping[tuple[str, TableId], Table],
+) -> Gathered:
+    """Check the receipts; `receipts` has one for each shard's segment, then one for each of `groups`.
+
+    `late_tables`: definitions of tables with added columns that no row event has shown yet. Raises the error
+    of a failed segment, and that of a failed group when repeating it cannot help.
+    """
+    shards = tuple(plan.tick.offsets)
+    segments: dict[str, SegmentReceipt] = {}
+    for receipt in receipts[: len(shards)]:
+        if isinstance(receipt, Failed):
+            raise receipt.error
+        assert isinstance(receipt, SegmentReceipt)
+        segments[receipt.shard] = receipt
+    copies = receipts[len(shards) :]
+    for receipt in copies:
+        if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
+            raise receipt.error
+    log = _Log.of(segments, late_tables)
+    holders = previous.holders
+    shapes = tuple(_shape(shape, holders[shape.table], log, plan.epoch) for shape in previous.shapes)
+    altered = set(log.effects)
+    accepted = _accept(groups, copies, altered)
+    outputs = [output for segment in segments.values() for output in segment.outputs]
+    outputs += [output for _, output in accepted.outputs]
+    return Gathered(
+        segments=segments,
+        shapes=shapes,
+        outputs=tuple(outputs),
+        progress=tuple(_advance(p, accepted.chunks.get((p.shard, p.table), [])) for p in previous.progress),
+        copied_rows=accepted.rows,
+        chunk_bytes=accepted.bytes,
+        log_bytes=sum(s.log_bytes for s in segments.values())
+        + sum(c.log_bytes for c in copies if isinstance(c, ChunkReceipt)),
+        refused=tuple(accepted.refused),
+    )
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What the segments say of each shard's tables: as the last row event described them, effects of DDL, and which
+    ones they wrote changes of; and the catalog's word."""
+
+    met: dict[tuple[str, TableId], Table]
+    effects: dict[tuple[str, TableId], list[Columns]]
+    written: frozenset[tuple[str, TableId]]
+    catalog: Mapping[tuple[str, TableId], Table]
+
+    @classmethod
+    def of(
+        cls, segments: Mapping[str, SegmentReceipt], catalog: Mapping[tuple[str, TableId], Table]
+    ) -> "_Log":
+        met = {(shard, table.id): table for shard, segment in segments.items() for table in segment.met}
+        effects: dict[tuple[str, TableId], list[Columns]] = {}
+        for shard, segment in segments.items():
+            for alteration in segment.altered:
+                effects.setdefault((shard, alteration.effect.table), []).append(alteration.effect)
+        written = frozenset((shard, o.table) for shard, segment in segments.items() for o in segment.outputs)
+        return cls(met, effects, written, catalog)
+
+
+def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> TableShape:
+    """The shape after an epoch. Raises Unsupported when a shard's task has written a column's values elsewhere.
+
+    Each task knows the others as of the epoch before. So who only adds columns comes first here: it joins a column that
+    another shard drops in the same epoch, as its task has done.
+    """
+    changed = [s for s in shards if (s, shape.table) in log.met or (s, shape.table) in log.effects]
+    changed.sort(key=lambda shard: any(e.dropped for e in log.effects.get((shard, shape.table), [])))
+    after = shape
+    for shard in changed:
+        key = (shard, shape.table)
+        effects = log.effects.get(key, [])
+        after = shape_after(after, shard, shards, log.met.get(key), effects, epoch, log.catalog.get(key))
+    altered = [shard for shard in changed if (shard, shape.table) in log.effects]
+    if len(altered) > 1:
+        for shard in altered:
+            key = (shard, shape.table)
+            if key in log.written:
+                alone = shape_after(shape, shard, shards, log.met.get(key), log.effects[key], epoch)
+                _must_agree(shard, alone, after, altered)
+    return after
+
+
+def _must_agree(shard: str, alone: TableShape, after: TableShape, altered: Sequence[str]) -> None:
+    columns = _physical(after, shard)
+    for name, physical in _physical(alone, shard).items():
+        if columns.get(name) != physical:
+            raise Unsupported(
+                f"{after.table}: column {name} was added on shard {shard}, and dropped on another of the shards "
+                f"{', '.join(altered)}, between two epochs, so that its values cannot be told from the old "
+                f"column's; {AGAIN.format(table=after.table)}; next time let an epoch pass between the two"
+            )
+
+
+def _physical(shape: TableShape, shard: str) -> dict[str, str]:
+    """Where the values of a shard's columns lie."""
+    return {c.column.name.lower(): c.physical for c in shape.columns if c.live and shard not in c.missing}
+
+
+@dataclass
+class _Accepted:
+    chunks: dict[tuple[str, TableId], list[tuple[Chunk, int]]]
+    outputs: list[tuple[str, Output]]
+    rows: dict[TableId, int]
+    refused: list[tuple[Chunk, str]]
+    bytes: int = 0
+
+
+def _accept(
+    groups: Sequence[tuple[Chunk, ...]], copies: Sequence[Receipt], altered: set[tuple[str, TableId]]
+) -> _Accepted:
+    """Per table and shard the unbroken prefix of delivered chunks; a group counts for a table as far as it
+    came.
+    """
+    accepted = _Accepted({}, [], {}, [])
+    broken: dict[tuple[str, TableId], str] = {key: "the table was altered in this epoch" for key in altered}
+    for group, receipt in zip(groups, copies, strict=True):
+        shard = group[0].shard
+        copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
+        reasons = dict(receipt.failed) if isinstance(receipt, ChunkReceipt) else {}
+        whole = str(receipt.error) if isinstance(receipt, Failed) else "not delivered"
+        of_table: dict[TableId, list[Chunk]] = {}
+        for chunk in group:
+            of_table.setdefault(chunk.table, []).append(chunk)
+        for table, planned in of_table.items():
+            delivered = [copied[chunk] for chunk in planned if chunk in copied]
+            if (shard, table) in broken:
+                accepted.refused += [(chunk, broken[shard, table]) for chunk in planned]
+                continue
+            accepted.chunks.setdefault((shard, table), []).extend((c.chunk, c.rows) for c in delivered)
+            accepted.bytes += sum(c.bytes for c in delivered)
+            accepted.rows[table] = accepted.rows.get(table, 0) + sum(c.rows for c in delivered)
+            if isinstance(receipt, ChunkReceipt):
+                accepted.outputs += [(shard, output) for output in receipt.outputs if output.table == table]
+            missing = planned[len(delivered) :]
+            if missing:
+                broken[shard, table] = "a chunk before it was not delivered"
+                accepted.refused += [(chunk, reasons.get(chunk, whole)) for chunk in missing]
+    return accepted
+
+
+def _advance(progress: Progress, chunks: Sequence[tuple[Chunk, int]]) -> Progress:
+    if not chunks:
+        return progress
+    last = chunks[-1][0]
+    return msgspec.structs.replace(
+        progress,
+        copied=last.hi if last.hi is not None else progress.copied,
+        done=last.last,
+        rows=progress.rows + sum(rows for _, rows in chunks),
+    )
+
+
+def manifest(
+    feed: str, previous: Manifest, plan: Plan, gathered: Gathered, files: Mapping[TableId, Sequence[DataFile]]
+) -> Manifest:
+    """The manifest; `files` are those of the outputs and those that the driver wrote for inline ones."""
+    shapes = {shape.table: shape for shape in gathered.shapes}
+    before = {shape.table: shape for shape in previous.shapes}
+    # Of the log alone: chunks of collated keys lie among the changes, but their rows are copied ones.
+    followed: dict[TableId, list[Output]] = {}
+    for segment in gathered.segments.values():
+        for output in segment.outputs:
+            followed.setdefault(output.table, []).append(output)
+    deltas = []
+    for table, shape in shapes.items():
+        written = tuple(files.get(table, ()))
+        if not written and shape == before.get(table):
+            continue
+        changes = followed.get(table, [])
+        deltas.append(
+            TableDelta(
+                shape=shape,
+                files=written,
+                upserts=sum(o.upserts for o in changes),
+                deletes=sum(o.deletes for o in changes),
+                copied=gathered.copied_rows.get(table, 0),
+            )
+        )
+    return Manifest(
+        feed=feed,
+        epoch=plan.epoch,
+        previous=previous.epoch,
+        time_us=plan.tick.time_us,
+        window_us=plan.tick.window_us,
+        cut={shard: segment.reached for shard, segment in gathered.segments.items()},
+        sealed={s: segment.sealed for s, segment in gathered.segments.items() if segment.sealed is not None},
+        progress=gathered.progress,
+        shapes=gathered.shapes,
+        deltas=tuple(deltas),
+        definitions={
+            s: segment.definitions for s, segment in gathered.segments.items() if segment.definitions
+        },
+        changes=sum(d.upserts + d.deletes for d in deltas),
+        log_bytes=gathered.log_bytes,
+        chunk_bytes=gathered.chunk_bytes,
+        outside=previous.outside,
+    )

@@ -1,0 +1,141 @@
+"""What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
+
+from dataclasses import dataclass, field
+
+from catchment.model.chunk import Chunk, Progress
+from catchment.model.definition import Definition
+from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.errors import CatchmentError
+from catchment.model.position import LogOffset, Position, Prepared, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.schema.ddl import Columns
+from catchment.schema.existence import Existence
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and under which name a task writes."""
+
+    root: str
+    shards: tuple[str, ...]
+    epoch: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """Read (start, stop] of one shard's log and write the net changes of the chosen tables.
+
+    `definitions`: of the tables at `start`, where the log does not describe itself. `holders`: the shards that have
+    each table; all of the target's where it is not named. `evolves`: whether ALTERs may be followed.
+    """
+
+    endpoint: Endpoint
+    start: Position
+    sealed: LogOffset | None
+    stop: LogOffset
+    shapes: tuple[TableShape, ...]
+    progress: dict[TableId, Progress]
+    target: Target
+    definitions: tuple[Definition, ...] = ()
+    holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
+    evolves: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTask:
+    """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
+
+    `prepared`: XA transactions that are open at `floor` or prepared between it and the last cut, if not more.
+    `definitions`: of the tables at a place in the log from the floor on. `image_bytes`: hold no more of what the log
+    says of the chunks' keys (None: all there is).
+    """
+
+    endpoint: Endpoint
+    server: Server
+    floor: LogOffset
+    epoch_at: LogOffset
+    chunks: tuple[Chunk, ...]
+    shapes: tuple[TableShape, ...]
+    target: Target
+    prepared: tuple[Prepared, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    image_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Rows for one part of one table: a file when there are many, Arrow IPC bytes when there are few."""
+
+    table: TableId
+    part: Part
+    file: DataFile | None
+    inline: bytes
+    upserts: int
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """One ALTER TABLE of the stretch, and the ordinal of its group."""
+
+    effect: Columns
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReceipt:
+    """The log of one shard was read to `reached`.
+
+    `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
+    since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
+    stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not.
+    """
+
+    shard: str
+    reached: Position
+    sealed: LogOffset | None
+    outputs: tuple[Output, ...]
+    altered: tuple[Alteration, ...]
+    met: tuple[Table, ...]
+    groups: int
+    log_bytes: int
+    event_time: int
+    definitions: tuple[Definition, ...] = ()
+    existence: Existence = field(default_factory=Existence)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChunk:
+    """One chunk that was read: rows as SELECT returned them, and what it took."""
+
+    chunk: Chunk
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReceipt:
+    """What a group delivered: for each table an unbroken run of its chunks from the first on, and why it
+    stopped.
+    """
+
+    shard: str
+    copied: tuple[CopiedChunk, ...]
+    outputs: tuple[Output, ...]
+    failed: tuple[tuple[Chunk, str], ...]
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A task ended in an error of ours; the error travels as it is."""
+
+    shard: str
+    error: CatchmentError
+
+
+Task = SegmentTask | ChunkTask
+Receipt = SegmentReceipt | ChunkReceipt | Failed

@@ -1,0 +1,101 @@
+"""`catchment adopt`: a shard's server that has another name now, with the same data and the same log.
+
+What is written is an epoch of its own, without any rows, whose cut names the new server. So plan, manifest, apply,
+row of the epochs table and commit record hold for it as for any other (docs/decisions/2026-11-22-adopt.md).
+"""
+
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from catchment.config import Feed
+from catchment.feed.applier import Applier
+from catchment.feed.moved import Comparison
+from catchment.feed.settle import settle, take_over
+from catchment.model.epoch import Manifest, epoch_number
+from catchment.model.errors import ConfigError
+from catchment.model.position import Position, Server
+from catchment.model.source import Endpoint
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.restore import must_hold
+from catchment.source.first_cut import must_be_apart
+from catchment.state.carried import must_name_shards
+from catchment.state.faults import Fault, Injector, no_fault
+from catchment.state.lease import hold
+from catchment.state.resume import Fresh, decide
+from catchment.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """The server that the feed knew and the one that it knows now; `compared`: what was found equal. `epoch` is the
+    one that names the new server; None when nothing was written."""
+
+    before: Server
+    now: Server
+    compared: tuple[str, ...]
+    epoch: int | None
+
+
+def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fault) -> Adopted:
+    """Have the feed go on with the server that answers for a shard; without `write` only compare.
+
+    Raises ConfigError for a shard that the feed does not have, or that is another shard's server, LeaseHeld while
+    the feed is run, Diverged naming the first thing of the server's log that is not that of the feed's position.
+    """
+    endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+    if shard not in endpoints:
+        raise ConfigError(f"--shard {shard}: the feed has the shards {', '.join(endpoints)}")
+    sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
+    epochs = EpochsTable(feed.sink.path, feed.name)
+    with (
+        closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
+        hold(store, fence_above=epochs.fence()) as lease,
+    ):
+        plan, stored, committed = store.newest()
+        lake = epochs.newest()
+        decision = decide(feed.name, stored, committed, lake)
+        if isinstance(decision, Fresh):
+            raise ConfigError(f"feed {feed.name} has not begun yet: there is no server that it knows")
+        standing = decision.manifest
+        must_name_shards(endpoints, standing)
+        known = standing.cut[shard]
+        moved, compared = _moved(endpoints[shard], standing)
+        if not write:
+            return Adopted(known.server, moved.server, compared, None)
+        if lake is not None:
+            must_hold(feed.sink.path, lake)
+        applier = Applier(store, lease, sink, epochs, threading.Event(), fault)
+        take_over(applier, decision)
+        highest = max(settle(applier, decision, committed, lake), plan.epoch if plan is not None else 0)
+        if moved == known:
+            return Adopted(known.server, moved.server, compared, None)
+        epoch = max(epoch_number(time.time_ns() // 10**9), highest + 1)
+        adopted = _at(standing, shard, moved, epoch)
+        store.put_manifest(adopted, lease.fence)
+        fault(Fault.AFTER_MANIFEST)
+        applier.apply(adopted)
+    return Adopted(known.server, moved.server, compared, epoch)
+
+
+def _moved(endpoint: Endpoint, standing: Manifest) -> tuple[Position, tuple[str, ...]]:
+    """Where the feed stands on the server that answers now, and what of its log was found equal."""
+    known = standing.cut[endpoint.shard]
+    comparison = Comparison(endpoint, known)
+    if comparison.server == known.server:
+        return known, ()
+    must_be_apart({**standing.cut, endpoint.shard: replace(known, server=comparison.server)})
+    return comparison.position(), tuple(comparison.compared)
+
+
+def _at(standing: Manifest, shard: str, position: Position, epoch: int) -> Manifest:
+    """An epoch that ends where `standing` does; what was sealed on the old server is proven again on the new one."""
+    return replace(
+        standing.repeated(epoch),
+        cut={**standing.cut, shard: position},
+        sealed={other: at for other, at in standing.sealed.items() if other != shard},
+    )

@@ -1,0 +1,61 @@
+"""Applying a manifest: the tables of the lake, then the row of the epochs table, then the commit record (DESIGN 5)."""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+from catchment.feed.retries import may_repeat, pause_seconds
+from catchment.model.epoch import Commit, Manifest, epoch_text
+from catchment.model.errors import CatchmentError
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.faults import Fault, Injector, no_fault
+from catchment.state.lease import Lease
+from catchment.state.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Applier:
+    """Applies the epochs of one feed, one at a time and in order."""
+
+    store: Store
+    lease: Lease
+    sink: DeltaSink
+    epochs: EpochsTable
+    stop: threading.Event
+    fault: Injector = no_fault
+
+    def apply(self, manifest: Manifest) -> Commit:
+        """Apply a manifest, make its epoch readable and write its commit.
+
+        What may pass, as a conflict with other writers, is tried again with the same manifest: tables, epochs table
+        and store each know whether they have the epoch. Raises CatchmentError, at once when the run is to stop.
+        """
+        failures = 0
+        while True:
+            try:
+                return self._apply(manifest)
+            except CatchmentError as error:
+                failures += 1
+                if not may_repeat(error, failures) or self.stop.wait(pause_seconds(failures)):
+                    raise
+                _log.warning(
+                    "feed %s: epoch %s is applied again, after %d failures: %s",
+                    self.store.feed,
+                    epoch_text(manifest.epoch),
+                    failures,
+                    error,
+                )
+
+    def _apply(self, manifest: Manifest) -> Commit:
+        self.lease.check()
+        versions = self.sink.apply_epoch(manifest, self.lease.fence)
+        self.fault(Fault.AFTER_APPLY)
+        commit = Commit(manifest.epoch, manifest.digest(), time.time_ns() // 1000, versions)
+        self.epochs.append(manifest, commit, self.lease.fence)
+        self.fault(Fault.AFTER_EPOCH_ROW)
+        self.store.put_commit(commit, self.lease.fence)
+        return commit

@@ -1,0 +1,162 @@
+"""Where the chunks of a table begin and end: steps through its keys, sized by what earlier chunks taught."""
+
+from dataclasses import dataclass
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.epoch.work import CopiedChunk
+from catchment.model.chunk import Bound, Chunk, ChunkKey, Progress
+from catchment.model.source import Endpoint
+from catchment.model.table import INTEGERS
+from catchment.source.bounds import (
+    is_ranged,
+    key_after,
+    newest_key,
+    oldest_key,
+    rows_between,
+    table_size,
+)
+
+FIRST_ROWS = 50_000
+ROWS_MIN = 500
+# A group holds the rows of its chunks in memory.
+CHUNK_BYTES_MAX = 64 << 20
+SPACING_GROWTH_MAX = 8.0
+SHRINK = 4
+
+
+@dataclass
+class Pace:
+    """What chunks of a table on a shard have taught: rows per SELECT, how far apart integer keys lie, and bytes
+    per row; before the first chunk, what the server estimates.
+
+    `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone; else it
+    reads the table, however small the chunk is, and its time says nothing of the rows to ask for.
+    """
+
+    rows: int = FIRST_ROWS
+    spacing: float = 1.0
+    row_bytes: float = 0.0
+    table_rows: int = 0
+    known: bool = False
+    ranged: bool = True
+
+    def wanted(self) -> int:
+        """Rows of the next chunk."""
+        return max(int(min(self.rows, CHUNK_BYTES_MAX / max(self.row_bytes, 1.0))), 1)
+
+    def learn(self, copied: CopiedChunk, seconds: float, rows_max: int) -> None:
+        """Take what a chunk has taught; `seconds` are aimed for, `rows_max` is the limit."""
+        rate = copied.rows / max(copied.seconds, 0.001)
+        least = self.rows // 2 if self.ranged else self.rows
+        self.rows = min(max(int(rate * seconds), ROWS_MIN, least), self.rows * 2, rows_max)
+        lo, hi = copied.chunk.lo, copied.chunk.hi
+        if lo and hi and isinstance(lo[0], int) and isinstance(hi[0], int) and hi[0] > lo[0]:
+            found = (hi[0] - lo[0]) / max(copied.rows, 1)
+            self.spacing = min(max(found, 1e-6), self.spacing * SPACING_GROWTH_MAX)
+        if copied.rows:
+            self.row_bytes = max(copied.bytes / copied.rows, self.row_bytes / 2)
+
+    def shrink(self) -> None:
+        """Ask for fewer rows after a step or chunk that failed."""
+        if not self.ranged:
+            return
+        self.rows = min(max(self.rows // SHRINK, ROWS_MIN), self.rows)
+
+    def halve(self) -> None:
+        """Ask for fewer rows after a group that was too large, below ROWS_MIN too, and of nearer keys: before the
+        first chunk their spacing is a guess."""
+        self.rows = max(self.rows // 2, 1)
+        self.spacing = max(self.spacing / 2, 1e-6)
+
+
+class Walk:
+    """Steps through the keys of one table that are not copied yet."""
+
+    def __init__(
+        self,
+        connection: "Connection[pymysql.cursors.Cursor]",
+        endpoint: Endpoint,
+        progress: Progress,
+        key: ChunkKey,
+        pace: Pace,
+    ) -> None:
+        self._connection = connection
+        self._endpoint = endpoint
+        self._progress = progress
+        self._key = key
+        self.pace = pace
+        pace.ranged = is_ranged(key)
+        self._at = self._lo = progress.copied
+        self._ended = False
+        # Of two columns the first says little: all rows can have one value of it.
+        self._arithmetic = key.ordered and len(key.columns) == 1 and key.columns[0].type.kind in INTEGERS
+        self._end = progress.born_after
+        self._unplanned = progress.rows_expected - progress.rows
+
+    def step(self) -> tuple[Chunk, int] | None:
+        """The next chunk and the rows expected in it; None after the last one."""
+        if self._ended:
+            return None
+        self._begin()
+        rows = self.pace.wanted()
+        hi = self._next_integer(rows) if self._arithmetic else self._key_after(rows)
+        last = hi is None
+        # Without `born_after` the last chunk has no upper bound: rows born meanwhile are in it.
+        end = self._progress.born_after if last else hi
+        # The first chunk has no lower bound: a row below the smallest key of now may have stood there at the
+        # cut.
+        chunk = Chunk(self._progress.shard, self._progress.table, self._lo, end, last)
+        self._lo = self._at = hi
+        self._ended = last
+        # By the estimate a small table takes a small part of an epoch, so that hundreds of them fit in one.
+        expected = min(rows, max(self._unplanned, 1)) if last else rows
+        self._unplanned -= expected
+        return chunk, expected
+
+    def _begin(self) -> None:
+        """Ask the server for its estimates, once for each table and run."""
+        if self.pace.known:
+            return
+        table = self._progress.table
+        self.pace.table_rows, self.pace.row_bytes = table_size(self._connection, self._endpoint, table)
+        if self._arithmetic and self._has_ends() and self._end and self._at:
+            span = int(self._end[0]) - int(self._at[0])
+            self.pace.spacing = max(span / max(self._progress.rows_expected - self._progress.rows, 1), 1e-6)
+        self.pace.known = True
+
+    def _has_ends(self) -> bool:
+        """Find where an integer key begins and ends; False for an empty table."""
+        table = self._progress.table
+        if self._at is None:
+            first = oldest_key(self._connection, self._endpoint, table, self._key)
+            self._at = None if first is None else (int(first[0]) - 1,)
+        if self._at is not None and self._end is None:
+            self._end = newest_key(self._connection, self._endpoint, table, self._key)
+        return self._at is not None and self._end is not None
+
+    def _next_integer(self, rows: int) -> Bound | None:
+        """By arithmetic, where the server does not expect many more rows there than wanted."""
+        if not self._has_ends() or self._at is None or self._end is None:
+            return None
+        hi = int(self._at[0]) + max(int(rows * self.pace.spacing), 1)
+        wanted = None if hi >= int(self._end[0]) else (hi,)
+        found = rows_between(
+            self._connection, self._endpoint, self._progress.table, self._key, self._at, wanted or self._end
+        )
+        # Half of all rows is what the estimate is cut off at: then it says nothing.
+        if found <= 2 * rows and 2 * found + 2 < self.pace.table_rows:
+            return wanted
+        return self._key_after(rows)
+
+    def _key_after(self, rows: int) -> Bound | None:
+        return key_after(
+            self._connection,
+            self._endpoint,
+            self._progress.table,
+            self._key,
+            self._at,
+            self._progress.born_after,
+            rows,
+        )

@@ -1,0 +1,228 @@
+"""The loop: one turn per epoch. This file is the summary of the system.
+
+    cut -> plan -> read -> manifest -> apply -> commit
+
+Reading an epoch overlaps the apply of the one before; commits stay in order.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import msgspec
+from pyspark import SparkContext
+
+from catchment.engine import job
+from catchment.epoch.gather import gather, manifest
+from catchment.epoch.stuck import Standstill
+from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
+from catchment.feed.applier import Applier
+from catchment.feed.clock import Clock
+from catchment.feed.planner import Planner
+from catchment.feed.rest import is_at_rest, looked_at
+from catchment.feed.retries import may_repeat, pause_seconds
+from catchment.feed.tasks import TaskMaker
+from catchment.model.epoch import Manifest, Plan
+from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.schema.existence import Existence
+from catchment.sink.delta.inline import write_inline
+from catchment.source.catalog import read_table
+from catchment.source.definitions_at import described
+from catchment.source.session import connect
+from catchment.state.faults import Fault
+from catchment.watch.report import Report, Rest
+from catchment.watch.troubles import Troubles
+
+# A request to stop may go unnoticed for this long.
+TICK_WAIT_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class Loop:
+    """Runs epochs of one feed from `standing` on, until told to stop. Single use, one thread."""
+
+    def __init__(
+        self,
+        *,
+        endpoints: Mapping[str, Endpoint],
+        interval: float,
+        evolves: bool,
+        standing: Manifest,
+        clock: Clock,
+        planner: Planner,
+        spark: SparkContext,
+        applier: Applier,
+        troubles: Troubles,
+        observe: Callable[[Report], None],
+        at_rest: Callable[[Rest], None],
+    ) -> None:
+        self._endpoints = endpoints
+        self._interval = interval
+        self._tasks = TaskMaker(endpoints, applier.sink.root, evolves, planner.image_bytes)
+        self._standing = standing
+        self._applier = applier
+        self._store, self._lease = applier.store, applier.lease
+        self._fault, self._stop = applier.fault, applier.stop
+        self._clock = clock
+        self._planner = planner
+        self._spark = spark
+        self._troubles = troubles
+        self._observe = observe
+        self._at_rest = at_rest
+        self._event_times = dict.fromkeys(endpoints, 0)
+        self._standstill = Standstill()
+        self._phases: dict[str, float] = {}
+        self._existence: dict[str, Existence] = {}
+        self._apply_seconds = 0.0
+
+    def run(self, done: Callable[[Manifest], bool]) -> Manifest:
+        """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
+        failures = 0
+        committed = self._standing
+        pending: Future[None] | None = None
+        with ThreadPoolExecutor(1, thread_name_prefix="apply") as applier:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                try:
+                    read = self._read_epoch()
+                except CatchmentError as error:
+                    if self._stop.is_set():
+                        break
+                    failures += 1
+                    if not may_repeat(error, failures):
+                        raise
+                    self._troubles.failed(error)
+                    self._stop.wait(pause_seconds(failures))
+                    continue
+                if read is None:
+                    continue
+                failures = 0
+                self._troubles.passed()
+                if pending is not None:
+                    if not self._applied(pending):
+                        return committed
+                    pending = None
+                    committed = self._standing
+                    if done(committed):
+                        return committed
+                if _brings_nothing(read, self._standing):
+                    if done(read):
+                        return committed
+                    # The same positions, with what was asked of the servers since.
+                    self._standing = msgspec.structs.replace(self._standing, cut=read.cut, sealed=read.sealed)
+                    self._at_rest(Rest(read.time_us, self._standstill.refusals))
+                    self._stop.wait(self._interval)
+                    continue
+                self._lease.check()
+                self._store.put_manifest(read, self._lease.fence)
+                self._fault(Fault.AFTER_MANIFEST)
+                self._standing = read
+                self._clock.verified(read.cut)
+                pending = applier.submit(self._apply, read, {**self._phases}, self._existence)
+                self._pause(began, read)
+            if pending is not None and self._applied(pending):
+                committed = self._standing
+        return committed
+
+    def _applied(self, pending: Future[None]) -> bool:
+        """Wait until an epoch is applied; False when the apply was given up because the run is to stop. The next
+        run then begins with it."""
+        try:
+            pending.result()
+        except CatchmentError as error:
+            if error.retry is Retry.NEVER or not self._stop.is_set():
+                raise
+            return False
+        return True
+
+    def _read_epoch(self) -> Manifest | None:
+        """Cut, plan, read and put together; None when no tick came while we were told to stop."""
+        previous = self._standing
+        began = time.monotonic()
+        tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
+        if tick is None:
+            return None
+        at_rest = is_at_rest(previous, tick)
+        groups = [] if at_rest else self._planner.groups(previous, tick)
+        chunks = tuple(chunk for group in groups for chunk in group)
+        refused = self._standstill.refusals
+        plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, refused)
+        self._lease.check()
+        self._store.put_plan(plan, self._lease.fence)
+        self._fault(Fault.AFTER_PLAN)
+        if at_rest:
+            return looked_at(previous, tick, self._endpoints)
+        planned = time.monotonic()
+        tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence))
+        receipts = job.run(self._spark, tasks)
+        self._fault(Fault.DURING_READ)
+        self._describe(receipts)
+        gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
+        files = write_inline(self._applier.sink.root, plan.epoch, gathered)
+        for group, receipt in zip(groups, receipts[len(self._endpoints) :], strict=True):
+            if isinstance(receipt, Failed) and isinstance(receipt.error, TooManyImages):
+                _log.warning("%s", receipt.error)
+                self._planner.shrink(group)
+        for receipt in receipts:
+            if isinstance(receipt, ChunkReceipt):
+                self._planner.learn(receipt)
+            elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
+                self._event_times[receipt.shard] = receipt.event_time
+        unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
+        progress, held = (previous.progress, gathered.progress), self._planner.held
+        self._standstill.count(*progress, gathered.refused, unplanned, held)
+        self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
+        self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
+        return manifest(self._store.feed, previous, plan, gathered, files)
+
+    def _describe(self, receipts: list[Receipt]) -> None:
+        """Take up the definitions of shards whose log has stopped to describe itself; raises CutMissed then."""
+        for receipt in receipts:
+            if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
+                continue
+            if receipt.shard not in self._standing.definitions:
+                self._standing = described(self._standing, self._endpoints[receipt.shard])
+                raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
+
+    def _late_tables(self, receipts: list[Receipt]) -> dict[tuple[str, TableId], Table]:
+        """Definitions of tables that gained columns, where no row event has shown them yet."""
+        found = {}
+        for receipt in receipts:
+            if not isinstance(receipt, SegmentReceipt):
+                continue
+            met = {table.id: {c.name for c in table.columns} for table in receipt.met}
+            for alteration in receipt.altered:
+                effect = alteration.effect
+                if effect.added and not set(effect.added) <= met.get(effect.table, set()):
+                    endpoint = self._endpoints[receipt.shard]
+                    connection = connect(endpoint, receipt.reached.server)
+                    try:
+                        found[receipt.shard, effect.table] = read_table(connection, endpoint, effect.table)
+                    finally:
+                        connection.close()
+        return found
+
+    def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:
+        """Apply a manifest, and tell of it."""
+        began = time.monotonic()
+        commit = self._applier.apply(read)
+        self._apply_seconds = phases["apply"] = time.monotonic() - began
+        times, lag = dict(self._event_times), dict(self._planner.floor_lag)
+        self._observe(Report(read, commit, phases, times, lag, self._standstill.refusals, existence))
+
+    def _pause(self, began: float, read: Manifest) -> None:
+        """Wait out the interval, unless there is still something to copy. It grows while the apply takes more
+        than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
+        if all(p.done for p in read.progress):
+            interval = max(self._interval, 2 * self._apply_seconds)
+            self._stop.wait(max(0.0, interval - (time.monotonic() - began)))
+
+
+def _brings_nothing(read: Manifest, standing: Manifest) -> bool:
+    """Whether no shard's log has moved and nothing was copied: then there is no epoch to commit."""
+    moved = any(position.at != standing.cut[shard].at for shard, position in read.cut.items())
+    return not (moved or read.deltas or read.progress != standing.progress)

@@ -1,0 +1,203 @@
+"""Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.epoch.work import ChunkReceipt
+from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
+from catchment.model.chunk import Chunk, Progress, chunk_key
+from catchment.model.epoch import Manifest, TableShape, Tick
+from catchment.model.errors import ConnectionLost, Diverged, Retry, SourceError
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.source.offsets import log_files
+from catchment.source.session import connect
+
+# SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
+CHUNKS_PER_GROUP = 3
+# What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
+IMAGE_BUDGETS = 4
+# What can hold a floor back for long, as against a log that is yet to be caught up with.
+_HELD_BACK = (
+    "; transactions that XA RECOVER lists there, or that wait for a replica, hold it back until they end"
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor."""
+
+    chunk_seconds: float
+    chunk_rows_max: int
+    groups: int
+    log_budget: int
+
+
+class Planner:
+    """Keeps the pace of every table and deals chunks to groups; not thread-safe.
+
+    `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy; replaced whole, so that
+    another thread may look. `unplanned`: what kept tables without a further chunk in the newest plan, though it was
+    asked for one. `held`: by shard with rows to copy, why none was asked for.
+    """
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
+        self._endpoints = endpoints
+        self._limits = limits
+        self._paces: dict[tuple[str, TableId], Pace] = {}
+        self._failed: set[tuple[str, TableId]] = set()
+        self._shrunk: set[tuple[str, TableId]] = set()
+        self.floor_lag: dict[str, int] = {}
+        self.unplanned: dict[tuple[str, TableId], SourceError] = {}
+        self.held: dict[str, str] = {}
+
+    def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
+        """Groups of chunks for the next epoch; within a table they follow one another from group to group."""
+        shapes = {shape.table: shape for shape in manifest.shapes}
+        waiting: dict[str, list[Progress]] = {}
+        for progress in manifest.progress:
+            if not progress.done:
+                waiting.setdefault(progress.shard, []).append(progress)
+        groups = []
+        lags: dict[str, int] = {}
+        self.unplanned = {}
+        self.held = {}
+        self._shrunk = set()
+        for shard, tables in waiting.items():
+            # A table whose chunks failed, as a locked one's do, stands behind the others.
+            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._failed)
+            floor, now = manifest.sealed.get(shard), tick.offsets[shard]
+            # Where the log stands still the floor does: waiting for a nearer one would be for ever.
+            resting = now == manifest.cut[shard].at
+            if floor is None:
+                self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
+                continue
+            lags[shard] = self._behind(shard, floor, now)
+            # Beyond the budget a group would have to read too much log: then the log comes first.
+            if lags[shard] > self._limits.log_budget and not resting:
+                self.held[shard] = (
+                    f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
+                )
+                continue
+            groups += self._deal(self._shard(shard, tables, shapes))
+        self.floor_lag = lags
+        return groups
+
+    def all_chunks(self, progress: Progress, shape: TableShape) -> tuple[Chunk, ...]:
+        """All chunks of what is not done of a table on one shard, for who reads it as a whole; none when the server
+        refuses to say where one ends (`unplanned`)."""
+        endpoint = self._endpoints[progress.shard]
+        chunks: list[Chunk] = []
+        with closing(connect(endpoint)) as connection:
+            walk = self._walk(connection, endpoint, progress, shape)
+            while (step := self._next(walk, progress)) is not None:
+                chunks.append(step[0])
+        return tuple(chunks) if chunks and chunks[-1].last else ()
+
+    def raise_refused(self) -> None:
+        """Raise what kept a table out of the newest plan and would again; for those who read no log meanwhile."""
+        for error in self.unplanned.values():
+            if error.retry is Retry.NEVER:
+                raise error
+
+    @property
+    def image_bytes(self) -> int:
+        """How much a group may hold of what the log behind it says of its keys."""
+        return IMAGE_BUDGETS * self._limits.log_budget
+
+    def shrink(self, group: Sequence[Chunk]) -> None:
+        """Make the chunks of a group that was too large smaller; they grow again with those of later epochs.
+
+        Call it before `learn`, to which another group of the same epoch, one of few changes, has nothing to say of
+        these tables.
+        """
+        for shard, table in {(chunk.shard, chunk.table) for chunk in group}:
+            self._shrunk.add((shard, table))
+            self._pace(shard, table).halve()
+
+    def learn(self, receipt: ChunkReceipt) -> None:
+        """Take the pace of the chunks that were read, and which tables' failed."""
+        self._failed -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
+        self._failed |= {(receipt.shard, chunk.table) for chunk, _ in receipt.failed}
+        for table in {chunk.table for chunk, _ in receipt.failed}:
+            self._pace(receipt.shard, table).shrink()
+        for copied in receipt.copied:
+            if (receipt.shard, copied.chunk.table) in self._shrunk:
+                continue
+            pace = self._pace(receipt.shard, copied.chunk.table)
+            pace.learn(copied, self._limits.chunk_seconds, self._limits.chunk_rows_max)
+
+    def _pace(self, shard: str, table: TableId) -> Pace:
+        first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
+        return self._paces.setdefault((shard, table), first)
+
+    def _behind(self, shard: str, floor: LogOffset, now: LogOffset) -> int:
+        """Bytes of log that a group has to read, from its floor to now."""
+        behind = now.offset - floor.offset
+        if floor.file != now.file:
+            behind += self._bytes_of_files(shard, floor, now)
+        return max(behind, 0)
+
+    def _bytes_of_files(self, shard: str, first: LogOffset, end: LogOffset) -> int:
+        """Bytes of the log files from that of `first` on up to, and without, that of `end`."""
+        with closing(connect(self._endpoints[shard])) as connection:
+            sizes = log_files(connection, self._endpoints[shard])
+        numbers = {name: LogOffset(name, 0).number for name in sizes}
+        return sum(sizes[name] for name, number in numbers.items() if first.number <= number < end.number)
+
+    def _shard(
+        self, shard: str, tables: Sequence[Progress], shapes: Mapping[TableId, TableShape]
+    ) -> list[tuple[Chunk, int]]:
+        """Chunks of one shard with the rows expected in each."""
+        budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
+        planned: list[tuple[Chunk, int]] = []
+        endpoint = self._endpoints[shard]
+        connection = connect(endpoint)
+        try:
+            for progress in tables:
+                walk = self._walk(connection, endpoint, progress, shapes[progress.table])
+                while budget > 0 and (step := self._next(walk, progress)) is not None:
+                    planned.append(step)
+                    budget -= max(step[1] / walk.pace.wanted(), 0.05)
+        finally:
+            connection.close()
+        return planned
+
+    def _walk(
+        self,
+        connection: "Connection[pymysql.cursors.Cursor]",
+        endpoint: Endpoint,
+        progress: Progress,
+        shape: TableShape,
+    ) -> Walk:
+        pace = self._pace(progress.shard, progress.table)
+        return Walk(connection, endpoint, progress, chunk_key(shape.definition), pace)
+
+    def _next(self, walk: Walk, progress: Progress) -> tuple[Chunk, int] | None:
+        """The walk's next chunk; None also when the server refuses it: the log of this epoch may say why (a DROP, a
+        key renamed), and of a table that is locked or slow now a later epoch asks again, for fewer rows.
+        """
+        try:
+            return walk.step()
+        except (ConnectionLost, Diverged):
+            raise
+        except SourceError as error:
+            if error.retry is Retry.SAME:
+                walk.pace.shrink()
+            self.unplanned[progress.shard, progress.table] = error
+            return None
+
+    def _deal(self, chunks: list[tuple[Chunk, int]]) -> list[tuple[Chunk, ...]]:
+        """Contiguous runs of about equal numbers of rows."""
+        total = sum(rows for _, rows in chunks) or 1
+        groups: list[list[Chunk]] = [[] for _ in range(self._limits.groups)]
+        before = 0
+        for chunk, rows in chunks:
+            groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
+            before += rows
+        return [tuple(group) for group in groups if group]

@@ -1,0 +1,72 @@
+"""Chosen tables that cannot be carried, when a feed begins: it begins without them, or says of all what to write.
+
+A table that cannot be carried on one shard is not carried at all: its rows of the other shards alone are no copy.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from catchment.config import Feed, Unusable, selects
+from catchment.config.table_patterns import exclusion
+from catchment.doctor.finding import on_shards
+from catchment.model.epoch import Outside
+from catchment.model.errors import Unsupported
+from catchment.model.source import Endpoint
+from catchment.model.table import RESERVED, TableId
+from catchment.source.catalog import listed_tables, read_table
+from catchment.source.session import connect
+
+_Faults = dict[TableId, str]
+
+
+def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ...]:
+    """The tables without which a new feed begins.
+
+    Raises Unsupported, with all of them, where the feed file does not have them skipped or no table is left.
+    """
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="survey") as pool:
+        found = list(pool.map(lambda endpoint: _survey(endpoint, feed.tables), endpoints.values()))
+    faults: dict[TableId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for shard, (_, mine) in zip(endpoints, found, strict=True):
+        for table, fault in mine.items():
+            faults[table][fault].append(shard)
+    taken = {table for tables, _ in found for table in tables}
+    if faults and (feed.unusable is Unusable.FAIL or taken == set(faults)):
+        raise _refusal(faults, len(endpoints), whole=taken == set(faults))
+    return tuple(
+        Outside(table, 0, next(iter(by_fault)).partition(";")[0])
+        for table, by_fault in sorted(faults.items())
+    )
+
+
+def _survey(endpoint: Endpoint, rules: Sequence[str]) -> tuple[list[TableId], _Faults]:
+    """The tables of a shard that the rules take, and what is wrong with those that cannot be carried."""
+    faults: _Faults = {}
+    with closing(connect(endpoint)) as session:
+        listed = listed_tables(session, endpoint, lambda table: selects(rules, table))
+        for table, rows in listed.items():
+            try:
+                if isinstance(rows, Unsupported):
+                    raise rows
+                read_table(session, endpoint, table, RESERVED)
+            except Unsupported as error:
+                where = f"shard {endpoint.shard}, {table}"
+                faults[table] = str(error).removeprefix(where).lstrip(":, ")
+    return list(listed), faults
+
+
+def _refusal(
+    faults: Mapping[TableId, Mapping[str, Sequence[str]]], shards: int, *, whole: bool
+) -> Unsupported:
+    how_many = "all" if whole else f"{len(faults)} of the"
+    lines = [f"{how_many} tables that `tables` takes cannot be carried:"]
+    for table, by_fault in sorted(faults.items()):
+        lines += [f"  {table} on {on_shards(named, shards)}: {fault}" for fault, named in by_fault.items()]
+    if not whole:
+        lines.append(
+            "exclude them, by these lines under `tables`, or begin without them with `unusable: skip`:"
+        )
+        lines += [f"  {exclusion(table)}" for table in sorted(faults)]
+    return Unsupported("\n".join(lines))

@@ -1,0 +1,202 @@
+"""Comparing source and lake while both move on: waves of chunks, each at the newest committed epoch."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import msgspec
+from pyspark import SparkContext
+
+from catchment.api.read import state
+from catchment.config import Feed
+from catchment.engine import job
+from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Target
+from catchment.feed.planner import Limits, Planner
+from catchment.model.chunk import Chunk, Progress, chunk_key
+from catchment.model.epoch import Manifest, Tick
+from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.read.verify import VerifyReceipt, VerifyTask, verify_chunks
+from catchment.rewind.compare import Differences
+from catchment.sink.delta.epochs import EpochRow, EpochsTable
+from catchment.sink.delta.fold.turns import must_have_lake
+from catchment.state.carried import must_name_shards
+from catchment.state.store import Store
+
+FRUITLESS_WAVES_MAX = 10
+
+
+@dataclass
+class Verdict:
+    """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table."""
+
+    rows: dict[TableId, int] = field(default_factory=dict)
+    found: dict[TableId, Differences] = field(default_factory=dict)
+    epochs: tuple[int, int] = (0, 0)
+    partial: tuple[str, ...] = ()
+
+    @property
+    def differences(self) -> int:
+        """Keys that differ, over all tables."""
+        return sum(found.total for found in self.found.values())
+
+
+def verify(
+    feed: Feed,
+    endpoints: dict[str, Endpoint],
+    spark: SparkContext,
+    only: Sequence[TableId] = (),
+    observe: Callable[[Verdict], None] = lambda verdict: None,
+) -> Verdict:
+    """Compare the copied rows of the chosen tables; raises SourceError when the source cannot be read to the
+    end, and what `must_be_verifiable` raises.
+    """
+    row = must_be_verifiable(feed, endpoints, only)
+    epochs = EpochsTable(feed.sink.path, feed.name)
+    limits = Limits(
+        feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
+    )
+    planner = Planner(endpoints, limits)
+    whole = _collated(row.manifest)
+    progress = [
+        _unverified(p, p.table in whole) for p in row.manifest.progress if not only or p.table in only
+    ]
+    verdict = Verdict(
+        epochs=(row.manifest.epoch, row.manifest.epoch),
+        partial=tuple(f"{p.table} on {p.shard}" for p in row.manifest.progress if not p.done),
+    )
+    fruitless = 0
+    while not all(p.done for p in progress):
+        row = _newest(epochs, feed)
+        verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
+        groups = _groups(planner, row.manifest, progress, whole)
+        tasks = [_task(feed, endpoints, row, group) for group in groups]
+        receipts = job.each(spark, verify_chunks, tasks) if tasks else []
+        advanced = _advance(progress, receipts, planner, verdict)
+        fruitless = 0 if advanced != progress else fruitless + 1
+        if fruitless > FRUITLESS_WAVES_MAX:
+            raise _standstill(feed.name, receipts, planner.unplanned)
+        progress = advanced
+        observe(verdict)
+    return verdict
+
+
+def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[TableId]) -> EpochRow:
+    """The newest epoch. Raises StateError when none was ever committed, ConfigError when it has no such table,
+    SinkError when the lake has gone, cannot be read or holds other shards. Writes nothing."""
+    row = _newest(EpochsTable(feed.sink.path, feed.name), feed)
+    must_name_shards(shards, row.manifest)
+    unknown = set(only) - {shape.table for shape in row.manifest.shapes}
+    if unknown:
+        raise ConfigError(f"feed {feed.name} carries no table {', '.join(map(str, sorted(unknown)))}")
+    return row
+
+
+def _newest(epochs: EpochsTable, feed: Feed) -> EpochRow:
+    row = epochs.newest()
+    if row is None:
+        with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+            must_have_lake(feed, store)
+        raise StateError(f"feed {feed.name} has not committed an epoch to {feed.sink.path} yet: run it first")
+    return row
+
+
+def _collated(manifest: Manifest) -> set[TableId]:
+    """Tables whose keys only the server can order."""
+    return {shape.table for shape in manifest.shapes if not chunk_key(shape.definition).ordered}
+
+
+def _unverified(progress: Progress, whole: bool) -> Progress:
+    """What there is to compare: everything, or what is copied so far; of a table that can be compared as a
+    whole only, nothing before it is copied."""
+    if progress.done:
+        return msgspec.structs.replace(progress, copied=None, born_after=None, done=False, rows=0)
+    limit = progress.copied
+    nothing = whole or limit is None
+    return msgspec.structs.replace(progress, copied=None, born_after=limit, done=nothing, rows=0)
+
+
+def _groups(
+    planner: Planner, standing: Manifest, progress: list[Progress], whole: set[TableId]
+) -> list[tuple[Chunk, ...]]:
+    """Groups of chunks to compare next. Which lake rows belong to a chunk of a collated key only the server
+    knows, so that all chunks of such a table on a shard are one group."""
+    parted = tuple(p for p in progress if p.table not in whole)
+    offsets = {shard: position.at for shard, position in standing.cut.items()}
+    manifest = msgspec.structs.replace(standing, progress=parted)
+    groups = planner.groups(manifest, Tick(manifest.epoch, manifest.time_us, 0, offsets))
+    shapes = {shape.table: shape for shape in standing.shapes}
+    rest = [p for p in progress if p.table in whole and not p.done and p.shard in standing.sealed]
+    wholes = [planner.all_chunks(p, shapes[p.table]) for p in rest]
+    planner.raise_refused()
+    return groups + [chunks for chunks in wholes if chunks]
+
+
+def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:
+    manifest, shard = row.manifest, group[0].shard
+    tables = {chunk.table for chunk in group}
+    shapes = tuple(shape for shape in manifest.shapes if shape.table in tables)
+    target = Target(str(feed.sink.path), tuple(endpoints), manifest.epoch, "verify")
+    position = manifest.cut[shard]
+    copy = ChunkTask(
+        endpoints[shard],
+        position.server,
+        manifest.sealed[shard],
+        position.at,
+        group,
+        shapes,
+        target,
+        position.prepared,
+        manifest.definitions.get(shard, ()),
+    )
+    return VerifyTask(copy, {table: state(feed.sink.path, row, table) for table in tables})
+
+
+def _advance(
+    progress: list[Progress], receipts: Sequence[VerifyReceipt | Failed], planner: Planner, verdict: Verdict
+) -> list[Progress]:
+    """Move on past what was compared without a gap; raises what cannot be repeated."""
+    at = {(p.shard, p.table): p for p in progress}
+    for receipt in receipts:
+        if isinstance(receipt, Failed):
+            if receipt.error.retry is Retry.NEVER:
+                raise receipt.error
+            continue
+        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.failed, 0))
+        for table, chunks in receipt.compared.items():
+            planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
+            before = at[receipt.shard, table]
+            if chunks[0].chunk.lo != before.copied:
+                continue  # a run before this one failed: both are repeated
+            verdict.rows[table] = verdict.rows.get(table, 0) + receipt.rows[table]
+            verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
+            last = chunks[-1].chunk
+            at[receipt.shard, table] = msgspec.structs.replace(
+                before,
+                copied=last.hi if last.hi is not None else before.copied,
+                done=last.last,
+                rows=before.rows + receipt.rows[table],
+            )
+    return list(at.values())
+
+
+def _standstill(
+    feed: str,
+    receipts: Sequence[VerifyReceipt | Failed],
+    unplanned: Mapping[tuple[str, TableId], SourceError],
+) -> CatchmentError:
+    """What keeps the verification from getting on."""
+    for receipt in receipts:
+        if isinstance(receipt, Failed):
+            return receipt.error
+        if receipt.failed:
+            return SourceError(f"verification of feed {feed} does not get on: {receipt.failed[0][1]}")
+    for (shard, table), error in unplanned.items():
+        return SourceError(
+            f"verification of feed {feed} does not get on: shard {shard}, {table}: {error} (does a session lock the "
+            "table?)"
+        )
+    return SourceError(
+        f"verification of feed {feed} does not get on: the log behind its newest epoch is not sealed; run the feed"
+    )

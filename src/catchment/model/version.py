@@ -1,0 +1,5 @@
+"""Which Catchment this is, and what it writes."""
+
+__version__ = "0.1.0"
+# What the tables of a lake look like; those of a lake without the mark are of layout 0 (docs/upgrade.md).
+LAKE_LAYOUT = 1

@@ -1,0 +1,235 @@
+"""What must hold of a stretch of log before its rows count, whoever reads it."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import dropwhile
+
+from catchment.epoch.chain import must_continue
+from catchment.epoch.work import Alteration
+from catchment.epoch.xa import hidden_from, prepared_after
+from catchment.model.epoch import TableShape
+from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
+from catchment.model.errors import IncompleteImage as IncompleteImageError
+from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.schema.ddl import Columns, Here, Stop
+from catchment.schema.effects import Effects
+from catchment.schema.indexes import touch
+from catchment.schema.judge import ByText
+from catchment.schema.statement import beginning
+from catchment.source.catalog import read_table
+from catchment.source.offsets import open_xa
+from catchment.source.prove import sealed_behind
+from catchment.source.segment import Stretch, read_facts
+from catchment.source.session import connect
+from catchment.source.stored_at import StoredAt
+from catchment.wire.log.facts import CutOff, Ddl, Fact, Incident, IncompleteImage, Statement
+
+
+def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
+    """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks
+    nothing.
+
+    Raises Diverged, CutMissed, IncompleteImage, Unsupported.
+    """
+    must_continue(shard, start, stretch.files[0].born if stretch.files else 0, stretch.first)
+    if stop is not None and not stretch.reached_stop:
+        raise CutMissed(
+            f"shard {shard}: the log ends at {stretch.at}, before the planned {stop}; the epoch is "
+            "planned again"
+        )
+    for fact in stretch.facts:
+        if isinstance(fact, IncompleteImage):
+            raise IncompleteImageError(
+                f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
+                "binlog_row_image=FULL globally and end the sessions that still write otherwise; then copy "
+                f"the table again with {NEW_FEED}"
+            )
+        if isinstance(fact, Incident):
+            raise Unsupported(
+                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy "
+                f"the tables again with {NEW_FEED}"
+            )
+    _check_cut_off(shard, stretch)
+
+
+def _check_cut_off(shard: str, stretch: Stretch) -> None:
+    """A group cut off at the end of a file is void only where the server crashed there: the next file says
+    that a server start made it. Any other early end is an error to retry."""
+    for fact in stretch.facts:
+        if isinstance(fact, CutOff):
+            names = [file.name for file in stretch.files]
+            following = names.index(fact.at.file) + 1
+            if following >= len(names) or stretch.files[following].created == 0:
+                raise CutMissed(
+                    f"shard {shard}: the log breaks off inside a group at {fact.at}; it is read again"
+                )
+
+
+def alterations(
+    shard: str,
+    chosen: Collection[TableId],
+    stored: StoredAt,
+    here: Here | None = None,
+    *,
+    evolves: bool = True,
+) -> list[Alteration]:
+    """What DDL in a stretch of log did to the chosen tables' columns; `here` as `Effects` takes it.
+
+    Raises Unsupported where it cannot be followed, or may not (`evolves`), and where a statement may have changed rows.
+    """
+    found = []
+    for _, judged in judgements(shard, chosen, stored, stored.facts, here, evolves=evolves):
+        if isinstance(judged, Unsupported):
+            raise judged
+        found.append(judged)
+    return found
+
+
+def judgements(
+    shard: str,
+    chosen: Collection[TableId],
+    stored: StoredAt,
+    facts: Iterable[Fact],
+    here: Here | None = None,
+    *,
+    evolves: bool = True,
+) -> Iterator[tuple[Ddl | Statement, Alteration | Unsupported]]:
+    """Each statement of `facts`, some of those of `stored`, that altered a chosen table, or with the error by which it
+    ends a run.
+
+    A statement that does so to several tables names the first one.
+    """
+    effects = Effects(chosen, here)
+    for fact in facts:
+        if not isinstance(fact, Ddl | Statement):
+            continue
+        did = stored.judged(fact, effects)
+        if isinstance(did, ByText):
+            error = Unsupported(
+                f"shard {shard} at {fact.at}: {did.table if did.shown else 'chosen tables'} may have been changed by a "
+                f"statement that the log holds as text ({beginning(fact.sql)}): {did.reason}; {did.way_out}"
+            )
+            yield fact, error
+        elif isinstance(did, Stop):
+            yield fact, Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
+        elif isinstance(did, Columns) and not evolves:
+            error = Unsupported(
+                f"shard {shard}, {did.table} at {fact.at}: {_said(did)}, and schema_change is fail; with "
+                "schema_change: evolve in the feed file the next run follows it"
+            )
+            yield fact, error
+        elif isinstance(did, Columns):
+            yield fact, Alteration(did, fact.group)
+
+
+def _said(did: Columns) -> str:
+    """`columns a, b were added, c dropped`, for a message."""
+    parts = [(did.added, "added"), (did.dropped, "dropped")]
+    return "columns were altered: " + ", ".join(
+        f"{', '.join(names)} {verb}" for names, verb in parts if names
+    )
+
+
+def must_keep_keys(
+    endpoint: Endpoint, server: Server, shapes: Iterable[TableShape], stretch: Stretch
+) -> None:
+    """Raise Unsupported when an index was dropped that told the rows of a table apart.
+
+    The statement names an index, a shape has the key's columns: the catalog is asked, and what it says now is at
+    least as new as the statement. Where it names the same key, an index of it was there all the time if none was
+    added behind the statement, up to the end of the log.
+    """
+    touched = {shape: _touched(shape.table, stretch.facts) for shape in shapes}
+    dropped = {shape: facts for shape, facts in touched.items() if facts}
+    if not dropped:
+        return
+    connection = connect(endpoint, server)
+    try:
+        for shape, facts in dropped.items():
+            try:
+                key = read_table(connection, endpoint, shape.table).key
+            except Unsupported:
+                key = ()
+            if key != shape.key:
+                now = f"the table's key is ({', '.join(key)}) instead of ({', '.join(shape.key)}) since"
+                raise _unkept(endpoint, shape.table, facts[0].at, now)
+    finally:
+        connection.close()
+    if any(touch(fact, shape.table).drops_index for shape, facts in dropped.items() for fact in facts):
+        _must_not_come_back(endpoint, server, dropped, stretch)
+
+
+def _touched(table: TableId, facts: Iterable[Fact]) -> list[Ddl]:
+    """The statements on a table from the first one on that drops something of it."""
+    ddl = (fact for fact in facts if isinstance(fact, Ddl))
+    return list(dropwhile(lambda fact: not touch(fact, table).drops, ddl))
+
+
+def _must_not_come_back(
+    endpoint: Endpoint, server: Server, dropped: Mapping[TableShape, list[Ddl]], stretch: Stretch
+) -> None:
+    """Raise Unsupported when a unique index was added behind a statement that dropped an index."""
+    behind = read_facts(endpoint, server, stretch.at, None)
+    later = [fact for fact in behind.facts if isinstance(fact, Ddl)]
+    for shape, facts in dropped.items():
+        drops = [place for place, fact in enumerate(facts) if touch(fact, shape.table).drops_index]
+        since = [*facts[drops[0] + 1 :], *later] if drops else []
+        if any(touch(fact, shape.table).adds_unique for fact in since):
+            drop = facts[drops[0]]
+            raise _unkept(endpoint, shape.table, drop.at, "a unique one was added later")
+
+
+def _unkept(endpoint: Endpoint, table: TableId, at: LogOffset, what: str) -> Unsupported:
+    return Unsupported(
+        f"shard {endpoint.shard}, {table} at {at}: an index was dropped, and {what}: rows that the lake cannot tell "
+        f"apart may have been there; copy it again with {NEW_FEED}"
+    )
+
+
+def arrived(
+    endpoint: Endpoint,
+    start: Position,
+    known: LogOffset | None,
+    stretch: Stretch,
+    at: LogOffset,
+    *,
+    shown: bool = True,
+) -> tuple[Position, LogOffset | None]:
+    """The verified position at which a stretch from `start` has arrived, and what is sealed there; `known` was
+    sealed at `start`. `shown`: snapshots have shown both ends of the stretch (epoch/seal.py).
+
+    Raises Unsupported for an XA COMMIT of rows that are not known.
+    """
+    prepared = prepared_after(endpoint.shard, start.prepared, stretch.xa, known)
+    # Asked after the log was read: what it does not list of the commits met is visible.
+    committed = any(one.committed is not None for one in prepared)
+    hidden = hidden_from(prepared, _recovered(endpoint, start) if committed else ())
+    sealed = sealed_behind(
+        endpoint,
+        start.server,
+        known,
+        start.at,
+        at,
+        stretch.last if shown else None,
+        stretch.facts,
+        xa_over=hidden is None and bool(stretch.xa) and stretch.xa[-1].committed,
+        hidden=hidden,
+    )
+    position = Position(
+        at=at,
+        born=stretch.files[-1].born if stretch.files else start.born,
+        server=start.server,
+        gtids=gtids_after(start.gtids, stretch.newest, stretch.named),
+        prepared=prepared_after(endpoint.shard, prepared, (), sealed),
+        event=stretch.last_event,
+    )
+    return position, sealed
+
+
+def _recovered(endpoint: Endpoint, start: Position) -> list[Xid]:
+    connection = connect(endpoint, start.server)
+    try:
+        return open_xa(connection, endpoint)
+    finally:
+        connection.close()

@@ -1,0 +1,88 @@
+"""What the log behind a group of chunks holds for them: images of their keys, and what keeps them from counting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.epoch.work import ChunkTask
+from catchment.model.chunk import Bound, chunk_key
+from catchment.model.epoch import TableShape
+from catchment.model.errors import TooManyImages
+from catchment.model.image import GROUP
+from catchment.model.table import Table, TableId
+from catchment.rewind.keyless import apart
+from catchment.rewind.ranges import covered
+from catchment.schema.ddl import Columns, Harmless
+from catchment.schema.effects import Effects
+from catchment.schema.judge import ByText
+from catchment.source.segment import Stretch
+from catchment.source.stored_at import StoredAt
+from catchment.wire.log.facts import Ddl, IncompleteImage, Statement
+
+Ranges = Sequence[tuple[Bound | None, Bound | None]]
+
+
+@dataclass
+class Images:
+    """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table."""
+
+    task: ChunkTask
+    wanted: Mapping[TableId, tuple[TableShape, Ranges]]
+    kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
+    keyless: dict[TableId, int] = field(default_factory=dict)
+    bytes: int = 0
+
+    def add(self, table: Table, batch: pa.RecordBatch) -> None:
+        """Keep what counts of a batch, and the last group with a row that has no key; raises TooManyImages."""
+        shape, ranges = self.wanted[table.id]
+        images, keyless = apart(pa.Table.from_batches([batch]), shape.key)
+        if keyless is not None:
+            last = pc.max(keyless.column(GROUP)).as_py()
+            self.keyless[table.id] = max(last, self.keyless.get(table.id, last))
+        mask = covered(images, chunk_key(shape.definition), ranges)
+        if mask is not None:
+            images = images.filter(pa.array(mask))
+        if images.num_rows == 0:
+            return
+        self.kept.setdefault(table.id, []).append(images)
+        self.bytes += images.nbytes
+        if self.task.image_bytes is not None and self.bytes > self.task.image_bytes:
+            raise TooManyImages(
+                f"shard {self.task.endpoint.shard}, {table.id}: rows of these chunks were changed while they were "
+                f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
+            )
+
+    def before(self, table: TableId, group: int) -> bool:
+        """Whether rows of a table are to be rewound over the beginning of a group."""
+        return any(pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, []))
+
+
+def spoiled_by(stretch: Stretch, stored: StoredAt, images: Images) -> dict[TableId, str]:
+    """Tables whose chunks cannot be rewound over this stretch of log, and why.
+
+    An ALTER up to the epoch is no reason where no row is rewound over it: on a source at rest the stretch keeps it.
+    That is only known where rows count in the order of the log, and say themselves which columns they have.
+    """
+    task, found = images.task, {}
+    unclear = bool(stretch.xa or task.prepared or task.definitions)
+    for fact in stretch.facts:
+        if isinstance(fact, IncompleteImage):
+            found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
+        elif isinstance(fact, Ddl | Statement):
+            did = stored.judged(fact, Effects(images.wanted))
+            if isinstance(did, Harmless):
+                continue
+            if isinstance(did, ByText):
+                found |= dict.fromkeys(
+                    did.tables, f"a statement that the log holds as text, at {fact.at}: {did.reason}"
+                )
+                continue
+            behind = fact.group >= stretch.boundary or images.before(did.table, fact.group)
+            if unclear or behind or not isinstance(did, Columns):
+                found[did.table] = f"its definition changed at {fact.at}"
+    for table, group in images.keyless.items():
+        if unclear or group >= stretch.boundary:
+            found[table] = "a row whose key is a zero date was changed while rows were read"
+    return {table: f"shard {task.endpoint.shard}, {table}: {reason}" for table, reason in found.items()}

@@ -1,0 +1,248 @@
+"""A task that copies a group of chunks: SELECTs, then one read of the log, then rewinds the rows to the
+epoch.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.epoch.work import ChunkReceipt, ChunkTask, CopiedChunk
+from catchment.epoch.xa import Commits, commits
+from catchment.model.chunk import Chunk, ChunkKey, chunk_key
+from catchment.model.definition import Definition
+from catchment.model.epoch import Part, TableShape
+from catchment.model.errors import (
+    AlteredUnseen,
+    ConnectionLost,
+    CutMissed,
+    Diverged,
+    ServerSaid,
+    SourceError,
+)
+from catchment.model.image import GROUP
+from catchment.model.position import GroupKind, LogOffset, reaches
+from catchment.model.table import Table, TableId
+from catchment.read.chunk_images import Images, Ranges, spoiled_by
+from catchment.read.xa_rows import read_prepared
+from catchment.rewind.keyless import must_have_keys
+from catchment.rewind.ranges import Mask
+from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
+from catchment.schema.ddl import Harmless
+from catchment.schema.effects import Effects
+from catchment.schema.shape import logged_kinds
+from catchment.sink.delta.writer import emit
+from catchment.source.catalog import read_table
+from catchment.source.prove import proven_floor
+from catchment.source.segment import OnImages, Stretch, read_facts, read_stretch
+from catchment.source.select import select_chunk
+from catchment.source.session import connect
+from catchment.source.stored_at import StoredAt
+from catchment.wire.log.facts import Ddl
+
+Read = tuple[CopiedChunk, pa.Table]
+Inside = Callable[[pa.Table, Ranges], Mask]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of a group's chunks as of the epoch, by table, with the chunks that they come from.
+
+    `spoiled`: the tables of those `failed` that never can be read as of this epoch, for what the log says of them.
+    """
+
+    rows: dict[TableId, pa.Table]
+    copied: dict[TableId, tuple[CopiedChunk, ...]]
+    failed: tuple[tuple[Chunk, str], ...]
+    log_bytes: int
+    spoiled: frozenset[TableId]
+
+
+def copy_chunks(task: ChunkTask) -> ChunkReceipt:
+    """Read the group and write its rows; raises CatchmentError when nothing of it can count."""
+    group = read_group(task)
+    shapes = {shape.table: shape for shape in task.shapes}
+    outputs = []
+    for number, (table, rows) in enumerate(group.rows.items()):
+        part = Part.BASE if _chunk_key(shapes[table]).ordered else Part.CHANGES
+        output = emit([rows], shapes[table], task.endpoint.shard, part, task.target, number)
+        outputs += [output] if output is not None else []
+    copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
+    return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.failed, group.log_bytes)
+
+
+def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> Group:
+    """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
+
+    `inside` says which keys lie in a chunk where we cannot: without it, rows of keys that the log changed
+    are in the result wherever they lie. Raises SourceError when that takes more than `log_bytes` of log,
+    TooManyImages when it takes more memory than the task allows.
+    """
+    shapes = {shape.table: shape for shape in task.shapes}
+    floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at)
+    reads, failed = _select_all(task, shapes)
+    ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
+    images = Images(task, {table: (shapes[table], ranges[table]) for table in reads})
+    stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, images.add, log_bytes)
+    ends = _commits(task, floor, stretch)
+    prepared_bytes = read_prepared(
+        task.endpoint,
+        task.server,
+        ends.earlier,
+        shapes=[shapes[table] for table in reads],
+        before="full",
+        on_images=images.add,
+        definitions=task.definitions,
+    )
+    stored = StoredAt(task.endpoint, task.server, floor, stretch.at, stretch.facts)
+    spoiled = spoiled_by(stretch, stored, images)
+    for table in spoiled.keys() & reads.keys():
+        failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
+    return Group(
+        {
+            table: _rewound(stretch, ends, shapes[table], chunks, images.kept.get(table, []), inside)
+            for table, chunks in reads.items()
+        },
+        {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
+        tuple(failed),
+        stretch.read_bytes + prepared_bytes,
+        frozenset(spoiled),
+    )
+
+
+def _log_behind(
+    task: ChunkTask,
+    floor: LogOffset,
+    shapes: Mapping[TableId, TableShape],
+    on_images: OnImages,
+    log_bytes: int | None,
+) -> Stretch:
+    """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
+
+    A DDL spoils the chunks of its table, and its rows end there; not so up to the epoch, if each row says what it is.
+    """
+    lasting = not task.definitions
+    try:
+        stretch = read_stretch(
+            task.endpoint,
+            task.server,
+            floor,
+            None,
+            keys={table: shape.key for table, shape in shapes.items()},
+            kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
+            definitions={definition.table: definition for definition in task.definitions},
+            on_ddl=lambda ddl: {} if lasting and reaches(task.epoch_at, ddl.at) else _spoilt_by(ddl, shapes),
+            before="full",
+            on_images=on_images,
+            epoch=task.epoch_at,
+            budget=log_bytes,
+        )
+    except AlteredUnseen as misfit:
+        # The definitions are those at the last cut, which may lie behind the floor.
+        raise CutMissed(f"shard {task.endpoint.shard}: {misfit}; copied in a later epoch") from misfit
+    if not stretch.whole:
+        raise SourceError(
+            f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since "
+            f"{task.floor}, while "
+            "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
+        )
+    return stretch
+
+
+def _select_all(
+    task: ChunkTask, shapes: dict[TableId, TableShape]
+) -> tuple[dict[TableId, list[Read]], list[tuple[Chunk, str]]]:
+    """Rows of the chunks, per table an unbroken run from the first on; and the chunks that failed."""
+    reads: dict[TableId, list[Read]] = {}
+    failed: list[tuple[Chunk, str]] = []
+    broken: dict[TableId, str] = {}
+    connection = connect(task.endpoint, task.server)
+    try:
+        tables: dict[TableId, Table] = {}
+        for chunk in task.chunks:
+            if chunk.table in broken:
+                failed.append((chunk, broken[chunk.table]))
+                continue
+            try:
+                if chunk.table not in tables:
+                    tables[chunk.table] = _as_planned(
+                        read_table(connection, task.endpoint, chunk.table), shapes[chunk.table]
+                    )
+                began = time.monotonic()
+                rows = select_chunk(connection, task.endpoint, tables[chunk.table], chunk)
+                must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
+                seconds = time.monotonic() - began
+            except (ConnectionLost, Diverged):
+                raise
+            except SourceError as error:
+                broken[chunk.table] = str(error)
+                failed.append((chunk, str(error)))
+                if not isinstance(error, ServerSaid):
+                    # What is left of a result that we gave up still comes on its connection.
+                    connection._force_close()  # type: ignore[attr-defined]
+                    connection = connect(task.endpoint, task.server)
+                continue
+            reads.setdefault(chunk.table, []).append(
+                (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
+            )
+    finally:
+        connection._force_close()  # type: ignore[attr-defined]
+    return reads, failed
+
+
+def _as_planned(table: Table, shape: TableShape) -> Table:
+    """The table as the catalog has it now; raises SourceError when the lake's shape does not know its columns
+    yet.
+    """
+    known = {c.column.name: c.column for c in shape.columns if c.live}
+    strange = [c.name for c in table.columns if known.get(c.name) != c]
+    if strange or table.key != shape.key:
+        raise SourceError(
+            f"{table.id}: its definition is not that of the lake ({', '.join(strange) or 'key'}); copied when the log "
+            "has brought the ALTER"
+        )
+    return table
+
+
+def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
+    """How the XA transactions behind the floor end. Where the floor was proven anew, the log between the plan's
+    and this one is read for their PREPAREs, if there is an XA COMMIT at all.
+    """
+    known = task.prepared
+    if floor != task.floor and any(group.committed for group in stretch.xa):
+        between = read_facts(task.endpoint, task.server, task.floor, floor)
+        known += tuple(g.prepared for g in between.xa if g.kind is GroupKind.XA_PREPARE)
+    return commits(task.endpoint.shard, known, stretch.xa)
+
+
+def _spoilt_by(fact: Ddl, tables: Collection[TableId]) -> dict[TableId, Definition | None]:
+    did = Effects(tables).of(fact)
+    return {} if isinstance(did, Harmless) else {did.table: None}
+
+
+def _rewound(
+    stretch: Stretch,
+    ends: Commits,
+    shape: TableShape,
+    reads: list[Read],
+    images: list[pa.Table],
+    inside: Inside | None,
+) -> pa.Table:
+    rows = pa.concat_tables([rows for _, rows in reads])
+    if not images:
+        return rows
+    touched = without_voids(pa.concat_tables(images, promote_options="default"), stretch.voids)
+    touched = in_commit_order(touched, ends.moves)
+    complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
+    states = states_at(complete, shape.key, stretch.boundary)
+    if inside is not None and not _chunk_key(shape).ordered:
+        states = states.filter(
+            pa.array(inside(states, [(read.chunk.lo, read.chunk.hi) for read, _ in reads]))
+        )
+    return rewound(rows, states, shape.key)
+
+
+def _chunk_key(shape: TableShape) -> ChunkKey:
+    return chunk_key(shape.definition)

@@ -1,0 +1,1 @@
+"""Bring rows to an epoch: net changes, chunks rewound, states compared. Pure."""

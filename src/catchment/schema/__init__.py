@@ -1,0 +1,1 @@
+"""What statements do to tables: DDL followed, texts judged, shapes merged."""

@@ -1,0 +1,216 @@
+"""What the actions of one ALTER TABLE do to columns and rows, read with sqlglot."""
+
+import logging
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from catchment.schema.statement import NOT_UNDERSTOOD, Word, parted
+
+_PRIMARY = "its primary key was changed"
+_CASCADE = "it was given a foreign key that changes rows without row events (CASCADE, SET NULL, SET DEFAULT)"
+_ADDED = "a column with a non-NULL default was added, and the server does not log the rows that it fills"
+
+_HARMLESS_OPTIONS = (
+    exp.AlgorithmProperty,
+    exp.LockProperty,
+    exp.SchemaCommentProperty,
+    exp.AutoIncrementProperty,
+    exp.RowFormatProperty,
+)
+_HARMLESS_CONSTRAINTS = (exp.IndexColumnConstraint, exp.UniqueColumnConstraint, exp.CheckColumnConstraint)
+_HARMLESS_ATTRIBUTES = (
+    exp.CommentColumnConstraint,
+    exp.CharacterSetColumnConstraint,
+    exp.CollateColumnConstraint,
+    exp.UniqueColumnConstraint,
+    exp.CheckColumnConstraint,
+    exp.InvisibleColumnConstraint,
+    exp.ZeroFillColumnConstraint,
+    exp.BinaryColumnConstraint,
+)
+_TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+
+_UUID = "a UUID column was added, which the log shows as BINARY(16) until the table is copied again"
+_REDEFINED = "a column was renamed or given another definition"
+_PLAIN_ACTIONS: dict[type[exp.Expression], str] = {
+    exp.RenameIndex: "",
+    exp.ForceProperty: "",
+    exp.AlterRename: "it was renamed",
+    exp.RenameColumn: _REDEFINED,
+    exp.ModifyColumn: _REDEFINED,
+    exp.DropPrimaryKey: _PRIMARY,
+}
+
+# What sqlglot does not know: visibility of indexes and columns, checks, hints to the optimizer.
+_PLAIN_WORDS = re.compile(
+    r"ALTER (?:INDEX|KEY)(?: IF EXISTS)? \S+ (?:VISIBLE|INVISIBLE|(?:NOT )?IGNORED)"
+    r"|ALTER (?:COLUMN )?\S+ SET (?:VISIBLE|INVISIBLE)"
+    r"|ALTER (?:CHECK|CONSTRAINT) \S+ (?:NOT )?ENFORCED"
+    r"|(?:STATS_PERSISTENT|STATS_AUTO_RECALC|STATS_SAMPLE_PAGES|AVG_ROW_LENGTH|MAX_ROWS|MIN_ROWS)(?: =)? \w+"
+)
+
+# sqlglot warns of every statement that it does not know; here that is an answer.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column)."""
+
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    reason: str = ""
+    by_adding: bool = False
+
+
+def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = ()) -> Alteration:
+    """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
+
+    `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none.
+    """
+    if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]):
+        return Alteration()
+    others = [action for action in parted(actions) if not _leaves_rows(action)]
+    if not others and actions:
+        return Alteration()
+    actions = [word for action in others for word in (Word(","), *action)][1:]
+    text = " ".join(w.sql for w in (Word("ALTER"), Word("TABLE"), *name, *actions))
+    try:
+        (tree,) = sqlglot.parse(text, dialect="mysql")
+    except (sqlglot.errors.SqlglotError, ValueError):
+        return Alteration(reason=NOT_UNDERSTOOD)
+    if not isinstance(tree, exp.Alter) or not _only(tree, "this", "kind", "actions", "options"):
+        return Alteration(reason=NOT_UNDERSTOOD)
+    told = tree.args.get("actions") or ()
+    dropped = {t.name.lower() for a in told if isinstance(a, exp.Drop) for t in a.args.get("tables") or ()}
+    there = {column.lower() for column in columns} - dropped
+    steps = [Alteration() if _adds_none(a, there) else _step(a) for a in told]
+    steps += [Alteration(reason=_option(o)) for o in tree.args.get("options") or ()]
+    return _together(steps, tree)
+
+
+def _leaves_rows(action: Sequence[Word]) -> bool:
+    """Whether an action that sqlglot does not know leaves rows alone."""
+    text = " ".join(w.keyword or "name" for w in action)
+    return _PLAIN_WORDS.fullmatch(text) is not None
+
+
+def _together(steps: list[Alteration], tree: exp.Alter) -> Alteration:
+    for step in steps:
+        if step.reason:
+            return step
+    added = tuple(name for s in steps for name in s.added)
+    dropped = tuple(name for s in steps for name in s.dropped)
+    if not steps:
+        return Alteration(reason=NOT_UNDERSTOOD)
+    twice = {n.lower() for n in added} & {n.lower() for n in dropped}
+    if twice and any(a.args.get("exists") for a in tree.args["actions"]):
+        return Alteration(
+            reason=f"column {min(twice)} was dropped and added with IF [NOT] EXISTS in one ALTER"
+        )
+    return Alteration(added, dropped)
+
+
+def _adds_none(action: exp.Expression, there: Collection[str]) -> bool:
+    return (
+        isinstance(action, exp.ColumnDef) and bool(action.args.get("exists")) and action.name.lower() in there
+    )
+
+
+def _step(action: exp.Expression) -> Alteration:
+    match action:
+        case exp.ColumnDef():
+            reason = _new_column(action)
+            return Alteration(added=(action.name,), reason=reason, by_adding=reason not in ("", _UUID))
+        case exp.Drop():
+            return _drop(action)
+        case exp.AddConstraint():
+            return Alteration(reason=_first(map(_constraint, action.expressions)))
+        case exp.AlterColumn() if _only(action, "this", "default", "drop"):
+            return Alteration()  # the default of rows to come
+    return Alteration(reason=_PLAIN_ACTIONS.get(type(action), NOT_UNDERSTOOD))
+
+
+def _drop(action: exp.Drop) -> Alteration:
+    if not _only(action, "tables", "kind", "exists", "restrict"):
+        return Alteration(reason=NOT_UNDERSTOOD)
+    names = tuple(t.name for t in action.args["tables"])
+    kind = action.args["kind"]
+    if kind == "COLUMN":
+        return Alteration(dropped=names)
+    if any(n.upper() == "PRIMARY" for n in names):
+        return Alteration(reason=_PRIMARY)
+    known = kind in ("INDEX", "FOREIGN KEY", "CONSTRAINT", "CHECK")
+    return Alteration(reason="" if known else NOT_UNDERSTOOD)
+
+
+def _constraint(node: exp.Expression) -> str:
+    if isinstance(node, exp.Constraint):
+        return _first(map(_constraint, node.expressions))
+    if isinstance(node, exp.PrimaryKey):
+        return _PRIMARY
+    if isinstance(node, exp.ForeignKey):
+        return _foreign_key(node)
+    return "" if isinstance(node, _HARMLESS_CONSTRAINTS) else NOT_UNDERSTOOD
+
+
+def _foreign_key(node: exp.Expression) -> str:
+    """Only RESTRICT and NO ACTION leave the rows of the child to logged statements."""
+    for part in node.walk():
+        if isinstance(part, exp.ForeignKey | exp.Reference):
+            said = [*(part.args.get("options") or ()), part.args.get("delete"), part.args.get("update")]
+            if any(o and not str(o).upper().endswith(("RESTRICT", "NO ACTION")) for o in said):
+                return _CASCADE
+    return ""
+
+
+def _new_column(column: exp.ColumnDef) -> str:
+    kinds = [c.args.get("kind") for c in column.args.get("constraints") or ()]
+    if column.kind is None or not _only(column, "this", "kind", "constraints", "position", "exists"):
+        return NOT_UNDERSTOOD
+    # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, DEFAULT NULL
+    # or not (seen: existing rows got the time of the ALTER).
+    if column.kind.this in _TIMESTAMPS and not any(map(_says_null, kinds)):
+        return _ADDED
+    if column.kind.this == exp.DType.UUID:
+        return _UUID
+    if column.kind.this == exp.DType.SERIAL:
+        return _ADDED
+    return _first(map(_attribute, kinds))
+
+
+def _says_null(kind: exp.Expression | None) -> bool:
+    return isinstance(kind, exp.NotNullColumnConstraint) and bool(kind.args.get("allow_null"))
+
+
+def _is_null_default(kind: exp.Expression | None) -> bool:
+    return isinstance(kind, exp.DefaultColumnConstraint) and isinstance(kind.this, exp.Null)
+
+
+def _attribute(kind: exp.Expression | None) -> str:
+    if isinstance(kind, exp.Reference):
+        return _foreign_key(kind)
+    if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+        return _PRIMARY
+    harmless = _says_null(kind) or _is_null_default(kind) or isinstance(kind, _HARMLESS_ATTRIBUTES)
+    return "" if harmless else _ADDED
+
+
+def _option(option: exp.Expression) -> str:
+    if isinstance(option, exp.EngineProperty):
+        # to InnoDB: a rebuild with the same rows
+        return "" if option.name.upper() == "INNODB" else "it was given another engine"
+    return "" if isinstance(option, _HARMLESS_OPTIONS) else NOT_UNDERSTOOD
+
+
+def _only(node: exp.Expression, *known: str) -> bool:
+    """True when nothing but the `known` arguments is set, so that nothing said is overlooked."""
+    return all(name in known or not value for name, value in node.args.items())
+
+
+def _first(reasons: Iterable[str]) -> str:
+    return next(filter(None, reasons), "")

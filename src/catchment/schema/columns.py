@@ -1,0 +1,81 @@
+"""A lake table's shape as one shard's log moves on, when not every ALTER is followed by a row that shows the
+result.
+"""
+
+from collections.abc import Sequence
+
+from catchment.model.epoch import TableShape
+from catchment.model.table import Table
+from catchment.schema.ddl import Columns
+from catchment.schema.shape import evolve
+
+
+def table_on(shape: TableShape, shard: str) -> Table:
+    """The source table as a shard has it, as far as the shape knows."""
+    columns = tuple(c.column for c in shape.columns if c.live and shard not in c.missing)
+    return Table(shape.table, columns, shape.key)
+
+
+def shape_after(
+    shape: TableShape,
+    shard: str,
+    shards: Sequence[str],
+    met: Table | None,
+    effects: Sequence[Columns],
+    epoch: int,
+    catalog: Table | None = None,
+) -> TableShape:
+    """The shape once `shard` has gone through `effects` in `epoch`.
+
+    `met`: the table as the last row event behind the effects described it. Columns that it has and that are new
+    without an effect were added in an earlier epoch that changed no rows. Without it, `catalog`, the table as it is
+    now, tells the types of added columns, and nothing else: it may have gone on. Without both, columns are dropped but
+    none is added yet: no row has a value there. Raises as `shape.evolve`.
+    """
+    before = table_on(shape, shard)
+    if met is not None and _results_from(met, effects):
+        table = Table(met.id, met.columns, shape.key)
+        announced = {name.lower() for e in effects for name in e.added} | {
+            c.name.lower() for c in before.columns
+        }
+        late = tuple(c.name for c in table.columns if c.name.lower() not in announced)
+        effects = [Columns(shape.table, late, ()), *effects] if late else effects
+    else:
+        found = _resulting(before, effects, catalog)
+        if found is None:
+            effects = [Columns(e.table, (), e.dropped) for e in effects]
+            found = _resulting(before, effects, None)
+        assert found is not None
+        table = found
+    if table == before and not effects:
+        return shape
+    others = {other: table_on(shape, other) for other in shards if other != shard}
+    return evolve(shape, table, effects, epoch, shard=shard, others=others)
+
+
+def _resulting(before: Table, effects: Sequence[Columns], catalog: Table | None) -> Table | None:
+    """The table after the effects, with added columns as the catalog has them; None when it lacks one of them."""
+    known = {c.name.lower(): c for c in catalog.columns} if catalog is not None else {}
+    columns = {c.name.lower(): c for c in before.columns}
+    lacking: set[str] = set()
+    for e in effects:
+        for name in map(str.lower, e.dropped):
+            columns.pop(name, None)
+            lacking.discard(name)
+        for name in map(str.lower, e.added):
+            if name in columns:
+                continue
+            if name in known:
+                columns[name] = known[name]
+            else:
+                lacking.add(name)
+    return None if lacking else Table(before.id, tuple(columns.values()), before.key)
+
+
+def _results_from(table: Table, effects: Sequence[Columns]) -> bool:
+    stays: dict[str, bool] = {}
+    for e in effects:
+        stays |= {name.lower(): False for name in e.dropped}
+        stays |= {name.lower(): True for name in e.added}
+    names = {c.name.lower() for c in table.columns}
+    return all((name in names) == there for name, there in stays.items())

@@ -1,0 +1,278 @@
+"""What a DDL statement of the log does to the rows of the chosen tables.
+
+An allow-list: a statement that names a chosen table is let through only when it is known to leave the rows
+alone, or to add empty columns or drop some (DESIGN 4 and 5). Pure: looks at no server and no catalog.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from catchment.model.errors import NEW_FEED
+from catchment.model.table import TableId
+from catchment.schema.names import folded
+from catchment.schema.statement import NOT_UNDERSTOOD, Unreadable, Word, readings
+from catchment.schema.verbs import DATABASES, Kind, kind_of, object_of
+
+Here = Mapping[TableId, Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Harmless:
+    """Rows and columns of the chosen tables stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of `table` were dropped, then others added, which are NULL in every row.
+
+    `actions`: the words of the ALTER TABLE behind the table's name; none when they may be read in two ways.
+    """
+
+    table: TableId
+    added: tuple[str, ...]
+    dropped: tuple[str, ...]
+    actions: tuple[Word, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The lake cannot follow: `reason` says what happened to `table`, `way_out` what the user can do."""
+
+    table: TableId
+    reason: str
+    way_out: str
+
+
+Effect = Harmless | Columns | Stop
+HARMLESS = Harmless()
+
+# A dot after one of these begins a name without a schema, as in `DROP TABLE .t`.
+_BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIKE", "REFERENCES", ",", "("})
+
+# First words of statements that may give a table its name; others leave one alone that the shard does not have.
+_NAMING = frozenset({"CREATE", "RENAME", "ALTER"})
+
+_WITHOUT = (
+    'add "!{table}" to `tables` and start once with `--leave {table}`: the feed goes on without it, and its lake table '
+    "stays as it is"
+)
+AGAIN = f"start {NEW_FEED} to copy {{table}} again, or " + _WITHOUT
+_REMOVE = _WITHOUT + f"; if the table is back, {NEW_FEED} copies it"
+BY_ROWS = "set binlog_format=ROW for every session, then " + AGAIN
+_PLAIN = (
+    AGAIN
+    + "; next time add the column as NULL without a default and fill it with UPDATE, which needs no stop"
+)
+
+
+def effect(
+    sql: str,
+    default_schema: str,
+    chosen: Collection[TableId],
+    *,
+    here: Here | None = None,
+    mysql: bool = False,
+    sql_mode: int | None = None,
+) -> Effect:
+    """What the statement `sql` of a log does as DDL; one that is none is Harmless here (judge.py says more).
+
+    `default_schema` is the schema of bare names (the event's own), `sql_mode` its mode if it tells it. `here`: those
+    of the tables that the shard has, with their columns; None: it has all, and the columns are not known. Never
+    raises: what cannot be read and names a chosen table is a Stop.
+    """
+    try:
+        words_read = readings(sql, mysql=mysql, sql_mode=sql_mode)
+    except Unreadable as why:
+        named = [table for table in sorted(chosen) if folded(table.name) in folded(sql.replace("``", "`"))]
+        return _stop(named[0], f"a statement that names it cannot be read: {why}") if named else HARMLESS
+    return definition_effect(words_read, default_schema, chosen, here)
+
+
+def definition_effect(
+    words_read: Collection[tuple[Word, ...]],
+    default_schema: str,
+    chosen: Collection[TableId],
+    here: Here | None,
+) -> Effect:
+    """As `effect`, of a statement that is read in one or more ways.
+
+    Names are matched without regard to case and marks, as the server may do; one that differs in case evolves
+    nothing. Columns says what the text says: with IF EXISTS and IF NOT EXISTS a column may have been there or missing
+    already.
+    """
+    columns = dict.fromkeys(chosen, ()) if here is None else here
+    return together(
+        [
+            _Reading(words, default_schema, chosen, columns).effect()
+            if kind_of(words) is Kind.DEFINES
+            else HARMLESS
+            for words in words_read
+        ]
+    )
+
+
+def together(effects: Sequence[Effect]) -> Effect:
+    """What all ways to read a statement come to."""
+    if any(e != effects[0] for e in effects):
+        stops = [e for e in effects if isinstance(e, Stop)]
+        touched = [e.table for e in effects if isinstance(e, Columns)]
+        return stops[0] if stops else _stop(touched[0], "an executable comment may or may not have been run")
+    first = effects[0]
+    if isinstance(first, Columns) and any(
+        isinstance(e, Columns) and e.actions != first.actions for e in effects
+    ):
+        return replace(first, actions=())
+    return first
+
+
+def altered_table(
+    words: tuple[Word, ...], default_schema: str, chosen: Collection[TableId]
+) -> TableId | None:
+    """The chosen table whose definition an ALTER TABLE, CREATE INDEX or DROP INDEX changes, in one reading of it."""
+    if kind_of(words) is not Kind.DEFINES:
+        return None
+    reading = _Reading(words, default_schema, chosen, {})
+    kind, place = object_of(words)
+    named = []
+    if kind == "INDEX":
+        named = reading._named(place)
+    elif (words[0].keyword, kind) == ("ALTER", "TABLE"):
+        named = reading._named(*reading._target(place))
+    return named[0] if named else None
+
+
+class _Reading:
+    """One reading of a statement, and the tables it may touch."""
+
+    def __init__(
+        self,
+        words: tuple[Word, ...],
+        default_schema: str,
+        chosen: Collection[TableId],
+        here: Here,
+    ) -> None:
+        self.words = words
+        self.here = here
+        self.keywords = [w.keyword for w in words]
+        self.default_schema = default_schema
+        self.chosen = sorted(chosen)
+        self._by_name: dict[str, list[TableId]] = {}
+        for table in self.chosen:
+            self._by_name.setdefault(folded(table.name), []).append(table)
+
+    def effect(self) -> Effect:
+        """The effect of this reading."""
+        head = self.keywords[0]
+        kind, place = object_of(self.words)
+        if kind in DATABASES:
+            return self._of_database(head, place)
+        named = self._named(0)
+        if head not in _NAMING:
+            named = [table for table in named if table in self.here]
+        if not named or "TEMPORARY" in self.keywords[1:place]:
+            return HARMLESS
+        if kind == "INDEX":
+            return self._of_index(head, place, named[0])
+        if head == "CREATE":
+            return self._of_create(place)
+        if head == "ALTER" and kind == "TABLE":
+            return self._of_alter(place)
+        way_out = _REMOVE if head == "DROP" else AGAIN
+        return _stop(named[0], _REASONS.get(head, NOT_UNDERSTOOD), way_out)
+
+    def _named(self, start: int, end: int | None = None) -> list[TableId]:
+        """Chosen tables that an identifier between `start` and `end` may mean."""
+        return [t for place in range(len(self.words))[start:end] for t in self._meant(place)]
+
+    def _meant(self, place: int) -> list[TableId]:
+        word = self.words[place]
+        mine = self._by_name.get(folded(word.text), []) if word.quote != "'" else []
+        if not mine or self.keywords[place + 1 : place + 2] == ["."]:
+            return []  # a schema
+        schema = self.default_schema
+        if place >= 2 and self.keywords[place - 1] == "." and self.keywords[place - 2] not in _BEFORE_NAMES:
+            schema = self.words[place - 2].text
+        return [table for table in mine if folded(table.schema) == folded(schema)]
+
+    def _target(self, place: int) -> tuple[int, int]:
+        """Where the table name after `IF [NOT] EXISTS` begins and ends."""
+        while self.keywords[place : place + 1] and self.keywords[place] in ("IF", "NOT", "EXISTS"):
+            place += 1
+        end = place + (2 if self.keywords[place : place + 1] == ["."] else 1)
+        while self.keywords[end : end + 1] == ["."]:
+            end += 2
+        return place, end
+
+    def _of_database(self, head: str, place: int) -> Effect:
+        start, end = self._target(place)
+        names = {folded(w.text) for w in self.words[start:end]}
+        gone = [t for t in self.chosen if t in self.here and folded(t.schema) in names]
+        if gone and (head == "DROP" or "REPLACE" in self.keywords[:place]):
+            return _stop(gone[0], "its schema was dropped", _REMOVE)
+        return HARMLESS
+
+    def _of_index(self, head: str, place: int, table: TableId) -> Effect:
+        start, _ = self._target(place)
+        if head == "DROP" and self.words[start].text.upper() == "PRIMARY":
+            return _stop(table, "its primary key was dropped")
+        return HARMLESS
+
+    def _of_create(self, place: int) -> Effect:
+        made = self._named(*self._target(place))
+        if not made:
+            return HARMLESS
+        # MySQL logs it also where it does nothing.
+        if made[0] in self.here and self.keywords[place : place + 3] == ["IF", "NOT", "EXISTS"]:
+            return HARMLESS
+        if "REPLACE" in self.keywords[:place]:
+            return _stop(made[0], "it was replaced by a new table (CREATE OR REPLACE)")
+        return _stop(made[0], "it was created while the feed was running")
+
+    def _of_alter(self, place: int) -> Effect:
+        start, end = self._target(place)
+        own = [table for table in self._named(start, end) if table in self.here]
+        if not own:
+            return self._of_other_alter(end)
+        if "IGNORE" in self.keywords[1:place]:
+            return _stop(own[0], "ALTER IGNORE may delete rows without row events")
+        actions = self.words[end:]
+        if actions and actions[0].keyword == "NOWAIT":
+            actions = actions[1:]
+        elif len(actions) > 1 and actions[0].keyword == "WAIT" and actions[1].text.isdigit():
+            actions = actions[2:]
+        return self._of_change(own[0], self.words[start:end], actions)
+
+    def _of_other_alter(self, end: int) -> Effect:
+        """Another table's ALTER touches a chosen one by RENAME, EXCHANGE PARTITION and CONVERT only."""
+        for place in range(end, len(self.words)):
+            before = place - 2 if self.keywords[place - 1] == "." else place
+            for table in self._named(place, place + 1):
+                if self.keywords[before - 1] in ("RENAME", "TO", "AS", "=", "TABLE"):
+                    return _stop(table, "another table took its name, or exchanged rows with it")
+        return HARMLESS
+
+    def _of_change(self, table: TableId, target: tuple[Word, ...], actions: tuple[Word, ...]) -> Effect:
+        # Not above: sqlglot takes each process half a second to import, and most meet no ALTER.
+        from catchment.schema.alter import read_alter
+
+        change = read_alter(target, actions, self.here[table])
+        if change.reason:
+            return _stop(table, change.reason, _PLAIN if change.by_adding else AGAIN)
+        if not (change.added or change.dropped):
+            return HARMLESS
+        schema = target[0].text if len(target) > 1 else self.default_schema
+        if (schema, target[-1].text) != (table.schema, table.name):
+            return _stop(table, f"{schema}.{target[-1].text}, whose name differs in case, was altered")
+        return Columns(table, change.added, change.dropped, actions)
+
+
+_REASONS = {
+    "DROP": "it was dropped",
+    "TRUNCATE": "it was truncated, which logs no rows",
+    "RENAME": "it was renamed, or another table took its name; a temporary table of that name looks the same in the "
+    "log, so give temporary tables other names",
+}
+
+
+def _stop(table: TableId, reason: str, way_out: str = AGAIN) -> Stop:
+    return Stop(table, reason, way_out.format(table=table))

@@ -1,0 +1,184 @@
+"""A column's type in the words of an ALTER TABLE, as the catalog declares it afterwards.
+
+Pure. Only for columns that `alter.py` has let through: nullable ones without a default.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from catchment.model.definition import DefinedColumn
+from catchment.schema.statement import Unreadable, Word
+
+# Names of types in statements -> in the catalog (MariaDB manual: Data Types; MySQL manual: 13.9).
+_SYNONYMS: Final = {
+    "INTEGER": "int", "INT4": "int", "INT1": "tinyint", "INT2": "smallint", "INT3": "mediumint",
+    "MIDDLEINT": "mediumint", "INT8": "bigint", "FLOAT4": "float", "FLOAT8": "double", "REAL": "double",
+    "DEC": "decimal", "NUMERIC": "decimal", "FIXED": "decimal", "CHARACTER": "char", "VARCHARACTER": "varchar",
+    "NCHAR": "char", "NVARCHAR": "varchar", "GEOMETRYCOLLECTION": "geometrycollection",
+}  # fmt: skip
+_PLAIN: Final = (
+    *(
+        "tinyint",
+        "smallint",
+        "mediumint",
+        "int",
+        "bigint",
+        "float",
+        "double",
+        "decimal",
+        "bit",
+        "year",
+        "date",
+    ),
+    *("time", "datetime", "timestamp", "char", "varchar", "binary", "varbinary", "enum", "set", "json"),
+    *("tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob", "mediumblob", "longblob"),
+    *("inet4", "inet6", "vector", "geometry", "point", "linestring", "polygon", "multipoint"),
+    *("multilinestring", "multipolygon", "geometrycollection"),
+)
+_TEXTS: Final = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
+_OF_BYTES: Final = {
+    "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob",
+    "mediumtext": "mediumblob", "longtext": "longblob",
+}  # fmt: skip
+_SIZED: Final = ("text", "blob")
+_CHARSET_WORDS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
+_LENGTH: Final = re.compile(r"[0-9]{1,10}")
+_DEFAULT_LENGTH: Final = {"char": "1", "binary": "1", "bit": "1", "decimal": "10,0"}
+_DOUBLE_FROM_BITS: Final = 25
+
+
+def read_column(words: Sequence[Word], charset: str, *, mysql: bool) -> DefinedColumn:
+    """The column that `name type attributes` declares in a table whose default character set is `charset`.
+
+    Raises Unreadable for what is not known to be read right.
+    """
+    name, words = words[0].text, words[1:]
+    kind, national, words = _kind(words)
+    arguments, words = _arguments(words)
+    said = _Said(words)
+    if kind == "json" and not mysql:
+        return DefinedColumn(name, "longtext", "utf8mb4")
+    if kind == "float" and len(arguments) == 1 and int(arguments[0].text) >= _DOUBLE_FROM_BITS:
+        kind = "double"
+    if kind in _SIZED and arguments:
+        raise Unreadable(f"the type that {kind.upper()} of a length becomes depends on the character set")
+    own = ""
+    if kind in _TEXTS:
+        own = "utf8mb3" if national else said.charset(charset)
+        if own == "binary" and kind in _OF_BYTES:
+            kind, own = _OF_BYTES[kind], ""
+    return DefinedColumn(name, _declared(kind, arguments, unsigned=said.unsigned), own)
+
+
+def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
+    """The type's name in the catalog, whether it is a NATIONAL one, and the words behind it."""
+    keywords = [w.keyword for w in words[:3]]
+    national = keywords[:1] in (["NATIONAL"], ["NCHAR"], ["NVARCHAR"])
+    if keywords[:1] == ["NATIONAL"]:
+        words, keywords = words[1:], keywords[1:]
+    if not keywords or not keywords[0]:
+        raise Unreadable("a column has no type")
+    if keywords[0] in ("BOOL", "BOOLEAN"):
+        return "tinyint", False, words[1:]
+    if keywords[0] == "LONG":
+        if keywords[1:2] == ["VARBINARY"]:
+            return "mediumblob", False, words[2:]
+        return "mediumtext", False, words[2 if keywords[1:2] in (["VARCHAR"], ["VARCHARACTER"]) else 1 :]
+    kind = _SYNONYMS.get(keywords[0], keywords[0].lower())
+    if kind not in _PLAIN:
+        raise Unreadable(f"type {keywords[0]} is not known")
+    used = 1
+    if kind == "char" and keywords[1:2] == ["VARYING"]:
+        kind, used = "varchar", 2
+    if kind == "double" and keywords[1:2] == ["PRECISION"]:
+        used = 2
+    return kind, national, words[used:]
+
+
+def _arguments(words: Sequence[Word]) -> tuple[tuple[Word, ...], Sequence[Word]]:
+    """Length, digits or labels in parentheses, and the words behind them."""
+    if not words or words[0].keyword != "(":
+        return (), words
+    end = next((i for i, w in enumerate(words) if w.keyword == ")"), None)
+    if end is None:
+        raise Unreadable("a parenthesis does not end")
+    inner = words[1:end]
+    given = inner[::2]
+    if any(w.keyword != "," for w in inner[1::2]) or not given:
+        raise Unreadable("the arguments of a type are not a list")
+    for word in given:
+        if "\\" in word.text or (not _LENGTH.fullmatch(word.text) if not word.quote else word.quote == "`"):
+            raise Unreadable(f"{word.text!r} is not a length or a label")
+    return tuple(given), words[end + 1 :]
+
+
+def _declared(kind: str, arguments: tuple[Word, ...], *, unsigned: bool) -> str:
+    """COLUMN_TYPE of the catalog, as far as it tells how values are stored."""
+    if kind in ("enum", "set"):
+        if not arguments or any(not w.quote for w in arguments):
+            raise Unreadable(f"an {kind.upper()} has no labels")
+        labels = [w.text.rstrip(" ").replace("'", "''") for w in arguments]
+        return f"{kind}(" + ",".join(f"'{label}'" for label in labels) + ")"
+    if any(w.quote for w in arguments):
+        raise Unreadable(f"{kind.upper()} has labels")
+    text = ",".join(str(int(w.text)) for w in arguments)
+    if kind == "decimal" and len(arguments) == 1:
+        text = "10,0" if text == "0" else f"{text},0"
+    if kind in ("year", "double", "float"):
+        text = ""
+    text = text or _DEFAULT_LENGTH.get(kind, "")
+    return kind + (f"({text})" if text else "") + (" unsigned" if unsigned else "")
+
+
+class _Said:
+    """What the attributes behind a type say, parentheses left out."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        depth, self._words = 0, list[Word]()
+        for word in words:
+            depth -= word.keyword == ")"
+            if depth == 0 and word.keyword != ")":
+                self._words.append(word)
+            depth += word.keyword == "("
+        self._keywords = [w.keyword for w in self._words]
+
+    @property
+    def unsigned(self) -> bool:
+        return "UNSIGNED" in self._keywords or "ZEROFILL" in self._keywords
+
+    def charset(self, default: str) -> str:
+        """The character set that the column gets; `binary` for none."""
+        keywords = self._keywords
+        for place, keyword in enumerate(keywords):
+            after = place + 1
+            if keyword in ("CHARACTER", "CHAR") and keywords[after : after + 1] == ["SET"]:
+                return self._named(after + 1)
+            if keyword == "CHARSET":
+                return self._named(after)
+            if keyword in _CHARSET_WORDS:
+                return _CHARSET_WORDS[keyword]
+        if "COLLATE" in keywords:
+            return self._of_collation(self._text(keywords.index("COLLATE") + 1), default)
+        return default
+
+    def _text(self, place: int) -> str:
+        if place >= len(self._words):
+            raise Unreadable("a character set has no name")
+        return self._words[place].text.lower()
+
+    def _named(self, place: int) -> str:
+        name = self._text(place)
+        if name == "default":
+            raise Unreadable("the character set is the default one")
+        return "utf8mb3" if name == "utf8" else name
+
+    @staticmethod
+    def _of_collation(name: str, default: str) -> str:
+        """`latin1_bin` is of latin1; `uca1400_ai_ci` is of whatever the column has (MariaDB 10.10)."""
+        if name.startswith("uca1400_"):
+            return default
+        own = name.partition("_")[0]
+        if own == "default":
+            raise Unreadable("the collation is the default one")
+        return "utf8mb3" if own == "utf8" else own

@@ -1,0 +1,143 @@
+"""Which tables the DDL of a log brings into being and takes away, chosen or not.
+
+It serves to tell of tables that a feed does not carry: a statement that cannot be read is left out here, and found by
+the look at the catalog when a run begins. Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from catchment.model.table import TableId
+from catchment.schema.statement import Unreadable, Word, parted, readings
+from catchment.wire.log.facts import Ddl, Fact
+
+_OPTIONS = frozenset({"OR", "REPLACE", "ONLINE", "OFFLINE", "IGNORE"})
+# What ALTER TABLE may rename besides the table.
+_PARTS = frozenset({"COLUMN", "INDEX", "KEY"})
+_TABLE = frozenset({"TABLE", "TABLES"})
+_DATABASE = frozenset({"DATABASE", "SCHEMA"})
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """What a stretch of log says of tables: first the schemas that were dropped, then of each table named whether it
+    is there where the stretch ends."""
+
+    schemas_gone: frozenset[str] = frozenset()
+    there: dict[TableId, bool] = field(default_factory=dict)
+
+    def after(self, table: TableId, before: bool) -> bool:
+        """Whether a table is there behind the stretch; `before`: in front of it."""
+        return self.there.get(table, before and table.schema not in self.schemas_gone)
+
+
+def existence(facts: Iterable[Fact]) -> Existence:
+    """What the DDL among the facts of a stretch, in their order, did."""
+    schemas: set[str] = set()
+    there: dict[TableId, bool] = {}
+    for fact in facts:
+        if not isinstance(fact, Ddl):
+            continue
+        for name, is_there in _changes(fact):
+            if isinstance(name, TableId):
+                there[name] = is_there
+                continue
+            schemas.add(name)
+            there = {table: known and table.schema != name for table, known in there.items()}
+    return Existence(frozenset(schemas), there)
+
+
+def _changes(fact: Ddl) -> Iterator[tuple[TableId | str, bool]]:
+    """Tables made (True) and gone (False), and schemas gone, in the order in which the statement names them."""
+    try:
+        (words, *_) = readings(fact.sql, mysql=fact.mysql, sql_mode=fact.sql_mode)
+    except Unreadable:
+        return
+    yield from _Statement(words, fact.schema).changes()
+
+
+class _Statement:
+    """One reading of a statement, and the place up to which it was read."""
+
+    def __init__(self, words: Sequence[Word], schema: str) -> None:
+        self._words = words
+        self._schema = schema
+        self._at = 1
+
+    def changes(self) -> Iterator[tuple[TableId | str, bool]]:
+        """As `_changes`; nothing for a statement about other things."""
+        head = self._words[0].keyword if self._words else ""
+        while self._next() in _OPTIONS:
+            self._at += 1
+        kind = self._next()
+        self._at += 1
+        self._skip("IF", "NOT", "EXISTS")
+        if kind in _DATABASE and (head == "DROP" or (head == "CREATE" and self._words[1].keyword == "OR")):
+            yield from ((word.text, False) for word in self._words[self._at : self._at + 1])
+        if kind not in _TABLE or self._at >= len(self._words):
+            return
+        match head:
+            case "CREATE":
+                yield self._name(), True
+            case "DROP":
+                yield self._name(), False
+                while self._took(","):
+                    yield self._name(), False
+            case "RENAME":
+                yield from self._renames()
+            case "ALTER":
+                yield from self._alter()
+
+    def _renames(self) -> Iterator[tuple[TableId, bool]]:
+        while self._at < len(self._words):
+            yield self._name(), False
+            while self._at < len(self._words) and not self._took("TO"):  # WAIT 5, NOWAIT
+                self._at += 1
+            if self._at < len(self._words):
+                yield self._name(), True
+            self._took(",")
+
+    def _alter(self) -> Iterator[tuple[TableId, bool]]:
+        altered = self._name()
+        for action in parted(self._words[self._at :]):
+            one = _Statement(action, self._schema)
+            one._at = next(
+                (at for at, w in enumerate(action) if w.keyword in ("RENAME", "CONVERT")), len(action)
+            )
+            if one._took("RENAME") and one._next() not in _PARTS:
+                one._skip("TO", "AS", "=")
+                yield altered, False
+                yield one._name(), True
+            elif one._took("CONVERT"):
+                yield from one._conversion()
+
+    def _conversion(self) -> Iterator[tuple[TableId, bool]]:
+        """CONVERT PARTITION p TO TABLE t makes a table, CONVERT TABLE t TO PARTITION takes it (MariaDB)."""
+        if self._took("TABLE"):
+            yield self._name(), False
+        elif self._took("PARTITION"):
+            self._at += 1
+            if self._took("TO") and self._took("TABLE"):
+                yield self._name(), True
+
+    def _next(self) -> str:
+        return self._words[self._at].keyword if self._at < len(self._words) else ""
+
+    def _took(self, keyword: str) -> bool:
+        """Whether the next word is this one, which is read then."""
+        found = self._next() == keyword
+        self._at += found
+        return found
+
+    def _skip(self, *keywords: str) -> None:
+        for keyword in keywords:
+            self._took(keyword)
+
+    def _name(self) -> TableId:
+        """The table named here, which is read: `name` or `schema.name`."""
+        names = [self._words[self._at].text if self._at < len(self._words) else ""]
+        self._at += 1
+        while self._took("."):
+            names.append(self._words[self._at].text if self._at < len(self._words) else "")
+            self._at += 1
+        return TableId(names[-2] if len(names) > 1 else self._schema, names[-1])

@@ -1,0 +1,150 @@
+"""Definitions of tables as the log's DDL changes them, for logs that do not describe themselves."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from catchment.model.definition import DefinedColumn, Definition
+from catchment.model.errors import AlteredUnseen, Unsupported
+from catchment.model.table import TableId
+from catchment.schema.ddl import AGAIN, Columns, Here, Stop
+from catchment.schema.declaration import read_column
+from catchment.schema.effects import Effects
+from catchment.schema.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, beginning, parted
+from catchment.wire.log.facts import Ddl, Fact
+
+_NOT_COLUMNS = frozenset(
+    {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT", "FOREIGN", "CHECK"}
+)
+_Columns = list[DefinedColumn]
+
+
+class Followed:
+    """The definitions of chosen tables at the place in the log where its reader stands.
+
+    `chosen` are all tables whose rows are read, also those without a definition: where a DDL stops one, its
+    rows are not decoded any more (`log_checks.alterations` says why). `here` as `Effects` takes it.
+    """
+
+    def __init__(
+        self, chosen: Iterable[TableId], definitions: Iterable[Definition] = (), here: Here | None = None
+    ) -> None:
+        self._effects = Effects(chosen, here)
+        self._now = {definition.table: definition for definition in definitions}
+
+    @property
+    def now(self) -> dict[TableId, Definition]:
+        """The definitions as of here."""
+        return dict(self._now)
+
+    def on_ddl(self, fact: Ddl) -> dict[TableId, Definition | None]:
+        """Take a DDL; what it changes (None: its rows cannot be read any more). Raises AlteredUnseen, Unsupported."""
+        did = self._effects.of(fact)
+        if isinstance(did, Stop):
+            return {did.table: None}
+        if not isinstance(did, Columns) or did.table not in self._now:
+            return {}
+        try:
+            self._now[did.table] = altered(
+                self._now[did.table], did, mysql=fact.mysql, sql_mode=fact.sql_mode
+            )
+        except AlteredUnseen as why:
+            raise AlteredUnseen(f"log {fact.at}: {why}") from None
+        except Unreadable as why:
+            raise Unsupported(
+                f"{did.table} at {fact.at}: the columns that `{beginning(fact.sql)}` leads to cannot be told: {why}; "
+                "set binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table)
+            ) from None
+        return {did.table: self._now[did.table]}
+
+    def over(self, facts: Iterable[Fact]) -> "Followed":
+        """Take all DDL among the facts."""
+        for fact in facts:
+            if isinstance(fact, Ddl):
+                self.on_ddl(fact)
+        return self
+
+
+def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int = 0) -> Definition:
+    """The definition after an ALTER TABLE: first columns go, then others come, in the order of the statement.
+
+    Raises Unreadable when a column's type or place cannot be told, AlteredUnseen when the table is not as the
+    statement found it.
+    """
+    if not did.actions:
+        raise Unreadable("the statement reads in more ways than one")
+    if sql_mode & NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
+        raise Unreadable("it holds a backslash, which stands for itself in this sql_mode")
+    actions = list(parted(did.actions))
+    if not all(actions):
+        raise Unreadable("nothing stands behind or before a comma")
+    columns = list(definition.columns)
+    for action in actions:
+        if action[0].keyword == "DROP":
+            columns = _dropped(definition, columns, action, did)
+    for action in actions:
+        if action[0].keyword == "ADD" and (at := _column_at(action)):
+            columns = _added(definition, columns, action, at, mysql=mysql)
+    return replace(definition, columns=tuple(columns))
+
+
+def _column_at(action: Sequence[Word]) -> int:
+    """Where an ADD names its column; 0 when it adds something else."""
+    at = 1
+    if action[at].keyword == "COLUMN":
+        at += 1
+    elif action[at].keyword in _NOT_COLUMNS:
+        return 0
+    if action[at].keyword == "(":
+        raise Unreadable("columns are added in parentheses")
+    return at + 3 if [w.keyword for w in action[at : at + 3]] == ["IF", "NOT", "EXISTS"] else at
+
+
+def _dropped(definition: Definition, columns: _Columns, action: Sequence[Word], did: Columns) -> _Columns:
+    names = {name.lower() for name in did.dropped}
+    keywords = [w.keyword for w in action]
+    at = 2 if keywords[1] == "COLUMN" else 1
+    exists = keywords[at : at + 2] == ["IF", "EXISTS"]
+    at += 2 if exists else 0
+    name = action[at].text.lower()
+    if keywords[1] in _NOT_COLUMNS or name not in names:
+        return columns  # an index or a constraint
+    kept = [c for c in columns if c.name.lower() != name]
+    if len(kept) == len(columns) and not exists:
+        raise _unseen(definition, f"an ALTER TABLE drops {action[at].text}")
+    return kept
+
+
+def _added(
+    definition: Definition, columns: _Columns, action: Sequence[Word], at: int, *, mysql: bool
+) -> _Columns:
+    words, place = _placed(action[at:])
+    if any(c.name.lower() == words[0].text.lower() for c in columns):
+        if at >= 4:  # IF NOT EXISTS
+            return columns
+        raise _unseen(definition, f"an ALTER TABLE adds {words[0].text}")
+    new = read_column(words, definition.charset, mysql=mysql)
+    names = [c.name.lower() for c in columns]
+    if place is None:
+        index = next((i for i, c in enumerate(columns) if c.hidden), len(columns))
+    elif place == "":
+        index = 0
+    elif place.lower() in names:
+        index = names.index(place.lower()) + 1
+    else:
+        raise _unseen(definition, f"an ALTER TABLE adds {new.name} after {place}")
+    return [*columns[:index], new, *columns[index:]]
+
+
+def _placed(words: Sequence[Word]) -> tuple[Sequence[Word], str | None]:
+    """The words of a column without its place; the place: behind which column, empty for FIRST, None: last."""
+    if len(words) > 2 and words[-2].keyword == "AFTER":
+        return words[:-2], words[-1].text
+    if len(words) > 2 and words[-1].keyword == "FIRST":
+        return words[:-1], ""
+    return words, None
+
+
+def _unseen(definition: Definition, what: str) -> AlteredUnseen:
+    names = ", ".join(c.name for c in definition.columns)
+    return AlteredUnseen(f"{definition.table} has the columns {names}, but {what}: it was altered unseen")

@@ -1,0 +1,152 @@
+"""What a statement that the log holds as text did to the rows of the chosen tables.
+
+Each statement is read once, and is one of four kinds (verbs.py): what is known to leave rows alone passes, DDL acts on
+what it names (ddl.py), what may change rows reaches all that it leads to (reach.py), and what is not known stops.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from catchment.model.errors import NEW_FEED
+from catchment.model.table import TableId
+from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, definition_effect, together
+from catchment.schema.names import Name, folded, named
+from catchment.schema.reach import Objects, Reach, reached
+from catchment.schema.statement import Unreadable, Word, readings
+from catchment.schema.verbs import Kind, kind_of, query_of
+
+_ALL_AGAIN = f"set binlog_format=ROW for every session, then start {NEW_FEED} to copy the tables again"
+
+
+@dataclass(frozen=True, slots=True)
+class ByText(Stop):
+    """A statement logged as text may have changed rows of `tables`, of which `table` is one.
+
+    `shown`: it did so for all that is known; False: it cannot be shown that it did not.
+    """
+
+    tables: frozenset[TableId] = frozenset()
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A statement, read: in one or two ways, and every name in those that may change rows. `unreadable`: why not."""
+
+    schema: str
+    readings: tuple[tuple[Word, ...], ...]
+    kinds: frozenset[Kind]
+    names: frozenset[Name]
+    unreadable: str = ""
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether it may change rows of what its names lead to."""
+        return Kind.CHANGES_ROWS in self.kinds
+
+
+def read_text(sql: str, default_schema: str, *, mysql: bool = False, sql_mode: int | None = None) -> Text:
+    """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
+    try:
+        read = readings(sql, mysql=mysql, sql_mode=sql_mode)
+    except Unreadable as why:
+        leaves = why.words[1:] and kind_of(why.words) is Kind.LEAVES_ROWS
+        kind = Kind.LEAVES_ROWS if leaves else Kind.NOT_KNOWN
+        return Text(default_schema, (), frozenset({kind}), frozenset(), str(why))
+    kinds, names = set[Kind](), set[Name]()
+    for words in read:
+        kind = kind_of(words)
+        # The table that a CREATE TABLE makes has no trigger yet.
+        changing = query_of(words) if kind is Kind.DEFINES else words if kind is Kind.CHANGES_ROWS else ()
+        kinds |= {kind, Kind.CHANGES_ROWS} if changing else {kind}
+        names |= named(changing, default_schema)
+    return Text(default_schema, read, frozenset(kinds), frozenset(names))
+
+
+def judge(
+    sql: str,
+    default_schema: str,
+    chosen: Collection[TableId],
+    objects: Objects | None,
+    *,
+    here: Here | None = None,
+    mysql: bool = False,
+    sql_mode: int | None = None,
+) -> Effect:
+    """What the statement `sql` of a log did to the `chosen` tables; never raises.
+
+    `objects`: what is stored on the shard, as of the statement; None where that is not known, and then every statement
+    that may change rows is a Stop. The rest as `ddl.effect` takes it.
+    """
+    return judged(read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode), chosen, objects, here=here)
+
+
+def judged(
+    text: Text, chosen: Collection[TableId], objects: Objects | None, *, here: Here | None = None
+) -> Effect:
+    """As `judge`, of a statement that is read."""
+    if not chosen:
+        return HARMLESS
+    found: list[Effect] = []
+    if Kind.NOT_KNOWN in text.kinds:
+        why = (
+            f"it cannot be read: {text.unreadable}"
+            if text.unreadable
+            else "it is not a statement that is known"
+        )
+        found.append(_by_text(chosen, f"{why}, so it may have changed any table", shown=False))
+    defining = [words for words in text.readings if kind_of(words) is Kind.DEFINES]
+    if defining:
+        found.append(definition_effect(defining, text.schema, chosen, here))
+        found += [HARMLESS] if len(defining) < len(text.readings) else []
+    if text.changes_rows:
+        mine = [table for table in chosen if here is None or table in here]
+        found.append(_reaching(text, mine, objects))
+    return together(found or [HARMLESS])
+
+
+def _reaching(text: Text, mine: Collection[TableId], objects: Objects | None) -> Effect:
+    if not mine:
+        return HARMLESS
+    reach = reached(text.names, objects or Objects({}))
+    names = {table: (folded(table.schema), folded(table.name)) for table in mine}
+    hit = {table: reach.names[name] for table, name in names.items() if name in reach.names}
+    if hit:
+        first = min(hit, key=lambda table: (hit[table] != "", table))
+        through = f", which names {first}" if not hit[first] else f", which leads to {first} by {hit[first]}"
+        return _by_text(hit, f"its rows may have been changed by it{through}", first=first)
+    unseen = _unseen(reach, objects)
+    return _by_text(mine, *unseen, shown=False) if unseen else HARMLESS
+
+
+def not_shown(tables: Collection[TableId], why: str) -> ByText:
+    """A statement of which it is not known that it left `tables` alone."""
+    return _by_text(tables, why, shown=False)
+
+
+def _unseen(reach: Reach, objects: Objects | None) -> tuple[str, str] | None:
+    """Why it is not known that a statement leaves the chosen tables alone, and the way out; None when it is."""
+    if objects is None:
+        return "what it leads to by views, triggers and routines is not known", ""
+    if objects.lacking:
+        lacking = ", ".join(objects.lacking)
+        return (
+            "views, triggers and routines by which it may change chosen tables do not show without the privileges "
+            f"{lacking} on *.*",
+            f"GRANT {lacking} ON *.* to the feed's user and run again, which loses nothing where the statement leaves "
+            f"the chosen tables alone; or {_ALL_AGAIN}",
+        )
+    return (f"it cannot be told what it changes by {reach.obscure}", "") if reach.obscure else None
+
+
+def _by_text(
+    tables: Collection[TableId],
+    reason: str,
+    way_out: str = "",
+    *,
+    first: TableId | None = None,
+    shown: bool = True,
+) -> ByText:
+    table = first or min(tables)
+    way_out = way_out or (BY_ROWS.format(table=table) if len(tables) == 1 else _ALL_AGAIN)
+    return ByText(table, reason, way_out, frozenset(tables), shown)

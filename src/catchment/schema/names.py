@@ -1,0 +1,87 @@
+"""The names in a statement, and which of them a server may take for one another."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from catchment.schema.statement import Word
+
+Name = tuple[str, str]
+
+# What utf8mb3_general_ci, the collation of routines' names, holds to be a letter with a mark (seen on all characters).
+_LETTERS = str.maketrans({"ß": "s", "ẞ": "s", "ı": "i", "\u0345": "ι"})
+
+# A bare one of these is no schema: a dot behind it begins a name of the default schema, as in `DELETE FROM .t`.
+_BEFORE_NAMES = frozenset(
+    {
+        "UPDATE",
+        "INSERT",
+        "REPLACE",
+        "DELETE",
+        "INTO",
+        "FROM",
+        "JOIN",
+        "STRAIGHT_JOIN",
+        "USING",
+        "TABLE",
+        "TABLES",
+    }
+    | {
+        "LOW_PRIORITY",
+        "HIGH_PRIORITY",
+        "DELAYED",
+        "QUICK",
+        "IGNORE",
+        "OJ",
+        "ONLY",
+        "EXISTS",
+        "TO",
+        "ON",
+        "LIKE",
+    }
+    | {
+        "REFERENCES",
+        "VIEW",
+        "TRIGGER",
+        "AS",
+        "SELECT",
+        "ALL",
+        "DISTINCT",
+        "BY",
+        "WHERE",
+        "AND",
+        "OR",
+        "NOT",
+        "SET",
+    }
+)
+
+
+def folded(name: str) -> str:
+    """The name such that two that any server may hold to be the same are the same: without case and marks."""
+    if name.isascii():
+        return name.lower()
+    apart = unicodedata.normalize("NFKD", name.translate(_LETTERS))
+    return "".join(c for c in apart if not unicodedata.combining(c)).casefold()
+
+
+def named(words: Sequence[Word], default_schema: str) -> frozenset[Name]:
+    """Every name that may be one of a table, a view or a routine, with its schema, both folded.
+
+    Every word counts that is no string: keywords, columns and aliases, too. Of a.b both do, and of `a.b` in one pair of
+    quotes a as well: so MariaDB logs a function b of a package a.
+    """
+    default = folded(default_schema)
+    found = set()
+    for place, word in enumerate(words):
+        if word.quote == "'" or not (
+            word.quote or word.text[0].isalnum() or word.text[0] in "_$" or word.text > "~"
+        ):
+            continue
+        names = {folded(word.text), folded(word.text.partition(".")[0])}
+        before = words[place - 2] if place >= 2 and words[place - 1] == Word(".") else None
+        if before is None or not (before.quote or before.keyword.strip("!\"#%&'()*+,-./:;<=>?@[]^{|}~")):
+            schemas = {default}
+        else:
+            schemas = {folded(before.text)} | ({default} if before.keyword in _BEFORE_NAMES else set())
+        found |= {(schema, name) for schema in schemas for name in names}
+    return frozenset(found)

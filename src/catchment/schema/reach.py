@@ -1,0 +1,80 @@
+"""Which tables a statement leads to: those that it names, and what views, triggers and routines of these name.
+
+Pure. Too many names rather than too few: a name stands for all that a server may mean by it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from catchment.model.stored import Catalog, Stored
+from catchment.schema.names import Name, folded, named
+from catchment.schema.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, Unreadable, Word, readings
+
+_DYNAMIC = frozenset({"PREPARE", "EXECUTE"})
+# A view's text does not say in which mode it is read. A mode in which it cannot be read is not the one.
+_MODES = (ANSI_QUOTES, ANSI_QUOTES | NO_BACKSLASH_ESCAPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a stored object names; `obscure` says why that may not be all, empty when it is all."""
+
+    what: str
+    names: frozenset[Name]
+    obscure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """All stored objects of a shard by the name that runs them; `lacking`: privileges without which some are hidden."""
+
+    bodies: Mapping[Name, tuple[Body, ...]]
+    lacking: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, catalog: Catalog, *, mysql: bool = False) -> "Objects":
+        """The objects of a catalog, their bodies read."""
+        bodies: dict[Name, tuple[Body, ...]] = {}
+        for stored in catalog.stored:
+            name = folded(stored.schema), folded(stored.name)
+            bodies[name] = (*bodies.get(name, ()), _body(stored, mysql=mysql))
+        return cls(bodies, catalog.lacking)
+
+
+@lru_cache(maxsize=4096)  # a bare MariaDB stores 212 objects, whose texts take 0.4 s to read
+def _body(stored: Stored, *, mysql: bool) -> Body:
+    if stored.text is None:
+        return Body(stored.what, frozenset(), "the catalog does not show what it does")
+    read: list[tuple[Word, ...]] = []
+    for mode in _MODES if stored.sql_mode is None else (stored.sql_mode,):
+        try:
+            read += readings(stored.text, mysql=mysql, sql_mode=mode)
+        except Unreadable as why:
+            unreadable = str(why)
+    if not read:
+        return Body(stored.what, frozenset(), f"its body cannot be read: {unreadable}")
+    dynamic = any(word.keyword in _DYNAMIC for words in read for word in words)
+    names = frozenset[Name]().union(*(named(words, stored.schema) for words in read))
+    return Body(stored.what, names, "it runs SQL that it makes itself" if dynamic else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Names that a statement leads to, with what has them (empty: the statement itself), and why there may be more."""
+
+    names: Mapping[Name, str]
+    obscure: str = ""
+
+
+def reached(names: Iterable[Name], objects: Objects) -> Reach:
+    """All names that `names` lead to, through whatever has one of them."""
+    found = dict.fromkeys(names, "")
+    waiting, obscure = list(found), ""
+    while waiting:
+        for body in objects.bodies.get(waiting.pop(), ()):
+            obscure = obscure or (f"{body.what}: {body.obscure}" if body.obscure else "")
+            new = [name for name in body.names if name not in found]
+            found |= dict.fromkeys(new, body.what)
+            waiting += new
+    return Reach(found, obscure)

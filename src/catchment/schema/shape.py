@@ -1,0 +1,217 @@
+"""The shape of a lake table, and how it follows the columns of the source tables on all shards (DESIGN 4, 5).
+
+A column of the lake is never taken away: when every shard has dropped it, it is no longer live. A name that
+is added again gets a new physical column, so that values from before the DROP cannot come back. MariaDB
+compares column names without regard to case; so does this module.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, count
+
+from msgspec.structs import replace
+
+from catchment.model.epoch import LakeColumn, TableShape, gci_of
+from catchment.model.errors import SourceError, Unsupported
+from catchment.model.table import RESERVED, Column, Kind, Table, TableId, folded
+from catchment.schema.ddl import AGAIN, Columns
+from catchment.wire.cells.types import logged_as_binary
+
+
+def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> TableShape:
+    """The shape of a lake table that begins with the columns of `table`; with several shards `table` is what
+    `merge(shards)` gave, and each column notes the shards that lack it."""
+    columns: list[LakeColumn] = []
+    taken: set[str] = set()
+    for column in table.columns:
+        physical = _physical(column.name, taken)
+        columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
+        taken.add(folded(physical))
+    return TableShape(table.id, tuple(columns), table.key)
+
+
+def logged_kinds(shape: TableShape) -> dict[str, Kind]:
+    """The columns that the log declares as BINARY and are something else, by their names at the source."""
+    return logged_as_binary(c.column for c in shape.columns if c.live)
+
+
+def evolve(
+    shape: TableShape,
+    table: Table,
+    effects: Sequence[Columns],
+    epoch: int,
+    *,
+    shard: str,
+    others: Mapping[str, Table],
+) -> TableShape:
+    """The shape after `effects`, in order, made `shard`'s table into `table` in `epoch`.
+
+    `others`: the table as the other shards have it. When several shards change in one epoch, call once for
+    each, and let the shards that come later stand in `others` as they were before. A column stays live while
+    any shard has it. An ADD of a column that the shard has, or a DROP of one that it has not, is one with IF
+    [NOT] EXISTS and changes nothing.
+
+    Raises SourceError when `table` is not what the effects make of `shape` (another type or key, a column too
+    many or missing), and Unsupported when a column is added again while another shard has its former self, or
+    has a name that the lake reserves; ValueError when the arguments are not of one table.
+    """
+    if shape.table != table.id or any(e.table != table.id for e in effects):
+        raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
+    columns = shape.columns
+    for effect in effects:
+        for name in effect.dropped:
+            columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
+        for name in effect.added:
+            new = _new(name, table, epoch, {folded(c.physical) for c in columns}, others)
+            if new is not None and folded(name) in RESERVED:
+                raise Unsupported(
+                    f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
+                    "themselves; drop it again, then start the run again: it goes on"
+                )
+            columns = _added(columns, name, shard, new, table.id)
+    after = TableShape(shape.table, columns, shape.key)
+    faults = _faults(after, table, shard) + _untrue(table, effects)
+    if faults:
+        raise SourceError(
+            f"shard {shard}: {table.id} does not match its lake table: {'; '.join(faults)}; "
+            + AGAIN.format(table=table.id)
+        )
+    return after
+
+
+def merge(tables: Mapping[str, Table]) -> Table:
+    """The union of one table's columns on all shards (by shard name): those of the first shard in the order
+    of names, then what the next ones have more. Columns may be missing on some shards.
+
+    Raises SourceError that lists every difference in key and types.
+    """
+    shards = sorted(tables)
+    if not shards:
+        raise ValueError("no shard has the table")
+    first = tables[shards[0]]
+    union: dict[str, tuple[str, Column]] = {}
+    faults: list[str] = []
+    for shard in shards:
+        table = tables[shard]
+        if table.id != first.id:
+            raise ValueError(f"{first.id} on {shards[0]} and {table.id} on {shard} are two tables")
+        if table.key != first.key:
+            faults.append(f"key {_key(first)} on {shards[0]}, {_key(table)} on {shard}")
+        faults += [f"{pair} on {shard}" for pair in _alike(table)]
+        for column in table.columns:
+            owner, known = union.setdefault(column.name.lower(), (shard, column))
+            if known != column:
+                faults.append(f"column {_say(known)} on {owner}, {_say(column)} on {shard}")
+    if faults:
+        raise SourceError(
+            f"{first.id} is not the same on all shards: {'; '.join(faults)}; "
+            f'make the definitions equal or add "!{first.id}" to `tables`'
+        )
+    return Table(first.id, tuple(column for _, column in union.values()), first.key)
+
+
+def _lacking(name: str, shards: Mapping[str, Table]) -> tuple[str, ...]:
+    return tuple(s for s in sorted(shards) if name.lower() not in _names(shards[s]))
+
+
+def _names(table: Table) -> dict[str, Column]:
+    return {c.name.lower(): c for c in table.columns}
+
+
+def _dropped(known: LakeColumn, name: str, shard: str, others: Mapping[str, Table]) -> LakeColumn:
+    """A column after the DROP of `name`."""
+    if not known.live or known.column.name.lower() != name or shard in known.missing:
+        return known
+    live = len(_lacking(name, others)) < len(others)
+    return replace(known, live=live, torn=live, missing=tuple(sorted({*known.missing, shard})))
+
+
+def _added(
+    columns: tuple[LakeColumn, ...], name: str, shard: str, new: LakeColumn | None, table: TableId
+) -> tuple[LakeColumn, ...]:
+    """The columns after an ADD. One that is live came from another shard, else `new` is appended."""
+    for place, known in enumerate(columns):
+        if known.live and known.column.name.lower() == name.lower():
+            if known.torn and shard in known.missing:
+                raise Unsupported(
+                    f"shard {shard}: column {name} of {table} was added while another shard still has "
+                    "an old one, which some shard dropped: their values cannot be told apart; "
+                    + AGAIN.format(table=table)
+                    + "; next time drop it on every shard and let an epoch pass before it is added"
+                )
+            found = replace(known, missing=tuple(s for s in known.missing if s != shard))
+            return (*columns[:place], found, *columns[place + 1 :])
+    return (*columns, new) if new is not None else columns
+
+
+def _new(
+    name: str, table: Table, epoch: int, taken: Collection[str], others: Mapping[str, Table]
+) -> LakeColumn | None:
+    """A column that the lake has not; None when a later effect drops it again: no row has a value then.
+
+    Its physical name is its own, else `name__gci`, else `name__gci_2` and so on.
+    """
+    column = _names(table).get(name.lower())
+    if column is None:
+        return None
+    free = folded(column.name) not in taken
+    physical = column.name if free else _physical(f"{column.name}__{gci_of(epoch)}", taken)
+    return LakeColumn(column, physical, missing=_lacking(name, others))
+
+
+def _physical(name: str, taken: Collection[str]) -> str:
+    """The name, or the first of `name_2`, `name_3`, ... that no reader of the lake takes for one of those taken."""
+    names = chain((name,), (f"{name}_{number}" for number in count(2)))
+    return next(name for name in names if folded(name) not in taken)
+
+
+def _alike(table: Table) -> list[str]:
+    """Columns whose names differ in nothing but the case of a letter, which servers do not know of all letters."""
+    first = {c.name.lower(): c.name for c in reversed(table.columns)}
+    return [
+        f"columns {first[c.name.lower()]} and {c.name} differ only in the case of a letter"
+        for c in table.columns
+        if c.name != first[c.name.lower()]
+    ]
+
+
+def _faults(shape: TableShape, table: Table, shard: str) -> list[str]:
+    """How `table` differs from what the shape says that the shard has."""
+    faults = _alike(table)
+    if table.key != shape.key:
+        faults.append(f"its key is {_key(table)}, the lake's ({', '.join(shape.key)})")
+    live = {c.column.name.lower(): c for c in shape.columns if c.live}
+    here = _names(table)
+    for name, column in here.items():
+        if name not in live or shard in live[name].missing:
+            faults.append(f"column {_say(column)} is new without an ADD COLUMN in the log")
+        elif column.name != live[name].column.name:
+            faults.append(f"column {column.name} is written {live[name].column.name} on other shards")
+        elif column.type != live[name].column.type:
+            was = _say(live[name].column)
+            faults.append(f"column {_say(column)} has another type than in the lake, {was}")
+    for name, lake in live.items():
+        if name not in here and shard not in lake.missing:
+            faults.append(f"column {lake.column.name} is missing without a DROP COLUMN in the log")
+    return faults
+
+
+def _untrue(table: Table, effects: Sequence[Columns]) -> list[str]:
+    """Columns that were added last of all and are not there: `table` is older than the effects."""
+    there: dict[str, bool] = {}
+    for effect in effects:
+        there |= {name.lower(): False for name in effect.dropped}
+        there |= {name.lower(): True for name in effect.added}
+    here = _names(table)
+    return [f"column {n} was added but is not there" for n, stays in there.items() if stays and n not in here]
+
+
+def _key(table: Table) -> str:
+    return f"({', '.join(table.key)})"
+
+
+def _say(column: Column) -> str:
+    kind = column.type
+    size = f"({kind.length}, {kind.scale})" if kind.length or kind.scale else ""
+    labels = f" {kind.labels}" if kind.labels else ""
+    unsigned = " unsigned" if kind.unsigned else ""
+    return f"{column.name} {kind.kind.value}{size}{labels}{unsigned} {kind.charset}".rstrip()

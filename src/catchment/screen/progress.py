@@ -1,0 +1,169 @@
+"""What a person sees of a run: counts what its epochs bring, and shows it on a terminal or as lines of a log."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from catchment.model.chunk import Progress
+from catchment.model.epoch import Refusal, epoch_text
+from catchment.model.table import TableId
+from catchment.screen.display import Copying, Seen, plain, screen
+from catchment.screen.pace import Pace
+from catchment.state.notes import Trouble
+from catchment.watch.report import Observer, Report, Rest
+
+# A log has a line at least so far apart, besides those that tell something new.
+LOG_SECONDS = 10.0
+_REFRESHES_A_SECOND = 4
+
+
+@dataclass(slots=True)
+class _Copied:
+    """A table over all shards."""
+
+    rows: int = 0
+    expected: int = 0
+    done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a line of the log has told: a change of it is worth a line at once."""
+
+    doing: str = ""
+    copying: int = 0
+    notices: tuple[str, ...] = ()
+
+
+class RunView:
+    """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop,
+    `in_trouble` from a third."""
+
+    def __init__(self, console: Console, feed: str) -> None:
+        self._console = console
+        self._lock = threading.Lock()
+        self._seen = Seen(feed, "starting")
+        self._began = self._doing_since = time.monotonic()
+        self._logged_at = 0.0
+        self._told = _Told()
+        self._refused: tuple[Refusal, ...] = ()
+        self._troubles: tuple[Trouble, ...] = ()
+        self._changes = Pace()
+        self._rows: dict[TableId, Pace] = {}
+        self.copy_seconds = 0.0
+        self.newest: Report | None = None
+
+    @property
+    def seen(self) -> Seen:
+        """What was seen up to now."""
+        return self._seen
+
+    def observer(self) -> Observer:
+        """What the run is to tell."""
+        return Observer(self.doing, self.observe, self.at_rest, self.in_trouble)
+
+    def doing(self, what: str) -> None:
+        """The run is busy with `what` until its first epoch."""
+        with self._lock:
+            self._doing_since = time.monotonic()
+            self._seen = replace(self._seen, doing=what)
+            self._log()
+
+    def observe(self, report: Report) -> None:
+        """Take in one committed epoch."""
+        now, manifest, before = time.monotonic(), report.manifest, self._seen
+        copied = sum(delta.copied for delta in manifest.deltas)
+        if copied:
+            self.copy_seconds = now - self._began
+        self.newest = report
+        changes = before.changes + manifest.changes
+        self._changes.add(now, changes)
+        tables = _by_table(manifest.progress)
+        with self._lock:
+            self._refused = report.refused
+            self._seen = replace(
+                self._seen,
+                epoch=epoch_text(manifest.epoch),
+                lag_seconds=report.lag_seconds,
+                window_ms=manifest.window_us / 1000,
+                epochs=before.epochs + 1,
+                changes=changes,
+                change_rate=self._changes.rate(now),
+                folding=report.folding,
+                copied_rows=before.copied_rows + copied,
+                tables=len(tables),
+                copying=tuple(self._copying(tables, now)),
+                notices=self._notices(),
+            )
+            self._log()
+
+    def at_rest(self, rest: Rest) -> None:
+        """Take in a turn that brought nothing."""
+        with self._lock:
+            rate = self._changes.rate(time.monotonic())
+            self._refused = rest.refused
+            self._seen = replace(self._seen, change_rate=rate, notices=self._notices())
+            self._log()
+
+    def in_trouble(self, troubles: tuple[Trouble, ...]) -> None:
+        """Take in what the run tries again, and that it does not any more."""
+        with self._lock:
+            self._troubles = troubles
+            self._seen = replace(self._seen, notices=self._notices())
+
+    def _notices(self) -> tuple[str, ...]:
+        return tuple(map(str, (*self._troubles, *self._refused)))
+
+    def _copying(self, tables: dict[TableId, _Copied], now: float) -> Iterable[Copying]:
+        for table, copied in tables.items():
+            if copied.done:
+                self._rows.pop(table, None)
+                continue
+            pace = self._rows.setdefault(table, Pace())
+            pace.add(now, copied.rows)
+            yield Copying(str(table), copied.rows, max(copied.expected, copied.rows), pace.rate(now))
+
+    def _log(self) -> None:
+        """Where there is no terminal: a line when something new is to tell, else one in a while."""
+        if self._console.is_terminal:
+            return
+        seen, now, before = self._seen, time.monotonic(), self._told
+        told = _Told("" if seen.epoch else seen.doing, len(seen.copying), seen.notices)
+        if told == before and now - self._logged_at < LOG_SECONDS:
+            return
+        self._told, self._logged_at = told, now
+        lines = [plain(seen)]
+        if told.notices != before.notices:
+            lines += [f"{seen.feed}: {notice}" for notice in told.notices]
+        for line in lines:
+            self._console.print(Text(line), soft_wrap=True)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        seen = replace(self._seen, doing_seconds=time.monotonic() - self._doing_since)
+        # The cursor stands on a line of its own below.
+        yield Text("\n").join(screen(seen, options.max_width, console.height - 1))
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Show the view while the block runs, on a terminal; elsewhere lines of a log are printed."""
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(self, console=self._console, refresh_per_second=_REFRESHES_A_SECOND):
+            yield
+
+
+def _by_table(progress: Iterable[Progress]) -> dict[TableId, _Copied]:
+    found: dict[TableId, _Copied] = {}
+    for part in progress:
+        table = found.setdefault(part.table, _Copied())
+        table.rows += part.rows
+        table.expected += part.rows if part.done else max(part.rows_expected, part.rows)
+        table.done = table.done and part.done
+    return found

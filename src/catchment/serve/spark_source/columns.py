@@ -1,0 +1,37 @@
+"""Columns that were dropped, and those that come back: a new column of the same name, empty in every row.
+
+The log has no row for that, so a consumer keeps the former values in the rows that it does not touch.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from catchment.epoch.work import Alteration
+from catchment.model.errors import Unsupported
+from catchment.model.table import TableId
+from catchment.schema.ddl import Columns
+from catchment.schema.effects import Effects
+from catchment.wire.log.facts import Ddl, Fact, Statement
+
+
+def dropped_after(table: TableId, dropped: Sequence[str], facts: Iterable[Fact]) -> tuple[str, ...]:
+    """The names, in lower case, that the table's columns had before they were dropped, `dropped` before these facts."""
+    effects = Effects([table])
+    known = set(dropped)
+    for fact in facts:
+        did = effects.of(fact) if isinstance(fact, Ddl | Statement) else None
+        if isinstance(did, Columns):
+            known |= {name.lower() for name in did.dropped}
+    return tuple(sorted(known))
+
+
+def must_be_new(shard: str, table: TableId, dropped: Sequence[str], altered: Sequence[Alteration]) -> None:
+    """Raise Unsupported when a column was added that has the name of one dropped before."""
+    gone = set(dropped)
+    for alteration in altered:
+        gone |= {name.lower() for name in alteration.effect.dropped}
+        again = sorted(gone & {name.lower() for name in alteration.effect.added})
+        if again:
+            raise Unsupported(
+                f"shard {shard}, {table}: column {', '.join(again)} was dropped and added again, so it is empty in "
+                "every row, and no change says so: start with a new checkpoint and an empty target"
+            )

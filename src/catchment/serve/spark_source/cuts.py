@@ -1,0 +1,126 @@
+"""The next cut of a stream: every position in it is verified by reading the log up to it (DESIGN 3)."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from catchment.config import Feed
+from catchment.feed.clock import Clock
+from catchment.feed.planner import Planner
+from catchment.model.chunk import Chunk
+from catchment.model.epoch import TableShape, Tick
+from catchment.model.errors import CutMissed
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.read.checks import arrived, must_be_whole
+from catchment.schema.follow import Followed
+from catchment.serve.spark_source.columns import dropped_after
+from catchment.serve.spark_source.offset import ShardCut, StreamCut, advanced
+from catchment.source.identity import must_be_same_log
+from catchment.source.segment import read_facts
+
+ATTEMPTS = 20
+TICK_SECONDS = 5.0
+
+
+def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, table: TableId, start: StreamCut) -> StreamCut:
+    """A cut of this moment, reached from `start`: what is visible when this is called lies before it.
+
+    Raises CatchmentError, CutMissed after many ticks at which no group ended.
+    """
+    positions = {shard: part.position for shard, part in start.shards.items()}
+    servers = {shard: position.server for shard, position in positions.items()}
+    clock = Clock(endpoints, servers, feed.epoch.tick, start.epoch).start(positions)
+    number = start.epoch
+    try:
+        for _ in range(ATTEMPTS):
+            tick = clock.after(number, TICK_SECONDS)
+            if tick is None:
+                continue
+            number = tick.number
+            try:
+                return next_cut(endpoints, table, start, tick, None)
+            except CutMissed:
+                continue
+    finally:
+        clock.stop()
+    raise CutMissed(f"no group of the log ended at any of {ATTEMPTS} ticks; read again")
+
+
+def next_cut(
+    endpoints: Mapping[str, Endpoint],
+    table: TableId,
+    start: StreamCut,
+    tick: Tick,
+    byte_limit: int | None,
+) -> StreamCut:
+    """The cut at `tick`, or before it at the ends of the groups by which `byte_limit` bytes of log are read.
+
+    Nothing more is copied yet. Raises CutMissed when no group ends at the tick: take another one;
+    Diverged, Purged and other kinds of SourceError.
+    """
+    budget = None if byte_limit is None else max(byte_limit // len(endpoints), 1)
+
+    def step(shard: str) -> ShardCut:
+        return _step(endpoints[shard], table, start.shards[shard], tick.offsets[shard], budget)
+
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="cut") as pool:
+        shards = dict(zip(endpoints, pool.map(step, endpoints), strict=True))
+    return StreamCut(tick.number, tick.time_us, shards)
+
+
+def _step(
+    endpoint: Endpoint, table: TableId, known: ShardCut, stop: LogOffset, budget: int | None
+) -> ShardCut:
+    """One shard's part. The log is read without its rows; also where nothing was written, which shows that
+    it is the same log.
+    """
+    start = known.position
+    # Before the log is read: a reset that comes later is noticed at the next cut.
+    resets = must_be_same_log(endpoint, start)
+    stretch = read_facts(endpoint, start.server, start, stop, budget=budget)
+    must_be_whole(endpoint.shard, start, None, stretch)
+    if not stretch.reached_stop and (budget is None or stretch.whole):
+        raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")
+    at = stop if stretch.reached_stop else stretch.at
+    # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
+    shown = stretch.reached_stop and known.shown
+    position, sealed = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
+    copy = None if known.copy is None else advanced(known.copy, [])
+    now = Followed([d.table for d in known.definitions], known.definitions).over(stretch.facts).now
+    definition = next(iter(now.values()), None)
+    return ShardCut(
+        msgspec.structs.replace(position, resets=resets),
+        sealed or known.sealed,
+        stretch.reached_stop,
+        copy,
+        definition,
+        dropped_after(table, known.dropped, stretch.facts),
+    )
+
+
+def with_chunks(
+    cut: StreamCut, planner: Planner, shape: TableShape, tick: Tick, limit: int | None
+) -> StreamCut:
+    """The cut with the chunks that the batch ending there copies, `limit` of each shard at most.
+
+    None of a shard whose log goes on far beyond the cut, up to `tick`: the log behind a chunk is read to its end.
+    """
+    planned: dict[str, list[Chunk]] = {}
+    groups = planner.groups(cut.manifest(shape), tick)
+    planner.raise_refused()
+    for group in groups:
+        planned.setdefault(group[0].shard, []).extend(group)
+    return StreamCut(
+        cut.epoch,
+        cut.time_us,
+        {shard: _copied(part, planned.get(shard, [])[:limit]) for shard, part in cut.shards.items()},
+    )
+
+
+def _copied(part: ShardCut, chunks: Sequence[Chunk]) -> ShardCut:
+    if part.copy is None:
+        return part
+    return msgspec.structs.replace(part, copy=advanced(part.copy, chunks))

@@ -1,0 +1,220 @@
+"""The driver's side of a stream: a clock, and the next cut when it has ticked."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from catchment.feed.clock import Clock
+from catchment.feed.planner import Limits, Planner
+from catchment.model.epoch import TableShape, Tick
+from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError
+from catchment.model.position import LogOffset, Order, Server, reaches, relation
+from catchment.model.source import Endpoint
+from catchment.model.table import Table, TableId
+from catchment.schema.shape import first_shape, merge
+from catchment.serve.spark_source.cuts import ATTEMPTS, cut_now, next_cut, with_chunks
+from catchment.serve.spark_source.offset import Offset, StreamCut, first_cut, read, written
+from catchment.serve.spark_source.options import LATEST, SourceOptions
+from catchment.serve.spark_source.resume import must_go_on
+from catchment.serve.spark_source.start import cut_at
+from catchment.source.catalog import list_tables, read_table
+from catchment.source.first_cut import originate
+from catchment.source.offsets import snapshot_offset, snapshot_session
+from catchment.source.session import connect, must_be
+
+# Spark polls every 12 ms or so; a call waits this long for a tick when it has to try again.
+TICK_SECONDS = 1.0
+
+
+def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
+    """The table as all shards have it together; raises ConfigError when none has it, SourceError when they
+    differ.
+    """
+    found: dict[str, Table] = {}
+    for shard, endpoint in endpoints.items():
+        connection = connect(endpoint)
+        try:
+            if table in list_tables(connection, endpoint, lambda one: one == table):
+                found[shard] = read_table(connection, endpoint, table)
+        finally:
+            connection.close()
+    if not found:
+        raise ConfigError(f"option table: no shard has the table {table}")
+    return first_shape(merge(found), found)
+
+
+class StreamDriver:
+    """Plans the batches of one run of a query; lives as long as the query's process, which ends without
+    notice.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        feed, self._endpoints = options.load()
+        self._feed = feed
+        copying = feed.copying
+        limits = Limits(
+            copying.chunk_time, copying.chunk_rows_max, copying.groups_per_shard, copying.log_budget
+        )
+        self._planner = Planner(self._endpoints, limits)
+        self._clock: Clock | None = None
+        self._shape: TableShape | None = None
+        self._tick = 0
+        self._missed = 0
+        self._end: dict[str, LogOffset] | None = None
+        self._told_end: dict[str, Server] = {}
+
+    def shape(self) -> TableShape:
+        """The table's columns as of the first call."""
+        if self._shape is None:
+            self._shape = read_shape(self._endpoints, self._options.table)
+        return self._shape
+
+    def end_at_now(self) -> None:
+        """Deliver nothing beyond the log as it stands, except for rows that are still to be copied and the
+        log up to the cut at which they are.
+        """
+        self._end = {}
+        for shard, endpoint in self._endpoints.items():
+            connection = snapshot_session(endpoint)
+            try:
+                self._told_end[shard] = connection.server
+                self._end[shard] = snapshot_offset(connection, endpoint)
+            finally:
+                connection.close()
+
+    def stop(self) -> None:
+        """End the clock and its sessions."""
+        if self._clock is not None:
+            self._clock.stop()
+
+    def newest(self) -> dict[str, Any] | None:
+        """Epoch and offsets of the newest tick."""
+        tick = self._clock.after(0, 0) if self._clock is not None else None
+        if tick is None:
+            return None
+        return {"epoch": tick.number, "shards": {shard: str(at) for shard, at in tick.offsets.items()}}
+
+    def next_offset(self, start: Offset, byte_limit: int | None) -> Offset:
+        """Where the next batch ends, `start` when there is nothing new. Raises CatchmentError."""
+        cut = read(start)
+        if cut is None:
+            begin = start["start"]
+            return self._begin_behind(begin) if isinstance(begin, dict) else self._begin(copy=begin != LATEST)
+        clock = self._started(cut)
+        if self._end is None:
+            tick = clock.after(max(cut.epoch, self._tick), 0)
+            return start if tick is None else self._tried(start, cut, tick, byte_limit)
+        # Here `start` would mean that all is delivered.
+        for _ in range(ATTEMPTS):
+            if self._ended(cut, self._end):
+                break
+            tick = clock.after(max(cut.epoch, self._tick), TICK_SECONDS)
+            end = start if tick is None else self._tried(start, cut, tick, byte_limit)
+            if end != start:
+                return end
+        else:
+            raise SourceError(
+                f"{self._options.table}: nothing could be planned in {ATTEMPTS} ticks: {self._obstacle()}; start the "
+                "query again with the same checkpoint"
+            )
+        return start
+
+    def _tried(self, start: Offset, cut: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
+        """The next offset as of the tick; `start` where another tick may do better."""
+        self._tick = tick.number
+        try:
+            end = self._next(start, cut, tick, byte_limit)
+            self._missed = 0
+        except CatchmentError as error:
+            self._missed += 1
+            if error.retry is Retry.NEVER or self._missed > ATTEMPTS:
+                raise
+            if self._end is not None:
+                # No group ends at the end that was planned.
+                self._end = dict(tick.offsets)
+            return start
+        return end
+
+    def _obstacle(self) -> str:
+        unplanned = self._planner.unplanned.items()
+        locked = [f"shard {shard}: {why} (does a session lock the table?)" for (shard, _), why in unplanned]
+        return (
+            "; ".join(locked) or "a shard is silent, or no group of its log ends where it says that it stands"
+        )
+
+    @staticmethod
+    def _ended(cut: StreamCut, end: dict[str, LogOffset]) -> bool:
+        behind = (relation(end[shard], part.position.at) for shard, part in cut.shards.items())
+        # An end that lies before it: the cut has gone beyond while rows were copied.
+        return not cut.copying and Order.AFTER not in behind
+
+    def _begin(self, *, copy: bool) -> Offset:
+        table = self._options.table
+        manifest = originate(self._feed.name, self._endpoints, lambda one: one == table, 0, reserved=())
+        self._shape = manifest.shapes[0]
+        cut = first_cut(manifest, copy=copy)
+        return written(cut if copy else cut_now(self._endpoints, self._feed, table, cut))
+
+    def _begin_behind(self, gtids: dict[str, str]) -> Offset:
+        if set(gtids) != set(self._endpoints):
+            raise ConfigError(
+                f"the checkpoint begins with the shards {_names(gtids)}, the feed has {_names(self._endpoints)}; "
+                "start with a new checkpoint"
+            )
+        self.shape()
+        return written(cut_at(self._endpoints, self._options.table, gtids))
+
+    def _started(self, cut: StreamCut) -> Clock:
+        positions = {shard: part.position for shard, part in cut.shards.items()}
+        if self._clock is None:
+            if set(positions) != set(self._endpoints):
+                raise ConfigError(
+                    f"the checkpoint is of the shards {_names(positions)}, the feed has "
+                    f"{_names(self._endpoints)}; start with a new checkpoint"
+                )
+            must_go_on(self._endpoints, positions)
+            servers = {shard: position.server for shard, position in positions.items()}
+            for shard, told in self._told_end.items():
+                must_be(told, servers[shard], self._endpoints[shard])
+            self._clock = Clock(self._endpoints, servers, self._feed.epoch.tick, cut.epoch).start(positions)
+            self._mend_end(cut, self._clock)
+        self._clock.verified(positions)
+        return self._clock
+
+    def _mend_end(self, cut: StreamCut, clock: Clock) -> None:
+        """Where the end lies before the cut, which the log has been shown to reach, it was read at a rotation: take
+        that of a tick, which never does.
+        """
+        if self._end is None or all(reaches(self._end[s], p.position.at) for s, p in cut.shards.items()):
+            return
+        tick = clock.after(cut.epoch, ATTEMPTS * TICK_SECONDS)
+        if tick is None:
+            raise SourceError(
+                f"no shard of {', '.join(cut.shards)} says where its log ends; start the query again"
+            )
+        self._end = dict(tick.offsets)
+
+    def _next(self, start: Offset, cut: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
+        aim = tick if cut.copying or self._end is None else _no_later(tick, cut, self._end)
+        moved = any(aim.offsets[shard] != part.position.at for shard, part in cut.shards.items())
+        if not moved and not cut.copying:
+            return start
+        end = next_cut(self._endpoints, self._options.table, cut, aim, byte_limit)
+        if cut.copying:
+            end = with_chunks(end, self._planner, self.shape(), aim, self._options.chunks_per_trigger)
+        still = all(end.shards[s].position.at == p.position.at for s, p in cut.shards.items())
+        copied = any(part.copy is not None and part.copy.through for part in end.shards.values())
+        return start if still and not copied else written(end)
+
+
+def _no_later(tick: Tick, cut: StreamCut, end: dict[str, LogOffset]) -> Tick:
+    """The tick, but on no shard beyond the end; a shard that is there or beyond stays where it is."""
+    offsets = {}
+    for shard, part in cut.shards.items():
+        at = part.position.at
+        offsets[shard] = end[shard] if relation(end[shard], at) is Order.AFTER else at
+    return Tick(tick.number, tick.time_us, tick.window_us, offsets)
+
+
+def _names(shards: Iterable[str]) -> str:
+    return ", ".join(sorted(shards))

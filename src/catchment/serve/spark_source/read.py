@@ -1,0 +1,209 @@
+"""What executors read for `format("catchment")`: a range of a shard's log, or a group of chunks.
+
+A piece of work says which feed file to load: passwords are in no partition, plan or checkpoint. Reading
+the same piece again gives the same rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from catchment.epoch.work import Alteration, ChunkTask, Target
+from catchment.epoch.xa import Commits, commits
+from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
+from catchment.model.definition import Definition
+from catchment.model.epoch import TableShape
+from catchment.model.errors import SourceError, Unsupported
+from catchment.model.image import INTERNAL
+from catchment.model.position import LogOffset, Position, Prepared, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import Table
+from catchment.read.checks import alterations, must_be_whole, must_keep_keys
+from catchment.read.copy import Group, read_group
+from catchment.read.xa_rows import read_prepared
+from catchment.rewind.ranges import Mask, follows_log
+from catchment.rewind.sequence import ImageSequence
+from catchment.rewind.states import in_commit_order, without_values, without_voids
+from catchment.schema.follow import Followed
+from catchment.schema.shape import logged_kinds
+from catchment.serve.spark_source.columns import must_be_new
+from catchment.serve.spark_source.options import SourceOptions
+from catchment.serve.spark_source.rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
+from catchment.source.ask_ranges import inside
+from catchment.source.catalog import read_table
+from catchment.source.identity import must_be_same_log
+from catchment.source.segment import Stretch, read_stretch
+from catchment.source.session import connect
+from catchment.source.stored_at import StoredAt
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """(start, stop] of a shard's log; changes count as far as `progress` says that rows are copied."""
+
+    options: SourceOptions
+    shape: TableShape
+    shard: str
+    start: Position
+    stop: LogOffset
+    progress: Progress
+    epoch: int
+    definitions: tuple[Definition, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGroup:
+    """Chunks of a shard as of its cut `at`, with the log from `floor` read behind their SELECTs.
+
+    `log_bytes`: read no more log than that (None: as much as there is).
+    """
+
+    options: SourceOptions
+    shape: TableShape
+    shard: str
+    server: Server
+    floor: LogOffset
+    at: LogOffset
+    chunks: tuple[Chunk, ...]
+    epoch: int
+    time_us: int
+    log_bytes: int | None = None
+    prepared: tuple[Prepared, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+
+
+Work = LogRange | ChunkGroup
+
+
+def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of a piece of work in exactly the types of `schema`; raises CatchmentError."""
+    _, endpoints = work.options.load()
+    endpoint = endpoints[work.shard]
+    if isinstance(work, LogRange):
+        return _read_log(work, endpoint, schema)
+    return _read_chunks(work, endpoint, schema)
+
+
+def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
+    target = Target("", (work.shard,), work.epoch, "source")
+    task = ChunkTask(
+        endpoint,
+        work.server,
+        work.floor,
+        work.at,
+        work.chunks,
+        (work.shape,),
+        target,
+        work.prepared,
+        work.definitions,
+    )
+
+    def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
+        connection = connect(endpoint, work.server)
+        try:
+            return inside(connection, endpoint, _table(work.shape), states, ranges)
+        finally:
+            connection.close()
+
+    group = read_group(task, work.log_bytes, asked)
+    if group.failed:
+        chunk, reason = group.failed[0]
+        raise SourceError(f"{chunk} could not be read as of {work.at}: {reason}; {_way_out(group, chunk)}")
+    for rows in group.rows.values():
+        yield from batches(copied_rows(rows, work.shard, work.epoch, work.time_us), schema)
+
+
+def _way_out(group: Group, chunk: Chunk) -> str:
+    """What a stream's offset names is read again until it succeeds; what the log holds behind it stays there."""
+    if chunk.table in group.spoiled:
+        return (
+            "that was written after the chunk was planned, so that it never can be read: start a stream with a new "
+            "checkpoint and an empty target, and alter the table before its copy or after it; read a batch again"
+        )
+    return "start the query again, a stream with the same checkpoint"
+
+
+def _table(shape: TableShape) -> Table:
+    return Table(shape.table, tuple(c.column for c in shape.columns), shape.key)
+
+
+def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
+    table, key = work.shape.table, work.shape.key
+    groups = GroupFacts()
+    with ImageSequence() as kept:
+        # Others that come and go meanwhile may have names of columns that the source shows.
+        shown = {*INTERNAL, *(c.column.name for c in work.shape.columns)}
+
+        def on_images(met: Table, batch: pa.RecordBatch) -> None:
+            images = pa.Table.from_batches([batch]).select([n for n in batch.schema.names if n in shown])
+            followed = follows_log(images, chunk_key(Table(met.id, met.columns, key)), work.progress)
+            kept.add(typed(images, followed))
+
+        followed_ddl = Followed([table], work.definitions)
+        must_be_same_log(endpoint, work.start)
+        stretch = read_stretch(
+            endpoint,
+            work.start.server,
+            work.start,
+            work.stop,
+            keys={table: key},
+            kinds={table: logged_kinds(work.shape)},
+            definitions=followed_ddl.now,
+            on_ddl=followed_ddl.on_ddl,
+            before="full",
+            on_images=on_images,
+            on_groups=groups.add,
+        )
+        must_be_whole(work.shard, work.start, work.stop, stretch)
+        stored = StoredAt(endpoint, work.start.server, work.start.at, stretch.at, stretch.facts)
+        altered = alterations(work.shard, [table], stored)
+        must_keep_keys(endpoint, work.start.server, [work.shape], stretch)
+        ends = commits(work.shard, work.start.prepared, stretch.xa)
+        server = work.start.server
+        read_prepared(
+            endpoint,
+            server,
+            ends.earlier,
+            shapes=[work.shape],
+            before="full",
+            on_images=on_images,
+            definitions=work.definitions,
+        )
+        must_be_new(work.shard, table, work.dropped, altered)
+        _must_be_known(work, endpoint, altered)
+        known = groups.table()
+        for images in kept.tables():
+            counted = _counted(stretch, ends, altered, images)
+            if counted.num_rows:
+                yield from batches(changed_rows(counted, known, work.shard, work.epoch), schema)
+
+
+def _counted(stretch: Stretch, ends: Commits, altered: list[Alteration], images: pa.Table) -> pa.Table:
+    images = in_commit_order(without_voids(images, stretch.voids), ends.moves)
+    if ends.moves:
+        images = numbered(images)
+    for alteration in altered:
+        images = without_values(images, alteration.effect.dropped, alteration.group)
+    return images
+
+
+def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]) -> None:
+    """Raise Unsupported when a column was added that the table has now and this query does not know."""
+    known = {c.column.name.lower() for c in work.shape.columns}
+    added = {name.lower() for a in altered for name in a.effect.added} - known
+    if not added:
+        return
+    connection = connect(endpoint, work.start.server)
+    try:
+        now = {column.name.lower() for column in read_table(connection, endpoint, work.shape.table).columns}
+    finally:
+        connection.close()
+    if added & now:
+        raise Unsupported(
+            f"shard {work.shard}, {work.shape.table}: column {', '.join(sorted(added & now))} was added; "
+            "start the "
+            "query again with the same checkpoint: it goes on with the new column"
+        )

@@ -1,0 +1,56 @@
+"""Where a stream begins that is told so by GTIDs: behind a backup that was loaded by other means."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import msgspec
+
+from catchment.model.epoch import epoch_number
+from catchment.model.errors import ConfigError
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.serve.spark_source.offset import Copying, ShardCut, StreamCut
+from catchment.source.catalog import list_tables
+from catchment.source.definitions_at import definitions_at, describes_itself
+from catchment.source.find_gtids import locate
+from catchment.source.first_position import known_prepared
+from catchment.source.session import connect
+
+
+def gtids_of_shards(text: str, shards: Sequence[str]) -> dict[str, str]:
+    """The option `startingGtids`: JSON that maps each shard to its GTIDs, or, of a feed with one shard, the
+    GTIDs themselves. Raises ConfigError.
+    """
+    try:
+        named = json.loads(text) if text.lstrip().startswith("{") else dict.fromkeys(shards[:1], text)
+    except ValueError as error:
+        raise ConfigError(f"option startingGtids: not JSON: {error}") from None
+    if set(named) != set(shards) or not all(isinstance(gtids, str) for gtids in named.values()):
+        raise ConfigError(
+            f"option startingGtids: it must name the GTIDs of every shard of the feed ({', '.join(shards)}), as JSON: "
+            '{"SHARD": "GTIDS", ...}'
+        )
+    return dict(named)
+
+
+def cut_at(endpoints: Mapping[str, Endpoint], table: TableId, gtids: Mapping[str, str]) -> StreamCut:
+    """The cut behind these GTIDs, with nothing to copy; raises as `locate` and `definitions_at`."""
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="start") as pool:
+        shards = pool.map(lambda shard: _shard(endpoints[shard], table, gtids[shard]), endpoints)
+        now = time.time_ns() // 1000
+        return StreamCut(epoch_number(now // 1_000_000), now, dict(zip(endpoints, shards, strict=True)))
+
+
+def _shard(endpoint: Endpoint, table: TableId, gtids: str) -> ShardCut:
+    position, xa = locate(endpoint, gtids)
+    prepared = known_prepared(endpoint, position.at, xa)
+    position = msgspec.structs.replace(position, prepared=prepared)
+    with closing(connect(endpoint)) as session:
+        here = bool(list_tables(session, endpoint, lambda one: one == table))
+    defined = here and not describes_itself(endpoint)
+    definition = next(iter(definitions_at(endpoint, position, [table])), None) if defined else None
+    # Nothing is copied, so that no SELECT relies on what is sealed.
+    return ShardCut(position, position.at, False, Copying(done=True) if here else None, definition)

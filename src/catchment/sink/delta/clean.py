@@ -1,0 +1,163 @@
+"""The cleaner: removes files that no reader and no commit can need any more.
+
+It deletes by itself and commits nothing. Delta's full vacuum is never used: it knows neither attempts nor
+epochs.
+"""
+
+import math
+import time
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from catchment.model.epoch import Part
+from catchment.model.errors import SinkError
+from catchment.sink.delta.commit import open_table
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import FOLD_PREFIX, epochs_dir, table_dir
+
+FOLD_AGE_S = 6 * 3600.0
+
+
+class CleanReport(msgspec.Struct, frozen=True):
+    """Files deleted: of attempts that were never committed, and replaced ones past the readers' window."""
+
+    attempts: int
+    replaced: int
+
+
+def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float) -> CleanReport:
+    """Clean all tables of a feed, as of its newest committed epoch.
+
+    `keep_s`: the readers' window (see `window_hours`); files of the newest epoch stay in any case.
+    `attempt_age_s`: files of attempts younger than this stay; give the lease's length or more. A table that cannot be
+    cleaned keeps no other from its turn; then the first SinkError is raised.
+    """
+    row = EpochsTable(root, feed).newest()
+    if row is None:
+        return CleanReport(0, 0)
+    reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
+    failures: list[SinkError] = []
+    for shape in row.manifest.shapes:
+        directory = table_dir(root, shape.table)
+        version = row.commit.versions.get(str(shape.table))
+        if version is None:
+            continue
+        try:
+            reports.append(clean_attempts(directory, row.manifest.epoch, version, attempt_age_s))
+            reports.append(_clean_replaced(directory, keep_s, [version]))
+        except SinkError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
+
+
+def window_hours(keep_s: float) -> int:
+    """The readers' window in the hours that Delta counts in, rounded up."""
+    return math.ceil(keep_s / 3600)
+
+
+def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> CleanReport:
+    """Delete files of attempts that lost.
+
+    Those are named by no version of the table, belong to epochs up to the committed one `epoch` (a later one
+    may have a manifest that names them) and are older than `age_s`; files of a fold that never came to its
+    commit are older than six hours. `version` is the table's as of that epoch.
+    """
+    now = time.time()
+    # The directory before the log: what is committed in between is named.
+    candidates = [
+        path
+        for part in Part
+        for path in (directory / f"_part={part.value}").glob("*.parquet")
+        if _abandoned(path, epoch, now, age_s)
+    ]
+    return _delete_unnamed(directory, candidates, version)
+
+
+def _clean_unnamed_epochs(directory: Path) -> CleanReport:
+    """Delete files of the epochs table that never came to their commit and are older than six hours."""
+    now = time.time()
+    return _delete_unnamed(directory, [p for p in directory.glob("*.parquet") if _older(p, now, FOLD_AGE_S)])
+
+
+def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None = None) -> CleanReport:
+    """Delete those of `candidates` that neither the newest version nor `version` names, nor ever a log entry."""
+    if not candidates:
+        return CleanReport(0, 0)
+    table = _opened(directory, None)
+    named = _paths(table) | set(_tombstones(table, 0, []))
+    if version is not None:
+        named |= _paths(_opened(directory, version))
+    lost = [path for path in candidates if str(path.relative_to(directory)) not in named]
+    for path in lost:
+        _delete(path)
+    return CleanReport(len(lost), 0)
+
+
+def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> CleanReport:
+    """Delete files that were replaced before the readers' window, except those of `versions`."""
+    table = open_table(directory)
+    if table is None:
+        return CleanReport(0, 0)
+    replaced = [directory / path for path in _tombstones(table, window_hours(keep_s), versions)]
+    present = [path for path in replaced if path.exists()]
+    for path in present:
+        _delete(path)
+    return CleanReport(0, len(present))
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise SinkError(
+            f"cannot delete {path}: {error.strerror}; check the lake's rights and mount"
+        ) from error
+
+
+def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:
+    """Whether a file, were it named nowhere, is of an attempt that cannot be committed any more."""
+    first = path.name.partition("-")[0]
+    if path.name.startswith(FOLD_PREFIX):
+        age_s = FOLD_AGE_S
+    elif not first.isdigit() or int(first) > epoch:
+        return False
+    return _older(path, now, age_s)
+
+
+def _older(path: Path, now: float, age_s: float) -> bool:
+    try:
+        return now - path.stat().st_mtime > age_s
+    except FileNotFoundError:
+        return False
+
+
+def _opened(directory: Path, version: int | None) -> DeltaTable:
+    table = open_table(directory, version)
+    if table is None:
+        raise SinkError(f"the Delta table {directory} vanished while it was cleaned")
+    return table
+
+
+def _paths(table: DeltaTable) -> set[str]:
+    return set(pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def _tombstones(table: DeltaTable, hours: int, versions: list[int]) -> list[str]:
+    """Files that the log has removed at least `hours` ago and that none of `versions` names."""
+    try:
+        return list(
+            table.vacuum(
+                retention_hours=hours,
+                dry_run=True,
+                enforce_retention_duration=False,
+                keep_versions=versions or None,
+            )
+        )
+    except DeltaError as error:
+        raise SinkError(f"{table.table_uri}: cannot list replaced files: {error}") from error

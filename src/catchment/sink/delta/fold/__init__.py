@@ -1,0 +1,1 @@
+"""Fold changes into the base of a lake table, beside the feed."""

@@ -1,0 +1,50 @@
+"""Files of an epoch: those that tasks wrote, and one per table and part for the rows that came inline."""
+
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+
+from catchment.epoch.gather import Gathered
+from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.table import TableId
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.layout import arrow_schema, identity_columns, table_dir
+
+# Most of the time of a small file goes into waiting for the disk (two flushes).
+_THREADS = 16
+
+
+def write_inline(root: Path, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
+    """All data files of the epoch by table; writes the small outputs of all tasks together, a file per table
+    and part.
+    """
+    files: dict[TableId, list[DataFile]] = {}
+    inline: dict[tuple[TableId, Part], list[bytes]] = {}
+    for output in gathered.outputs:
+        if output.file is not None:
+            files.setdefault(output.table, []).append(output.file)
+        else:
+            inline.setdefault((output.table, output.part), []).append(output.inline)
+    shapes = {shape.table: shape for shape in gathered.shapes}
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="inline") as pool:
+        written = [
+            (table, pool.submit(_write, root, epoch, shapes[table], part, parts))
+            for (table, part), parts in inline.items()
+        ]
+    for table, file in written:
+        files.setdefault(table, []).append(file.result())
+    return files
+
+
+def _write(root: Path, epoch: int, shape: TableShape, part: Part, parts: Sequence[bytes]) -> DataFile:
+    tables = [pa.ipc.open_stream(stream).read_all() for stream in parts]
+    schema = arrow_schema(shape)
+    if any(table.schema != schema for table in tables):
+        # A task that saw fewer columns (its shard has not been altered yet) leaves the others null.
+        whole = pa.concat_tables([*tables, schema.empty_table()], promote_options="default")
+        tables = [whole.select(schema.names).cast(schema)]
+    name = f"{epoch}-{uuid.uuid4().hex[:12]}"
+    return write_file(table_dir(root, shape.table), part, name, tables, schema, identity_columns(shape)[1:])

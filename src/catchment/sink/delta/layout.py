@@ -1,0 +1,88 @@
+"""Where things lie in a lake and what every row carries (DESIGN 10). Holds names only, touches no file.
+
+<root>/<schema>/<table>/            one Delta table per source table, all shards in one
+<root>/<schema>/<table>/_part=base/ at most one row per (shard, key)
+<root>/<schema>/<table>/_part=changes/  net changes that are not yet folded
+<root>/_catchment/epochs/           one row per committed epoch
+"""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pyarrow as pa
+
+from catchment.model.epoch import Part, TableShape
+from catchment.model.table import TableId
+from catchment.wire.cells.types import arrow_type
+
+PART = "_part"
+SHARD = "_shard"
+EPOCH = "_epoch"
+DELETED = "_deleted"
+# How the names of files begin that a fold writes.
+FOLD_PREFIX = "fold-"
+
+_ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.field(DELETED, pa.bool_()))
+_NAME_MAX = 255  # bytes; of ext4, XFS and others
+_UNSAFE = re.compile(r"^_|[^A-Za-z0-9_$-]")
+
+
+def directory_name(name: str) -> str:
+    """A schema's or table's name as a directory: other characters become `@` and 4 hexadecimal digits.
+
+    MariaDB's own mapping of identifiers to file names works this way. A percent sign cannot stand for the
+    escape, since Delta writers decode it. A leading `_` is escaped too: `_catchment` is ours. What is longer than
+    file systems take ends with a digest instead.
+    """
+    whole = _UNSAFE.sub(lambda m: "".join(f"@{ord(c):04x}" for c in m[0]), name)
+    if len(whole) <= _NAME_MAX:
+        return whole
+    return f"{whole[: _NAME_MAX - 33]}@{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+def table_dir(root: str | Path, table: TableId) -> Path:
+    """Directory of a table's Delta table."""
+    return Path(root) / directory_name(table.schema) / directory_name(table.name)
+
+
+def epochs_dir(root: str | Path) -> Path:
+    """Directory of the epochs table."""
+    return Path(root) / "_catchment" / "epochs"
+
+
+def file_path(part: Part, name: str) -> str:
+    """Path of a data file relative to its table; `name` has no suffix and holds the attempt's id."""
+    return f"{PART}={part.value}/{name}.parquet"
+
+
+def arrow_schema(shape: TableShape) -> pa.Schema:
+    """Schema of a data file: `_shard`, `_epoch`, `_deleted`, then all physical columns, dropped ones too."""
+    columns = (pa.field(c.physical, arrow_type(c.column.type)) for c in shape.columns)
+    return pa.schema([*_ROW_FIELDS, *columns])
+
+
+def delta_schema(shape: TableShape) -> pa.Schema:
+    """Schema of the Delta table: that of its files and the partition column."""
+    return pa.schema([pa.field(PART, pa.string()), *arrow_schema(shape)])
+
+
+def key_columns(shape: TableShape) -> tuple[str, ...]:
+    """Physical names of the key columns, in key order."""
+    physical = {c.column.name: c.physical for c in shape.columns if c.live}
+    return tuple(physical[name] for name in shape.key)
+
+
+def identity_columns(shape: TableShape) -> tuple[str, ...]:
+    """Columns that tell one row of the lake table from another: the shard, then the key."""
+    return (SHARD, *key_columns(shape))
+
+
+def epoch_app(feed: str, table: TableId) -> str:
+    """Application id under which a table carries its newest epoch."""
+    return f"catchment/{feed}/{table}"
+
+
+def fence_app(feed: str) -> str:
+    """Application id under which a table carries the fence of its last writer."""
+    return f"catchment/{feed}/fence"

@@ -1,0 +1,77 @@
+"""Lake tables compared with a committed epoch, and put back to it when parts of a later one were applied whose
+manifest is lost.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from catchment.model.epoch import epoch_text
+from catchment.model.errors import SinkRestored
+from catchment.model.table import TableId
+from catchment.sink.delta.commit import (
+    LakeTable,
+    check_fence,
+    commit_properties,
+    gone,
+    open_table,
+    sync_version,
+)
+from catchment.sink.delta.epochs import EpochRow
+from catchment.sink.delta.layout import epoch_app, table_dir
+
+_THREADS = 8
+
+
+def must_hold(root: str | Path, row: EpochRow) -> None:
+    """Raise SinkRestored when a table is older than `row` says: a copy of its directory was put back.
+
+    What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone.
+    """
+
+    def check(name: TableId) -> None:
+        directory = table_dir(root, name)
+        table = open_table(directory)
+        if table is None:
+            gone(str(name), directory)
+        version = row.commit.versions[str(name)]
+        if table.version() < version:
+            raise SinkRestored(
+                f"{name}: the lake table at {directory} stands at version {table.version()}, but epoch "
+                f"{epoch_text(row.commit.epoch)} is its version {version}: an older copy of it was put back, and what "
+                "was applied since is missing; put back the newest one, or restore the whole lake and remove the "
+                "state store"
+            )
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
+
+
+def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
+    """Bring every table that carries a later epoch than `row` back to the row's version; the highest epoch
+    number met.
+
+    New epochs must be numbered above the result: a table takes no epoch at or below one that it has carried.
+    """
+    highest = row.manifest.epoch
+    for shape in row.manifest.shapes:
+        directory = table_dir(root, shape.table)
+        table = open_table(directory)
+        if table is None:
+            gone(str(shape.table), directory)
+        carried = table.transaction_version(epoch_app(feed, shape.table)) or 0
+        if carried > row.manifest.epoch:
+            highest = max(highest, carried)
+            _restore(directory, feed, shape.table, row.commit.versions[str(shape.table)], fence)
+    return highest
+
+
+def _restore(directory: Path, feed: str, name: TableId, version: int, fence: int) -> None:
+    def attempt(table: DeltaTable) -> bool:
+        check_fence(table, feed, fence, name=str(name))
+        table.restore(version, commit_properties=commit_properties(feed, fence))
+        sync_version(directory, table.version())
+        return True
+
+    LakeTable(str(name), directory).commit(attempt, lambda: gone(str(name), directory))

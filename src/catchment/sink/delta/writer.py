@@ -1,0 +1,74 @@
+"""Turning a task's rows into lake rows, and writing them where they were read."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.epoch.work import Output, Target
+from catchment.model.epoch import Part, TableShape
+from catchment.model.image import DELETED
+from catchment.sink.delta.files import write_file
+from catchment.sink.delta.layout import arrow_schema, identity_columns, table_dir
+
+# Fewer bytes than this go to the driver, which writes one file per table and epoch for all tasks.
+INLINE_BYTES = 256 << 10
+
+
+def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.Table:
+    """Rows under the lake's physical names and types; columns that the source lacks are null."""
+    schema = arrow_schema(shape)
+    count = rows.num_rows
+    own = {
+        "_shard": pa.repeat(pa.scalar(shard, schema.field("_shard").type), count),
+        "_epoch": pa.repeat(pa.scalar(epoch, pa.int64()), count),
+        "_deleted": rows.column(DELETED)
+        if DELETED in rows.schema.names
+        else pa.repeat(pa.scalar(False), count),
+    }
+    source = {
+        c.physical: c.column.name for c in shape.columns if c.live and c.column.name in rows.schema.names
+    }
+    columns = []
+    for field in schema:
+        if field.name in own:
+            columns.append(own[field.name])
+        elif field.name in source:
+            columns.append(rows.column(source[field.name]).cast(field.type))
+        else:
+            columns.append(pa.nulls(count, field.type))
+    return pa.table(columns, schema=schema)
+
+
+def emit(
+    tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, target: Target, number: int
+) -> Output | None:
+    """Write the rows, or carry them inline when they are few; None when there are none."""
+    counts = {"upserts": 0, "deletes": 0}
+
+    def converted() -> Iterator[pa.Table]:
+        for rows in tables:
+            deletes = pc.sum(rows.column(DELETED)).as_py() or 0 if DELETED in rows.schema.names else 0
+            counts["deletes"] += deletes
+            counts["upserts"] += rows.num_rows - deletes
+            if rows.num_rows:
+                yield lake_rows(rows, shape, shard, target.epoch)
+
+    stream = converted()
+    first = next(stream, None)
+    if first is None:
+        return None
+    second = next(stream, None)
+    if second is None and first.nbytes <= INLINE_BYTES:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, first.schema) as writer:
+            writer.write_table(first)
+        return Output(
+            shape.table, part, None, sink.getvalue().to_pybytes(), counts["upserts"], counts["deletes"]
+        )
+    name = f"{target.epoch}-{target.attempt}-{number}"
+    batches = chain([first], [] if second is None else [second], stream)
+    directory = table_dir(target.root, shape.table)
+    file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
+    return Output(shape.table, part, file, b"", counts["upserts"], counts["deletes"])

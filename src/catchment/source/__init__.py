@@ -1,0 +1,1 @@
+"""Ask a shard: sessions, catalog, log, SELECTs, and what proves a position."""

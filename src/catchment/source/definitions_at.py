@@ -1,0 +1,60 @@
+"""The definitions of a shard's tables at a position of its log, for a log that does not describe itself."""
+
+from collections.abc import Iterable
+from contextlib import closing
+
+import msgspec
+
+from catchment.model.definition import Definition
+from catchment.model.epoch import Manifest
+from catchment.model.errors import NEW_FEED, SourceError
+from catchment.model.position import Position
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.schema.ddl import Harmless
+from catchment.schema.effects import Effects
+from catchment.source.catalog import read_definition
+from catchment.source.segment import read_facts
+from catchment.source.session import connect, mapped
+from catchment.wire.log.facts import Ddl, Statement
+
+_DESCRIBES_ITSELF = "FULL"
+
+
+def described(standing: Manifest, endpoint: Endpoint) -> Manifest:
+    """The manifest with the definitions of a shard's tables as of its cut; raises SourceError as `definitions_at`."""
+    shard = endpoint.shard
+    tables = [p.table for p in standing.progress if p.shard == shard]
+    known = definitions_at(endpoint, standing.cut[shard], tables)
+    return msgspec.structs.replace(standing, definitions={**standing.definitions, shard: known})
+
+
+def describes_itself(endpoint: Endpoint) -> bool:
+    """Whether a shard's log now names the columns of its rows (binlog_row_metadata=FULL)."""
+    with closing(connect(endpoint)) as session, mapped(endpoint), session.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        row = cursor.fetchone()
+    return row is None or str(row[1]).upper() == _DESCRIBES_ITSELF
+
+
+def definitions_at(
+    endpoint: Endpoint, position: Position, tables: Iterable[TableId]
+) -> tuple[Definition, ...]:
+    """What the catalog says of the tables, when the log shows that it has said so since `position`.
+
+    The log is read from there to its end, on a dump opened after the catalog was read. Raises SourceError when a
+    DDL among it concerns one of the tables.
+    """
+    with closing(connect(endpoint, position.server)) as session:
+        known = {table: read_definition(session, endpoint, table) for table in tables}
+    stretch = read_facts(endpoint, position.server, position.at, None)
+    for fact in stretch.facts:
+        if isinstance(fact, Ddl | Statement):
+            did = Effects(known).of(fact)
+            if not isinstance(did, Harmless):
+                raise SourceError(
+                    f"shard {endpoint.shard}, {did.table}: it was altered at {fact.at}, after {position.at}, and the "
+                    "log does not say what it was like before (binlog_row_metadata is not FULL): set "
+                    f"binlog_row_metadata=FULL, then run again a feed that has only begun, or start {NEW_FEED}"
+                )
+    return tuple(known.values())

@@ -1,0 +1,97 @@
+"""Where GTIDs stand in a server's log, whose files may have other names than those read before."""
+
+import socket
+from typing import NamedTuple
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.model.errors import ConfigError, ConnectionLost, CutMissed, Diverged, ServerSaid
+from catchment.model.gtidset import GtidSet
+from catchment.model.position import Gtids, LogOffset, Position, Server, XaGroup, gtids_after
+from catchment.model.source import Endpoint
+from catchment.source.log import announce_checksums, refusal
+from catchment.source.offsets import log_end
+from catchment.source.segment import read_facts
+from catchment.source.session import connect, mapped, mysql_version
+from catchment.wire.log.start import FirstGroup
+from catchment.wire.packets.statements import dump_gtid_packet, dump_packet
+
+_FILE_START = 4
+_READ_BYTES = 1 << 16
+
+
+class Located(NamedTuple):
+    """A place in the log, and the XA groups between the start of its file and there. What the position says of
+    XA transactions that are open there is not filled in."""
+
+    position: Position
+    xa: tuple[XaGroup, ...]
+
+
+def locate(endpoint: Endpoint, gtids: str) -> Located:
+    """The verified position on this server's log in front of the first group that `gtids` does not hold.
+
+    `gtids` as the server writes them: a set (MySQL), or the newest of each domain (MariaDB). The server finds the
+    file (COM_BINLOG_DUMP_GTID, slave_connect_state); that file is then read from its start to the place, by the chain
+    rule. Raises Purged when the log no longer has all that is not held, Diverged when the server lacks some of `gtids`
+    or no place stands for them, ConfigError when they cannot be read, SourceError where gtid_mode is not ON,
+    ConnectionLost, CutMissed, CorruptLog.
+    """
+    server, known, at = _first_unknown(endpoint, gtids)
+    stretch = read_facts(endpoint, server, LogOffset(at.file, _FILE_START), at)
+    if not stretch.reached_stop:
+        raise CutMissed(f"shard {endpoint.shard}: log {at.file} ends at {stretch.at}, before {at}")
+    file = stretch.files[0]
+    before = gtids_after(server.gtids(file.gtid_list or ""), stretch.newest, stretch.named)
+    if not _holds(before, known):
+        raise Diverged(
+            f"shard {endpoint.shard}: of the GTIDs {known} some come behind {at}, in front of which groups are "
+            f"missing from them (all up to there: {before}): no place in the log stands for them; name GTIDs that "
+            "a replica or a feed had executed in the order of this log, or copy again"
+        )
+    position = Position(at=at, born=file.born, server=server, gtids=before, event=stretch.last_event)
+    return Located(position, stretch.xa)
+
+
+def _holds(before: Gtids, known: Gtids) -> bool:
+    """Whether all that is known lies before the place in front of which nothing unknown lies."""
+    if isinstance(before, GtidSet) and isinstance(known, GtidSet):
+        return before.includes(known)
+    return before == known
+
+
+def _first_unknown(endpoint: Endpoint, gtids: str) -> tuple[Server, Gtids, LogOffset]:
+    connection = connect(endpoint)
+    try:
+        server = connection.server
+        try:
+            known = server.gtids(gtids)
+        except ValueError as error:
+            raise ConfigError(f"shard {endpoint.shard}: {error}") from None
+        end = log_end(connection, endpoint, mysql_version(connection) or ())
+        head = FirstGroup(checksums=announce_checksums(connection, endpoint))
+        request = _request(connection, endpoint, known)
+        with mapped(endpoint):
+            sock: socket.socket = connection._sock  # type: ignore[attr-defined]
+            sock.sendall(request)
+            while head.at is None and not head.ended:
+                piece = sock.recv(_READ_BYTES)
+                if not piece:
+                    raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off before a group")
+                head.feed(piece)
+    except ServerSaid as error:
+        raise refusal(error, endpoint, f"GTIDs {gtids}") from error
+    finally:
+        connection._force_close()  # type: ignore[attr-defined]
+    # Without a group to send, all up to the end that was asked before is known.
+    return server, known, head.at or end
+
+
+def _request(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, known: Gtids) -> bytes:
+    """What asks for the groups that are not known; MariaDB takes them as a variable of the session."""
+    if isinstance(known, GtidSet):
+        return dump_gtid_packet(known)
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1", (str(known),))
+    return dump_packet(LogOffset("", _FILE_START))

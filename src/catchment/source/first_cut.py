@@ -1,0 +1,299 @@
+"""The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.epoch.chain import went_backwards
+from catchment.epoch.seal import newest_sealed
+from catchment.model.chunk import Bound, Progress, chunk_key
+from catchment.model.definition import Definition
+from catchment.model.epoch import Manifest, TableDelta, epoch_number
+from catchment.model.errors import ConfigError, CutMissed, SourceError
+from catchment.model.image import SIDE
+from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
+from catchment.model.source import Endpoint
+from catchment.model.table import RESERVED, Table, TableId
+from catchment.rewind.states import BEFORE
+from catchment.schema.ddl import Stop
+from catchment.schema.effects import Effects
+from catchment.schema.shape import first_shape, merge
+from catchment.source.bounds import newest_key
+from catchment.source.catalog import list_tables, read_table
+from catchment.source.definitions_at import definitions_at, describes_itself
+from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
+from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
+from catchment.source.segment import Stretch, read_facts, read_stretch
+from catchment.source.session import connect, mapped
+from catchment.source.stored_at import StoredAt
+from catchment.wire.cells.types import logged_as_binary
+from catchment.wire.log.facts import Checkpoint, Ddl, Statement
+
+NEWEST_FILE_ATTEMPTS = 30
+_FILE_START = 4
+
+
+@dataclass(frozen=True)
+class _ShardOrigin:
+    position: Position
+    tables: dict[TableId, Table]
+    estimates: dict[TableId, int]
+    newest: dict[TableId, Bound | None]
+    definitions: tuple[Definition, ...]
+    left: frozenset[TableId]
+
+
+def originate(
+    feed: str,
+    endpoints: Mapping[str, Endpoint],
+    chosen: Callable[[TableId], bool],
+    after: int,
+    reserved: Collection[str] = RESERVED,
+) -> Manifest:
+    """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
+
+    `reserved`: names that no column may have; by default those of the lake's own.
+
+    Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
+    definitions differ.
+    """
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="origin") as pool:
+        origins = dict(
+            zip(
+                endpoints,
+                pool.map(lambda e: _shard_origin(e, chosen, reserved), endpoints.values()),
+                strict=True,
+            )
+        )
+    must_be_apart({shard: origin.position for shard, origin in origins.items()})
+    by_table: dict[TableId, dict[str, Table]] = {}
+    for shard, origin in origins.items():
+        for table in origin.tables.values():
+            by_table.setdefault(table.id, {})[shard] = table
+    if not by_table:
+        raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
+    shapes = tuple(first_shape(merge(tables), tables) for _, tables in sorted(by_table.items()))
+    now = time.time_ns() // 1000
+    return Manifest(
+        feed=feed,
+        epoch=max(epoch_number(now // 1_000_000), after + 1),
+        previous=0,
+        time_us=now,
+        window_us=0,
+        cut={shard: origin.position for shard, origin in origins.items()},
+        sealed={shard: origin.position.at for shard, origin in origins.items()},
+        progress=tuple(
+            _progress(shard, origin, table)
+            for shard, origin in origins.items()
+            for table in sorted(origin.tables)
+        ),
+        shapes=shapes,
+        deltas=tuple(TableDelta(shape, ()) for shape in shapes),
+        definitions={shard: o.definitions for shard, o in origins.items() if o.definitions},
+    )
+
+
+def must_be_apart(cut: Mapping[str, Position]) -> None:
+    """Raise ConfigError for two shards that are one server: every row of it would be in the lake twice."""
+    first: dict[Server, str] = {}
+    for shard, position in cut.items():
+        other = first.setdefault(position.server, shard)
+        if other != shard:
+            raise ConfigError(
+                f"shards {other} and {shard} are one server, {position.server}: its rows would be copied twice; "
+                "correct host and port of one of them or, if they are two servers, give each a server_id of its own"
+            )
+
+
+def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:
+    if table in origin.left:  # at the cut its largest key was perhaps another one
+        return Progress(shard, table, rows_expected=origin.estimates[table])
+    newest = origin.newest[table]
+    return Progress(
+        shard,
+        table,
+        born_after=newest,
+        done=newest is None,
+        rows_expected=origin.estimates[table] if newest else 0,
+    )
+
+
+def _shard_origin(
+    endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]
+) -> _ShardOrigin:
+    connection = connect(endpoint)
+    try:
+        server = connection.server
+        estimates = list_tables(connection, endpoint, chosen)
+        tables = {table: read_table(connection, endpoint, table, reserved) for table in estimates}
+        resets = ask_resets(connection, endpoint)
+        sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
+        position = msgspec.structs.replace(sealed, resets=resets)
+        # Read after the seal: every row up to the cut is visible to these SELECTs.
+        newest = {t.id: newest_key(connection, endpoint, t.id, chunk_key(t)) for t in tables.values()}
+        altered = [t.id for t in tables.values() if read_table(connection, endpoint, t.id) != t]
+    finally:
+        connection.close()
+    if altered:
+        raise CutMissed(
+            f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
+        )
+    _must_stand_behind_ddl(endpoint, position, tables)
+    definitions = () if describes_itself(endpoint) else definitions_at(endpoint, position, tables)
+    left = _left_by_rows(endpoint, position, tables, definitions)
+    return _ShardOrigin(position, tables, estimates, newest, definitions, left)
+
+
+def _left_by_rows(
+    endpoint: Endpoint,
+    position: Position,
+    tables: Mapping[TableId, Table],
+    definitions: Sequence[Definition],
+) -> frozenset[TableId]:
+    """The tables of which a key went away behind the cut: it may have been larger than those that SELECT shows.
+
+    On a server at rest the cut lies before the last transaction, which may have been a DELETE.
+    """
+    left: set[TableId] = set()
+
+    def on_images(table: Table, batch: pa.RecordBatch) -> None:
+        if pc.any(pc.equal(batch.column(SIDE), BEFORE)).as_py():
+            left.add(table.id)
+
+    read_stretch(
+        endpoint,
+        position.server,
+        position.at,
+        None,
+        keys={table.id: table.key for table in tables.values()},
+        kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
+        definitions={definition.table: definition for definition in definitions},
+        before="key",
+        on_images=on_images,
+    )
+    return frozenset(left)
+
+
+def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
+    """Raise CutMissed when the log behind the cut holds a statement that would end the feed.
+
+    So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
+    the log proves it before another transaction has come.
+    """
+    behind = read_facts(endpoint, position.server, position.at, None)
+    effects = Effects(tables)
+    stored = StoredAt(endpoint, position.server, position.at, behind.at, behind.facts)
+    for fact in behind.facts:
+        did = stored.judged(fact, effects) if isinstance(fact, Ddl | Statement) else None
+        if isinstance(did, Stop):
+            raise CutMissed(
+                f"shard {endpoint.shard}, {did.table} at {fact.at}: {did.reason}, and the log proves that visible "
+                "only when something follows: commit any transaction on the shard, then start again"
+            )
+
+
+def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
+    """A position that is proven sealed, reached from the start of its file.
+
+    XA RECOVER is empty before and after: rows prepared earlier would not be in the log that the feed reads.
+    """
+    connection = snapshot_session(endpoint, server)
+    try:
+        for attempt in range(SEAL_ATTEMPTS):
+            older = attempt >= NEWEST_FILE_ATTEMPTS
+            position = _try_to_seal(connection, endpoint, server, in_older_file=older)
+            if position is not None:
+                return position
+            time.sleep(0.05)
+    finally:
+        connection.close()
+    raise SourceError(
+        f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
+        "(SHOW PROCESSLIST)?"
+    )
+
+
+def _try_to_seal(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    server: Server,
+    *,
+    in_older_file: bool,
+) -> Position | None:
+    """The last transaction's start, or the start of the file that the newest checkpoint event names.
+
+    That file is the newest one, up to a second after a rotation; `in_older_file` takes an older one, too.
+    Only a snapshot asked for after that event was read proves more than it (epoch/seal.py).
+    """
+    await_no_xa(connection, endpoint)
+    snapshot = snapshot_offset(connection, endpoint)
+    try:
+        log = scan(endpoint, server, LogOffset(snapshot.file, _FILE_START), snapshot)
+        begun = newest_sealed(
+            None, None, snapshot, None, [f.file for f in log.facts if isinstance(f, Checkpoint)]
+        )
+        if begun is not None and begun.file == snapshot.file:
+            position = _newest_position(connection, endpoint, server, log, begun)
+        elif begun is not None and in_older_file:
+            older = scan(endpoint, server, begun, snapshot)
+            position = Position(
+                begun,
+                older.files[0].born,
+                server,
+                GtidList.parse(older.files[0].gtid_list or ""),
+                prepared=known_prepared(endpoint, begun, older.xa),
+            )
+        else:
+            return None
+    except CutMissed:
+        return None
+    return None if open_xa(connection, endpoint) else position
+
+
+def _newest_position(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    server: Server,
+    log: Stretch,
+    begun: LogOffset,
+) -> Position:
+    """`begun`, the start of the newest file, or a later position sealed by a snapshot taken now.
+
+    `log` is what was read of the file so far. Holds when XA RECOVER is empty afterwards; raises CutMissed.
+    """
+    snapshot = snapshot_offset(connection, endpoint)
+    if snapshot.file != begun.file or went_backwards(log.at, snapshot):
+        raise CutMissed(f"shard {endpoint.shard}: the log went on from {log.at} to {snapshot} meanwhile")
+    rest = log if snapshot == log.at else scan(endpoint, server, log.at, snapshot)
+    sealed = newest_sealed(begun, None, snapshot, rest.last, [], xa_over=True) or begun
+    gtids = GtidList.parse(log.files[0].gtid_list or "")
+    if sealed != begun:
+        for gtid in [*({} if rest is log else log.newest).values(), *rest.newest_before.values()]:
+            gtids = gtids.with_gtid(gtid)
+    if rest.last is not None and sealed == rest.last.start and _is_statement(connection, endpoint, rest.last):
+        sealed, gtids = rest.last.end, gtids.with_gtid(rest.last.gtid)
+    prepared = known_prepared(endpoint, sealed, log.xa if rest is log else log.xa + rest.xa)
+    return Position(sealed, log.files[0].born, server, gtids, prepared=prepared)
+
+
+def _is_statement(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, group: LastGroup
+) -> bool:
+    """Whether a group is one DDL statement without rows: the server logs it when it is done, so it is visible.
+
+    On a server at rest a chosen table that was created last would else be created again behind the first cut.
+    """
+    if group.kind is not GroupKind.DDL:
+        return False
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
+        events = [(kind, end) for _, _, kind, _, end, *_ in cursor.fetchall()]
+    kinds = [kind for kind, _ in events]
+    return kinds in (["Gtid", "Query"], ["Gtid", "Query_compressed"]) and events[1][1] == group.end.offset

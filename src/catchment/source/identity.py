@@ -1,0 +1,167 @@
+"""Whether a shard's log is still the one in which a position was verified (DESIGN 3, identity).
+
+RESET MASTER begins a log anew under the same file names. A new file has another time of birth, but that
+time is in seconds: a log that is reset twice within one looks the same, and so does one whose position was
+verified in the second in which its file was born. What no reset can undo is the server's count of RESET
+statements, which is asked in every epoch before the log is read. RESET QUERY CACHE and RESET SLAVE are
+counted too and leave the log alone. Whoever then reads on reads the event in front of the position again
+(`Position.event`): that shows a log that was taken back by other means, and holds on a server that logs GTIDs twice.
+"""
+
+import pymysql
+from msgspec.structs import replace
+from pymysql.connections import Connection
+
+from catchment.model.errors import NEW_FEED, Diverged, Purged
+from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
+from catchment.model.source import Endpoint
+from catchment.source.offsets import ask_resets, log_files
+from catchment.source.segment import Stretch, read_facts
+from catchment.source.session import READ_SECONDS, connect, mapped
+
+_FILE_START = 4
+# Start = now - uptime, each cut to whole seconds.
+_START_JITTER_SECONDS = 1
+
+
+def must_be_same_log(endpoint: Endpoint, verified: Position, *, read_seconds: int = READ_SECONDS) -> Resets:
+    """Raise Diverged unless the shard's log is the one of `verified`; how often RESET was said as of now.
+
+    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost, also when the server
+    is silent for `read_seconds`.
+    """
+    connection = connect(endpoint, verified.server, read_seconds=read_seconds)
+    try:
+        now = ask_resets(connection, endpoint)
+        before = verified.resets
+        restarted = before is not None and abs(now.started - before.started) > _START_JITTER_SECONDS
+    finally:
+        connection.close()
+    if before is None or (now.count == before.count and not restarted):
+        return now
+    must_have_file(endpoint, verified)
+    _must_be_unchanged(endpoint, verified, before, now, restarted=restarted)
+    return now
+
+
+def must_have_file(endpoint: Endpoint, verified: Position) -> None:
+    """Raise Purged or Diverged when the shard has no longer the log file of `verified`, or that of an XA PREPARE
+    that is open there.
+
+    Waits behind a large commit, so it is not for every epoch.
+    """
+    connection = connect(endpoint, verified.server)
+    try:
+        files = [LogOffset(name, 0) for name in log_files(connection, endpoint)]
+    finally:
+        connection.close()
+    if any(file.file == verified.at.file for file in files):
+        for prepared in verified.prepared:
+            if prepared.committed is None and prepared.start.file not in [file.file for file in files]:
+                raise purged_prepare(endpoint.shard, prepared)
+        return
+    if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
+        raise Purged(
+            f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest "
+            f"is {files[0].file}: it was purged; copy the tables again with {NEW_FEED}"
+        )
+    raise Diverged(
+        f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {_WAY_OUT}"
+    )
+
+
+def continued(endpoint: Endpoint, verified: Position) -> Position:
+    """Where the log goes on when the file of `verified` was purged and held nothing more: at the head of the oldest
+    file, whose list of GTIDs tells that. Else `verified`, and so on MySQL, where groups may have no GTID.
+
+    Raises Purged where the list may say so of a log that held more: without gtid_strict_mode a server logs the same
+    GTIDs again when its log is played into it, and stands at the last of them as before.
+    """
+    if verified.server.mysql or verified.prepared or not str(verified.gtids):
+        return verified
+    connection = connect(endpoint, verified.server)
+    try:
+        names = list(log_files(connection, endpoint))
+        strict = _grows_only(connection, endpoint)
+    finally:
+        connection.close()
+    if verified.at.file in names or not names:
+        return verified
+    oldest = LogOffset(names[0], _FILE_START)
+    if oldest.base != verified.at.base or oldest.number < verified.at.number:
+        return verified
+    head = read_facts(endpoint, verified.server, oldest, None, budget=1)
+    if verified.server.gtids(head.files[0].gtid_list or "") != verified.gtids:
+        return verified
+    if not strict:
+        raise Purged(
+            f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest is "
+            f"{oldest.file} and begins at the same GTIDs, {verified.gtids}; but with gtid_strict_mode=OFF GTIDs may "
+            "come back, as when a log is played into its own server, so this does not show that nothing is missing; "
+            f"copy the tables again with {NEW_FEED}, and set gtid_strict_mode=ON, or keep log files longer"
+        )
+    return replace(verified, at=oldest, born=head.files[0].born, event=None)
+
+
+def _grows_only(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> bool:
+    """Whether MariaDB refuses to log a GTID that is not larger than the last one of its domain."""
+    with mapped(endpoint), connection.cursor() as cursor:
+        cursor.execute("SELECT @@GLOBAL.gtid_strict_mode")
+        row = cursor.fetchone()
+    return row is not None and int(row[0]) == 1
+
+
+def purged_prepare(shard: str, prepared: Prepared) -> Purged:
+    """The error for an open XA transaction whose rows are gone."""
+    return Purged(
+        f"shard {shard}: log file {prepared.start.file} is no longer on the server, and the rows of the XA "
+        f"transaction {prepared.xid}, prepared at {prepared.start}, stand in it: log files must be kept as long as "
+        f"XA transactions that they prepare are open; copy the tables again with {NEW_FEED}"
+    )
+
+
+def _must_be_unchanged(
+    endpoint: Endpoint, verified: Position, before: Resets, now: Resets, *, restarted: bool
+) -> None:
+    """RESET was said, or a restart hides whether it was: the file tells, unless it is too young to."""
+    head = _read(endpoint, verified, LogOffset(verified.at.file, _FILE_START))
+    born = head.files[0].born
+    if born != verified.born:
+        raise Diverged(
+            f"{_was_reset(endpoint, verified)}: its file {verified.at.file} began at {born} instead of "
+            f"{verified.born} (seconds since 1970); {_WAY_OUT}"
+        )
+    # A log that was reset after we asked was born then or later.
+    if born < before.asked or (restarted and _is_there(endpoint, verified)):
+        return
+    raise Diverged(
+        f"{_was_reset(endpoint, verified)}, or may have been: {now.count} RESET statements were counted "
+        f"since the server's start, {before.count} before, and the file is as young as the position in it; "
+        f"{_WAY_OUT}"
+    )
+
+
+def _is_there(endpoint: Endpoint, verified: Position) -> bool:
+    """Whether the file still has what ended at the position: the event, where that is known (Diverged for another one),
+    else a group with the GTIDs of the position."""
+    if verified.event is not None:
+        return read_facts(endpoint, verified.server, verified, verified.at).reached_stop
+    at_head = verified.at.offset == _FILE_START
+    stretch = _read(endpoint, verified, None if at_head else verified.at)
+    found = verified.server.gtids(stretch.files[0].gtid_list or "")
+    if not at_head:
+        found = gtids_after(found, stretch.newest, stretch.named)
+    return (at_head or stretch.reached_stop) and bool(str(found)) and found == verified.gtids
+
+
+def _read(endpoint: Endpoint, verified: Position, stop: LogOffset | None) -> Stretch:
+    """The log from the start of the position's file, for its facts."""
+    start = LogOffset(verified.at.file, _FILE_START)
+    return read_facts(endpoint, verified.server, start, stop)
+
+
+_WAY_OUT = f"start {NEW_FEED} to copy again"
+
+
+def _was_reset(endpoint: Endpoint, verified: Position) -> str:
+    return f"shard {endpoint.shard}: the log that was read up to {verified.at} was reset (RESET MASTER)"

@@ -1,0 +1,110 @@
+"""Proving a better floor for a group of chunks, before its first SELECT (DESIGN 3 and 4).
+
+The plan's floor was proven by the epoch before, so a group would read that epoch's log once more. A moment
+after the cut a new snapshot usually proves the cut itself.
+"""
+
+import time
+from collections.abc import Sequence
+
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.epoch.chain import went_backwards
+from catchment.epoch.seal import newest_sealed
+from catchment.model.errors import SourceError, WireError
+from catchment.model.position import LastGroup, LogOffset, Server, reaches
+from catchment.model.source import Endpoint
+from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
+from catchment.source.pending import ask_pending
+from catchment.source.segment import read_facts
+from catchment.wire.log.facts import Checkpoint, Fact
+
+# Less log than this is read twice more cheaply than proven unnecessary.
+WORTH_BYTES = 256 << 10
+SECONDS_MAX = 0.3
+PAUSE_SECONDS = 0.02
+
+
+def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset) -> LogOffset:
+    """The newest position up to the cut that is proven sealed now; the plan's floor when nothing more is."""
+    if floor.file == cut.file and cut.offset - floor.offset < WORTH_BYTES:
+        return floor
+    deadline = time.monotonic() + SECONDS_MAX
+    connection = snapshot_session(endpoint, server)
+    try:
+        if server.mysql:
+            return cut if _becomes_visible(connection, endpoint, deadline) else floor
+        while time.monotonic() < deadline:
+            snapshot = snapshot_offset(connection, endpoint)
+            if snapshot.file != cut.file or went_backwards(cut, snapshot):
+                return floor
+            sealed = _sealed(endpoint, server, floor, cut, snapshot) if snapshot != cut else None
+            if sealed is not None and reaches(sealed, cut):
+                # An XA COMMIT becomes visible outside of the order of the log: which ones lie before the cut
+                # is known to the segment's task alone.
+                return floor if open_xa(connection, endpoint) else cut
+            time.sleep(PAUSE_SECONDS)
+    finally:
+        connection.close()
+    return floor
+
+
+def sealed_behind(
+    endpoint: Endpoint,
+    server: Server,
+    known: LogOffset | None,
+    start: LogOffset | None,
+    at: LogOffset,
+    last: LastGroup | None,
+    facts: Sequence[Fact],
+    *,
+    xa_over: bool = False,
+    hidden: LogOffset | None = None,
+) -> LogOffset | None:
+    """The newest position proven sealed when the log has been read from `start` to `at`, never older than `known`.
+
+    `start`, `at`, `last`, `xa_over` and `hidden` prove as epoch/seal.py says. MySQL is asked. Raises SourceError.
+    """
+    if not server.mysql:
+        checkpoints = [fact.file for fact in facts if isinstance(fact, Checkpoint)]
+        return newest_sealed(known, start, at, last, checkpoints, xa_over=xa_over, hidden=hidden)
+    if known == at:
+        return known
+    connection = snapshot_session(endpoint, server)
+    try:
+        visible = _becomes_visible(connection, endpoint, time.monotonic() + SECONDS_MAX)
+    finally:
+        connection.close()
+    return at if visible else known
+
+
+def _becomes_visible(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, deadline: float
+) -> bool:
+    """Whether all that MySQL has logged up to now is visible before the deadline."""
+    pending = now = ask_pending(connection, endpoint)
+    while pending is not None and now is not None and time.monotonic() < deadline:
+        now = ask_pending(connection, endpoint)
+        if now is not None and pending.over(now):
+            return True
+        time.sleep(PAUSE_SECONDS)
+    return False
+
+
+def _sealed(
+    endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset, snapshot: LogOffset
+) -> LogOffset | None:
+    """What a snapshot beyond the cut proves, by the log between the two; None when that cannot be read.
+
+    The cut is still on credit: where it is torn, a dump may begin inside an event and be refused or be
+    garbage. The segment's task tells what such a cut is.
+    """
+    try:
+        stretch = read_facts(endpoint, server, cut, snapshot)
+    except (SourceError, WireError):
+        return None
+    if not stretch.reached_stop:
+        return None
+    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
+    return newest_sealed(floor, cut, snapshot, stretch.last, checkpoints)

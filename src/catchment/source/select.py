@@ -1,0 +1,99 @@
+"""Reading the rows of a chunk: one plain SELECT in the binary protocol, straight into Arrow.
+
+The text protocol rounds FLOAT, so the statement is prepared on the socket that PyMySQL logged in.
+"""
+
+import socket
+from collections.abc import Callable
+
+import pyarrow as pa
+import pymysql
+from pymysql.connections import Connection
+
+from catchment.model.chunk import Bound, Chunk, chunk_key
+from catchment.model.errors import ConnectionLost
+from catchment.model.source import Endpoint
+from catchment.model.table import Column, Table
+from catchment.source.bounds import MARK, quoted, source_name, where
+from catchment.source.session import mapped
+from catchment.wire.packets.results import ResultDecoder
+from catchment.wire.packets.statements import (
+    Parameter,
+    close_packet,
+    execute_packet,
+    parse_prepare_ok,
+    prepare_packet,
+)
+
+_READ_BYTES = 1 << 20
+_BATCH_BYTES = 16 << 20
+
+OnRows = Callable[[pa.RecordBatch], None]
+
+
+def select_chunk(
+    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table, chunk: Chunk
+) -> pa.Table:
+    """The chunk's rows as a new SELECT sees them, in key order. Raises ServerSaid, ConnectionLost,
+    SourceError.
+
+    Only the server's own end of the result is one: whatever ends earlier is an error, never "no more rows".
+    """
+    batches: list[pa.RecordBatch] = []
+    sql, parameters = chunk_query(table, chunk.lo, chunk.hi)
+    schema = stream(connection, endpoint, table.columns, sql, parameters, batches.append)
+    return pa.Table.from_batches(batches, schema)
+
+
+def chunk_query(table: Table, lo: Bound | None, hi: Bound | None) -> tuple[str, list[Parameter]]:
+    """SELECT of all columns for `lo < key <= hi`, ordered by the key, and its parameters."""
+    key = chunk_key(table)
+    condition, parameters = where(key, lo, hi)
+    names = ", ".join(quoted(column.name) for column in table.columns)
+    order = ", ".join(quoted(column.name) for column in key.columns)
+    sql = f"SELECT {names} FROM {source_name(table.id)}{condition} ORDER BY {order}"
+    return sql.replace(MARK, "?"), list(parameters)
+
+
+def stream(
+    connection: "Connection[pymysql.cursors.Cursor]",
+    endpoint: Endpoint,
+    columns: tuple[Column, ...],
+    sql: str,
+    parameters: list[Parameter],
+    on_rows: OnRows,
+) -> pa.Schema:
+    """Run a SELECT of `columns` and hand its rows on in batches; the schema of the batches."""
+    sock: socket.socket = connection._sock  # type: ignore[attr-defined]
+    with mapped(endpoint):
+        sock.sendall(prepare_packet(sql))
+        answer = bytearray()
+        while (prepared := parse_prepare_ok(bytes(answer))) is None:
+            answer += _received(sock, endpoint)
+        sock.sendall(execute_packet(prepared.statement_id, parameters))
+    decoder = ResultDecoder(columns)
+    buffer = bytearray(_READ_BYTES)
+    view = memoryview(buffer)
+    while not decoder.ended:
+        # The socket's errors are the shard's; those of `on_rows` are not.
+        with mapped(endpoint):
+            size = sock.recv_into(buffer)
+        if size == 0:
+            raise ConnectionLost(
+                f"shard {endpoint.shard}: the connection closed after {decoder.rows} rows of a SELECT"
+            )
+        decoder.feed(view[:size])
+        if decoder.pending_bytes > _BATCH_BYTES:
+            on_rows(decoder.take_batch())
+    last = decoder.take_batch()
+    on_rows(last)
+    with mapped(endpoint):
+        sock.sendall(close_packet(prepared.statement_id))
+    return last.schema
+
+
+def _received(sock: socket.socket, endpoint: Endpoint) -> bytes:
+    data = sock.recv(1 << 16)
+    if not data:
+        raise ConnectionLost(f"shard {endpoint.shard}: the connection closed during a prepare")
+    return data

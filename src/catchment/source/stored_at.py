@@ -1,0 +1,128 @@
+"""What is stored on a shard as of a statement in its log: the catalog, and the log up to where that was read.
+
+The catalog is of now, the statement of then. What it leads to now it led to then, if no statement between them took any
+of that away; one that adds makes it only more. A process keeps one proof for each shard, so that a backlog is read once
+to its end, and not again in every epoch.
+"""
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from catchment.model.position import LogOffset, Server, reaches
+from catchment.model.source import Endpoint
+from catchment.schema.ddl import Effect, Stop
+from catchment.schema.effects import Effects, text_of
+from catchment.schema.judge import ByText, not_shown
+from catchment.schema.reach import Objects, reached
+from catchment.schema.redefined import Redefined, redefined
+from catchment.schema.verbs import Kind
+from catchment.source.objects import read_objects
+from catchment.source.segment import read_facts
+from catchment.source.session import connect, mysql_version
+from catchment.wire.log.facts import Ddl, Fact, Statement
+
+_SHARDS_MAX = 64
+
+_Definition = tuple[LogOffset, Redefined]
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """`objects` as of `until`; `defining`: what was defined behind `since`, also a little behind `until`."""
+
+    server: Server
+    since: LogOffset
+    until: LogOffset
+    objects: Objects
+    defining: tuple[_Definition, ...]
+
+
+_proofs: dict[Endpoint, _Proof] = {}
+
+
+class StoredAt:
+    """Judges the statements among the `facts` of the log from `start` to `at`; asks the shard when one needs it."""
+
+    def __init__(
+        self, endpoint: Endpoint, server: Server, start: LogOffset, at: LogOffset, facts: tuple[Fact, ...]
+    ) -> None:
+        self._endpoint = endpoint
+        self._server = server
+        self._start = start
+        self._at = at
+        self.facts = facts
+        self._own: tuple[_Definition, ...] | None = None
+        self._found: _Proof | None = None
+
+    def judged(self, fact: Ddl | Statement, effects: Effects) -> Effect:
+        """What the next statement of the stretch did to the tables of `effects`; raises SourceError."""
+        text = text_of(fact)
+        did = effects.judged(text, None)
+        if not isinstance(did, ByText) or did.shown or Kind.NOT_KNOWN in text.kinds:
+            return did
+        proof = self._proof()
+        did = effects.judged(text, proof.objects)
+        if isinstance(did, Stop):
+            return did
+        reach = reached(text.names, proof.objects)
+        for at, definition in (*self._defining(), *proof.defining):
+            if not reaches(fact.at, at) and definition.takes_from(reach):
+                return not_shown(
+                    effects.chosen, f"a statement at {at} may have changed since what it leads to"
+                )
+        return did
+
+    def _defining(self) -> tuple[_Definition, ...]:
+        if self._own is None:
+            self._own = tuple(_defined(self.facts))
+        return self._own
+
+    def _proof(self) -> _Proof:
+        """One that holds for every statement of the stretch. Privileges may be granted before the next one is read."""
+        if self._found is None:
+            proof = _proofs.pop(self._endpoint, None)
+            if proof is None or proof.server != self._server or not reaches(self._at, proof.since):
+                proof = self._new()
+            elif not reaches(proof.until, self._at):
+                proof = self._extended(proof)
+            while len(_proofs) >= _SHARDS_MAX:
+                _proofs.pop(next(iter(_proofs)))
+            if not proof.objects.lacking:
+                _proofs[self._endpoint] = proof
+            self._found = proof
+        return self._found
+
+    def _new(self) -> _Proof:
+        """The log is read to its end before the catalog is, and what has come since behind it."""
+        before = read_facts(self._endpoint, self._server, self._at, None)
+        with closing(connect(self._endpoint, self._server)) as session:
+            mysql = mysql_version(session) is not None
+            objects = Objects.of(read_objects(session, self._endpoint), mysql=mysql)
+        since = read_facts(self._endpoint, self._server, before.at, None)
+        meanwhile = tuple(_defined(since.facts))
+        # Of what was defined meanwhile it is not known whether the catalog has it.
+        until = before.at if meanwhile else since.at
+        return _Proof(self._server, self._at, until, objects, (*_defined(before.facts), *meanwhile))
+
+    def _extended(self, proof: _Proof) -> _Proof:
+        """The same catalog as of the stretch's end, where nothing was defined since; else a new one."""
+        facts = self.facts
+        if not reaches(proof.until, self._start):
+            facts = (*read_facts(self._endpoint, self._server, proof.until, self._start).facts, *facts)
+        if any(not reaches(proof.until, at) for at, _ in _defined(facts)):
+            return self._new()
+        return replace(proof, until=self._at)
+
+
+def _defined(facts: Iterable[Fact]) -> Iterable[_Definition]:
+    for fact in facts:
+        if isinstance(fact, Ddl | Statement):
+            found = redefined(text_of(fact))
+            if found is not None:
+                yield fact.at, found
+
+
+def forget() -> None:
+    """Forget all proofs, as a process that has just begun."""
+    _proofs.clear()

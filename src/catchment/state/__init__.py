@@ -1,0 +1,1 @@
+"""The state store: plan, manifest, commit, lease and journal of a feed."""

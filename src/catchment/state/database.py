@@ -1,0 +1,253 @@
+"""The state store's tables, and the one edge where errors of SQLAlchemy and its drivers become StateError.
+
+SQLite keeps its rollback journal (no WAL), so that between two writes the store is one file that can be
+copied. A connection is opened for every transaction and never makes a file: a store that was deleted under a
+running feed is an error at once, instead of writes into a file that nobody can see any more.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    LargeBinary,
+    MetaData,
+    NullPool,
+    String,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
+
+from catchment.model.errors import ConfigError, StateError
+from catchment.model.version import __version__
+
+SCHEMA_VERSION = 1
+_BUSY_SECONDS = 10.0
+_MAKE_ATTEMPTS = 5
+_MAKE_PAUSE_SECONDS = 0.1
+_RECORD_BYTES_MAX = 2**32 - 1  # makes it a LONGBLOB on MySQL
+
+metadata = MetaData()
+
+version_table = Table(
+    "catchment_version",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+)
+record_table = Table(
+    "catchment_record",
+    metadata,
+    Column("feed", String(64), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
+)
+lease_table = Table(
+    "catchment_lease",
+    metadata,
+    Column("feed", String(64), primary_key=True),
+    Column("fence", BigInteger, nullable=False),
+    Column("owner", String(512), nullable=False),
+    Column("renewals", BigInteger, nullable=False),
+)
+# Stores of earlier programs lack it: a run adds it, readers do without.
+journal_table = Table(
+    "catchment_journal",
+    metadata,
+    Column("feed", String(64), primary_key=True),
+    Column("kind", String(16), primary_key=True),
+    Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
+)
+_NEEDED = {table.name for table in (version_table, record_table, lease_table)}
+
+# What SQLite says, and what helps.
+_ADVICE = {
+    "unable to open database file": "check that the directory exists and may be written",
+    "attempt to write a readonly database": "check the permissions of the file and its directory",
+    "file is not a database": "it is damaged or not a state store; move it away, it is rebuilt from the lake",
+    "malformed": "it is damaged; move it away, it is rebuilt from the lake",
+    "database or disk is full": "free some space, then run the same command again",
+    "disk I/O error": "check the disk, then run the same command again",
+    "database is locked": "another program holds it open; end that program",
+    "no such table": "it is not a state store, or was replaced while in use; run the same command again",
+}
+
+
+class Database:
+    """Engine and tables of one state store. Every method raises StateError, or ConfigError for options in the URL
+    that its driver does not take, and nothing else."""
+
+    def __init__(self, url: str) -> None:
+        """The store at a SQLAlchemy URL; connects to nothing yet."""
+        self._url = make_url(url)
+        self.file = _sqlite_file(self._url)
+        with self._edge(), self._options():
+            self._engine = _engine(self._url)
+
+    def open(self, *, create: bool) -> None:
+        """Check that it is a state store of ours; with `create` make file and tables when they are missing."""
+        if create and self.file is not None:
+            self._make_file(self.file)
+        made = self.is_made()
+        if create:
+            self._make_tables()
+        elif not made:
+            raise StateError(f"there is no state store at {self}: the feed has not run yet")
+        self._check_version()
+
+    def is_made(self) -> bool:
+        """Whether the tables are there without which nothing can be read, and the version, which is written last.
+        Writes nothing."""
+        return self.tables() >= _NEEDED and self._version() is not None
+
+    def tables(self) -> set[str]:
+        """Names of all tables in the database, others' too; none where there is no file. Writes nothing."""
+        try:
+            if self.file is not None and not self.file.exists():
+                return set()
+        except OSError as fault:
+            raise StateError(f"state store {self}: {fault.strerror}; check `state`") from fault
+        with self._edge(), self._options(), self._engine.connect() as connection:
+            return set(inspect(connection).get_table_names())
+
+    def must_be_makeable(self) -> None:
+        """Raise StateError when the user may not make the tables; asks MySQL and MariaDB alone. Writes nothing:
+        a statement that is only prepared is checked for privileges (seen on MariaDB 10.11 and MySQL 8.0)."""
+        if self._url.get_backend_name() not in ("mysql", "mariadb"):
+            return
+        with self._edge(), self._engine.connect() as connection:
+            for table in metadata.tables:
+                connection.exec_driver_sql(f"PREPARE catchment FROM 'CREATE TABLE {table} (id INT)'")
+
+    def __str__(self) -> str:
+        """The URL without its password, and without options, among which another may stand."""
+        return str(self.file) if self.file else self._url.set(query={}).render_as_string(hide_password=True)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction that commits at the end of the block."""
+        with self._edge(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that reads as of one moment and writes nothing."""
+        # PostgreSQL's default, and a setting of MySQL, give each statement a moment of its own; SQLite never does.
+        level = {} if self.file is not None else {"isolation_level": "REPEATABLE READ"}
+        with (
+            self._edge(),
+            self._engine.connect() as connection,
+            connection.execution_options(**level).begin(),
+        ):
+            yield connection
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._engine.dispose()
+
+    def _make_file(self, file: Path) -> None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+        except OSError as fault:
+            raise StateError(
+                f"state store {file}: cannot be made ({fault.strerror}); check `state`"
+            ) from fault
+
+    def _make_tables(self) -> None:
+        """Several runners may do this at once: a slower one finds tables and row in place when it tries
+        again."""
+        for attempt in range(_MAKE_ATTEMPTS):
+            try:
+                with self.transaction() as connection:
+                    metadata.create_all(connection)
+                    if connection.scalar(select(version_table.c.version)) is None:
+                        connection.execute(insert(version_table).values(id=1, version=SCHEMA_VERSION))
+                return
+            except StateError:
+                if attempt == _MAKE_ATTEMPTS - 1:
+                    raise
+                time.sleep(_MAKE_PAUSE_SECONDS)
+
+    def _version(self) -> int | None:
+        with self.transaction() as connection:
+            return connection.scalar(select(version_table.c.version))
+
+    def _check_version(self) -> None:
+        version = self._version()
+        if version != SCHEMA_VERSION:
+            raise StateError(
+                f"state store {self} has layout {version}, and this Catchment ({__version__}) knows {SCHEMA_VERSION}: "
+                "use the one that wrote it, or a later one, see docs/upgrade.md"
+            )
+
+    @contextmanager
+    def _options(self) -> Iterator[None]:
+        """What a driver makes of options that it does not take, or whose values it cannot use."""
+        try:
+            yield
+        except (TypeError, ValueError, LookupError, AttributeError, OSError) as fault:
+            raise ConfigError(
+                f"state: {self}: {self._url.drivername} does not take its options, or not their values "
+                f"({', '.join(self._url.query) or 'none'})"
+            ) from fault
+
+    @contextmanager
+    def _edge(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, ImportError) as fault:
+            raise self._state_error(fault) from fault
+
+    def _state_error(self, fault: Exception) -> StateError:
+        if isinstance(fault, ImportError | NoSuchModuleError):
+            return StateError(
+                f"state store {self}: no driver for {self._url.drivername} is installed ({fault})"
+            )
+        cause = str(getattr(fault, "orig", None) or fault)
+        advice = next(
+            (help_ for said, help_ in _ADVICE.items() if said in cause), "check `state` in the feed file"
+        )
+        return StateError(f"state store {self}: {cause}; {advice}")
+
+
+def _sqlite_file(url: URL) -> Path | None:
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _engine(url: URL) -> Engine:
+    file = _sqlite_file(url)
+    if file is None:
+        # As bytes, since PyMySQL sends a text in Latin-1.
+        password = (
+            {"password": url.password.encode()} if url.password and url.get_driver_name() == "pymysql" else {}
+        )
+        return create_engine(url, pool_pre_ping=True, connect_args=password)
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(file))}?mode=rw", uri=True, timeout=_BUSY_SECONDS, check_same_thread=False
+        )
+        connection.execute("PRAGMA synchronous=EXTRA")  # a commit survives a power cut just after it
+        connection.isolation_level = None  # the driver would leave SELECTs outside of transactions
+        return connection
+
+    engine = create_engine(url, creator=connect, poolclass=NullPool)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    return engine

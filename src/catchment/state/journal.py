@@ -1,0 +1,107 @@
+"""What a feed's runs leave in the state store beside its epochs: how the newest one ended, and what troubled it.
+
+Records are JSON, each replaced whole. Only the holder of the lease writes; a store without the table has no entries.
+"""
+
+from typing import TypeVar
+
+import msgspec
+from sqlalchemy import Connection, delete, insert, inspect, select
+
+from catchment.model.errors import StateError
+from catchment.model.version import __version__
+from catchment.state.database import journal_table
+from catchment.state.moments import now_us
+from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Trouble, with_errors
+from catchment.state.store import Store
+
+_RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
+
+T = TypeVar("T")
+
+
+class Journal:
+    """Writes the entries of a feed for the holder of the lease. Methods raise LeaseLost and StateError."""
+
+    def __init__(self, store: Store, fence: int) -> None:
+        self._store = store
+        self._fence = fence
+
+    def begin(self, owner: str) -> None:
+        """A run begins."""
+        now = now_us()
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _RUN, RunNote(owner, now, version=__version__))
+            _put(connection, self._store.feed, _ALIVE, now)
+            _put(connection, self._store.feed, _TROUBLES, ())
+
+    def end(self, exit_code: int, error: ErrorNote | None) -> None:
+        """The run ends."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            run = _get(connection, self._store, _RUN, RunNote)
+            ended = msgspec.structs.replace(
+                run or RunNote("", now_us()), ended_us=now_us(), exit_code=exit_code, error=error
+            )
+            _put(connection, self._store.feed, _RUN, ended)
+
+    def put_troubles(self, troubles: tuple[Trouble, ...]) -> None:
+        """What is in trouble now, in place of what was."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _TROUBLES, troubles)
+
+    def uncarried(self) -> tuple[NotCarried, ...]:
+        """The tables that were not carried when the set was written last."""
+        with self._store.database.transaction() as connection:
+            return _get(connection, self._store, _UNCARRIED, tuple[NotCarried, ...]) or ()
+
+    def put_uncarried(self, tables: tuple[NotCarried, ...]) -> None:
+        """The tables that are not carried now, in place of those that were not."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _UNCARRIED, tables)
+
+    def add(self, errors: tuple[ErrorNote, ...]) -> None:
+        """Errors that were met, in the order of their last time: equal ones are counted, the oldest forgotten."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            known = _get(connection, self._store, _ERRORS, tuple[ErrorNote, ...]) or ()
+            _put(connection, self._store.feed, _ERRORS, with_errors(known, errors))
+
+
+def give_sign_of_life(connection: Connection, feed: str) -> None:
+    """Write that the holder of the lease lives, in a transaction that has the lease's row."""
+    _put(connection, feed, _ALIVE, now_us())
+
+
+def entries(connection: Connection, store: Store) -> Entries:
+    """The entries that a transaction sees; raises StateError for one that cannot be read."""
+    if not inspect(connection).has_table(journal_table.name):
+        return Entries()
+    return Entries(
+        _get(connection, store, _RUN, RunNote),
+        _get(connection, store, _ALIVE, int),
+        _get(connection, store, _ERRORS, tuple[ErrorNote, ...]) or (),
+        _get(connection, store, _TROUBLES, tuple[Trouble, ...]) or (),
+        _get(connection, store, _UNCARRIED, tuple[NotCarried, ...]) or (),
+    )
+
+
+def _put(connection: Connection, feed: str, kind: str, record: object) -> None:
+    connection.execute(delete(journal_table).filter_by(feed=feed, kind=kind))
+    connection.execute(insert(journal_table).values(feed=feed, kind=kind, record=msgspec.json.encode(record)))
+
+
+def _get(connection: Connection, store: Store, kind: str, type_: type[T]) -> T | None:
+    record = connection.scalar(select(journal_table.c.record).filter_by(feed=store.feed, kind=kind))
+    if record is None:
+        return None
+    try:
+        return msgspec.json.decode(record, type=type_)
+    except msgspec.DecodeError as fault:
+        raise StateError(
+            f"state store {store.database}: the journal of feed {store.feed} cannot be read ({fault}); move the store "
+            "away, it is rebuilt from the lake"
+        ) from fault

@@ -1,0 +1,109 @@
+"""Values of a feed's journal: how runs ended, and what troubles them."""
+
+import msgspec
+
+from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
+from catchment.model.table import TableId
+from catchment.state.moments import time_text
+
+KEEP_ERRORS = 20
+MESSAGE_MAX = 4000
+
+
+class ErrorNote(msgspec.Struct, frozen=True):
+    """Equal errors of a feed, `count` of them between two times (microseconds since 1970). `kind` is the name of
+    their class; `shard` is empty where the error does not know it."""
+
+    kind: str
+    message: str
+    shard: str
+    first_us: int
+    last_us: int
+    count: int = 1
+
+    @classmethod
+    def of(cls, error: BaseException, now_us: int) -> "ErrorNote":
+        """An error met now. What an error of another library says may hold a secret: it is left out."""
+        ours = isinstance(error, CatchmentError)
+        message = str(error) if ours else "a fault of this program; the run printed where it happened"
+        shard = error.shard if isinstance(error, CatchmentError) else ""
+        return cls(type(error).__name__, message[:MESSAGE_MAX], shard, now_us, now_us)
+
+    def equals(self, other: "ErrorNote") -> bool:
+        """Whether the same happened again."""
+        return (self.kind, self.message, self.shard) == (other.kind, other.message, other.shard)
+
+    def with_later(self, other: "ErrorNote") -> "ErrorNote":
+        """Both, of which `other` came later."""
+        return msgspec.structs.replace(self, last_us=other.last_us, count=self.count + other.count)
+
+
+class RunNote(msgspec.Struct, frozen=True):
+    """One run: who, from when, and to when with which exit code and error; it has no end while it lives, or when it
+    was killed. `version`: of Catchment. Times are microseconds since 1970."""
+
+    owner: str
+    started_us: int
+    ended_us: int | None = None
+    exit_code: int | None = None
+    error: ErrorNote | None = None
+    version: str = ""
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """What fails since `since_us` (microseconds since 1970) in so many tries: a shard's clock, or without a shard
+    the reading of an epoch. `kind` and `message` are those of the newest error."""
+
+    shard: str
+    since_us: int
+    tries: int
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.what} since {time_text(self.since_us)} (try {self.tries}): {self.message}"
+
+    @property
+    def what(self) -> str:
+        """Who is in trouble, without the reason."""
+        if not self.shard:
+            return "the epoch is read again"
+        return f"shard {self.shard} {'is away' if self.kind == ConnectionLost.__name__ else 'fails'}"
+
+
+class NotCarried(msgspec.Struct, frozen=True):
+    """A shard's table that `tables` takes and the feed does not carry; `epoch` is the first one known to be without
+    it."""
+
+    table: TableId
+    shard: str
+    epoch: int
+
+
+class Entries(msgspec.Struct, frozen=True):
+    """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`:
+    those of the newest run as long as it lived."""
+
+    run: RunNote | None = None
+    alive_us: int | None = None
+    errors: tuple[ErrorNote, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    uncarried: tuple[NotCarried, ...] = ()
+
+
+def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:
+    """The newest KEEP_ERRORS of both, the newest last."""
+    kept = list(known)
+    for error in more:
+        same = next((one for one in kept if one.equals(error)), None)
+        if same is not None:
+            kept.remove(same)
+        kept.append(error if same is None else same.with_later(error))
+    return tuple(kept[-KEEP_ERRORS:])
+
+
+def exit_code_of(error: BaseException) -> int:
+    """What the command returns that ends by an error."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return error.exit_code if isinstance(error, CatchmentError) else CatchmentError.exit_code

@@ -1,0 +1,63 @@
+"""Where a feed goes on: state store and lake compared, before anything is written (DESIGN 5)."""
+
+from dataclasses import dataclass
+
+from catchment.model.epoch import Commit, Manifest, epoch_text
+from catchment.model.errors import SinkRestored, StateError
+from catchment.sink.delta.epochs import EpochRow
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Nothing was ever committed."""
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Go on after `manifest`. `apply`: it must be applied (again) first. `undo`: tables at the lake may hold
+    parts of a later epoch whose manifest is lost; put them back to `row`'s versions."""
+
+    manifest: Manifest
+    apply: bool
+    undo: EpochRow | None = None
+
+
+def decide(
+    feed: str, stored: Manifest | None, committed: Commit | None, lake: EpochRow | None
+) -> Fresh | Continue:
+    """Compare the newest manifest and commit of the store with the newest epoch of the lake.
+
+    Raises SinkRestored when the lake is behind by more than the one epoch that a crash can leave, StateError
+    when the two tell different stories.
+    """
+    if stored is None:
+        return Fresh() if lake is None else Continue(lake.manifest, apply=False, undo=lake)
+    if lake is None:
+        if committed is None:
+            return Continue(stored, apply=True)
+        raise SinkRestored(
+            f"feed {feed}: the state store has committed epoch {epoch_text(committed.epoch)}, but the lake holds no "
+            "epoch: it was removed or restored; put it back, or remove the state store and all of sink.path to "
+            "copy everything again"
+        )
+    at = lake.manifest.epoch
+    if at == stored.epoch:
+        # Of an epoch that the store took up from the lake, its commit alone has the digest.
+        known = committed.digest if committed is not None and committed.epoch == at else stored.digest()
+        if lake.commit.digest != known:
+            raise StateError(
+                f"feed {feed}: state store and lake hold different epochs {epoch_text(at)}; one of them belongs to "
+                "another feed of that name"
+            )
+        # A store restored to just this epoch knows nothing of a later one that was being applied.
+        return Continue(stored, apply=committed is None or committed.epoch < stored.epoch, undo=lake)
+    if at > stored.epoch:
+        return Continue(lake.manifest, apply=False, undo=lake)
+    if at == stored.previous and (committed is None or committed.epoch <= at):
+        return Continue(stored, apply=True)
+    raise SinkRestored(
+        f"feed {feed}: the lake stands at epoch {epoch_text(at)}, the state store at "
+        f"{epoch_text(stored.epoch)}: the lake was "
+        "restored from an older copy; "
+        "restore the newer lake, or remove the state store to go on from the lake's epoch"
+    )

@@ -1,0 +1,191 @@
+"""Metrics of a feed's epochs for Prometheus; watch/vitals.py shows them.
+
+Values that change by themselves between epochs (lag, retention left) are computed when they are read, so
+that a loop that hangs is seen to fall behind.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
+
+_PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
+_MICRO = 1e-6
+
+_log = logging.getLogger(__name__)
+
+
+class _EpochNumber(Collector):
+    """The newest epoch in two halves, always of the same one. A sample is a double: it has 53 bits for 64, and a label
+    would be a new series for every epoch."""
+
+    def __init__(self, feed: str) -> None:
+        self._feed = feed
+        self.number = 0
+
+    def collect(self) -> Iterable[Metric]:
+        """Both halves."""
+        number = self.number
+        for name, meaning, value in (
+            ("epoch_gci", "Newest committed epoch, whose number is gci * 2^32 + micro_gci.", gci_of(number)),
+            ("epoch_micro_gci", "The other half of its number.", micro_gci_of(number)),
+        ):
+            gauge = GaugeMetricFamily(f"catchment_{name}", meaning, labels=("feed",))
+            gauge.add_metric((self._feed,), value)
+            yield gauge
+
+
+class Metrics:
+    """The numbers of one feed in `registry`, one call of `observe` per committed epoch.
+
+    `standing` is the newest epoch when the runner starts; `kept_seconds` says how long each shard keeps its log (None:
+    no limit in time).
+    """
+
+    def __init__(
+        self,
+        standing: Manifest,
+        kept_seconds: Mapping[str, float | None],
+        *,
+        registry: CollectorRegistry,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.registry = registry
+        self._feed = standing.feed
+        self._clock = clock
+        self._kept_seconds = dict(kept_seconds)
+        self._warned: set[str] = set()
+        self._epoch = _EpochNumber(standing.feed)
+        self.registry.register(self._epoch)
+        self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
+        self._unfolded = self._gauge(
+            "unfolded_share", "Changed rows not yet folded for each row in the base, by table.", "table"
+        )
+        self._rows = self._gauge("copy_rows", "Rows copied so far, by table.", "table")
+        self._expected = self._gauge("copy_rows_expected", "Rows there are to copy, by table.", "table")
+        self._refused = self._gauge(
+            "copy_refused_epochs", "Epochs in a row that refused a table's chunks.", "shard", "table"
+        )
+        self._floor_lag = self._gauge(
+            "floor_lag_bytes",
+            "Log between what is proven visible and the newest position, by shard with rows to copy.",
+            "shard",
+        )
+        self._copied = self._counter("rows_copied", "Rows copied by this runner, by table.", "table")
+        self._changes = self._counter("changes", "Net changes applied, by table and kind.", "table", "kind")
+        self._bytes = self._counter("read_bytes", "Bytes read from the shards: log or chunk.", "what")
+        self._phases = Histogram(
+            "catchment_epoch_phase_seconds",
+            "Time an epoch spent in a phase of the loop.",
+            ("feed", "phase"),
+            registry=self.registry,
+            buckets=_PHASE_BUCKETS,
+        )
+        self._gauge(
+            "lag_seconds", "Age of the newest committed cut, or since all logs were seen at it."
+        ).labels(self._feed).set_function(self.lag_seconds)
+        retention = self._gauge(
+            "log_retention_left_seconds", "Until a purge could reach us, by shard.", "shard"
+        )
+        for shard in kept_seconds:
+            retention.labels(self._feed, shard).set_function(partial(self.retention_left, shard))
+        self._stand_at(standing)
+
+    def observe(self, manifest: Manifest, phase_seconds: Mapping[str, float]) -> None:
+        """Count a committed epoch; `phase_seconds` is the time each phase of the loop took."""
+        self._stand_at(manifest)
+        self._bytes.labels(self._feed, "log").inc(manifest.log_bytes)
+        self._bytes.labels(self._feed, "chunk").inc(manifest.chunk_bytes)
+        for delta in manifest.deltas:
+            table = str(delta.shape.table)
+            self._copied.labels(self._feed, table).inc(delta.copied)
+            self._changes.labels(self._feed, table, "upsert").inc(delta.upserts)
+            self._changes.labels(self._feed, table, "delete").inc(delta.deletes)
+        for phase, seconds in phase_seconds.items():
+            self._phases.labels(self._feed, phase).observe(seconds)
+
+    def at_rest(self, time_us: int) -> None:
+        """Every log still stood at the newest cut at `time_us`, microseconds since 1970: the lake is as of then."""
+        self._cut_at = time_us * _MICRO
+
+    def observe_refused(self, refused: Iterable[Refusal]) -> None:
+        """The tables whose copy stands still."""
+        self._refused.clear()
+        for refusal in refused:
+            labels = (self._feed, refusal.shard, str(refusal.table))
+            self._refused.labels(*labels).set(refusal.epochs)
+
+    def observe_floor_lag(self, bytes_behind: Mapping[str, int]) -> None:
+        """How far the floor of the next chunks lies behind the log's end: beyond `copy.log_budget` none is read."""
+        self._floor_lag.clear()
+        for shard, lag in bytes_behind.items():
+            self._floor_lag.labels(self._feed, shard).set(lag)
+
+    def observe_unfolded(self, table: str, share: float) -> None:
+        """A table's changed rows not yet folded, as a share of the rows in its base: above 1 where it has more."""
+        self._unfolded.labels(self._feed, table).set(share)
+
+    def lag_seconds(self) -> float:
+        """Age of the newest committed cut, at rest of the last look at it."""
+        return max(0.0, self._clock() - self._cut_at)
+
+    def retention_left(self, shard: str) -> float:
+        """Seconds until a purge could reach us, below 0 when it may have; infinite without a limit in time.
+
+        A log file is purged when its last write is older than the limit, and ours ends at or after our cut. The
+        file of an XA PREPARE that is open is needed, too.
+        """
+        kept = self._kept_seconds[shard]
+        needed_since = min(self._cut_at, self._prepared_at[shard])
+        return math.inf if kept is None else kept - max(0.0, self._clock() - needed_since)
+
+    def warn_of_purges(self) -> dict[str, str]:
+        """What to say of each shard of which less than a quarter of the retention is left; logged once until there is
+        more again."""
+        short = {s for s, kept in self._kept_seconds.items() if self.retention_left(s) < (kept or 0) / 4}
+        said = {shard: self._purge_nears(shard) for shard in sorted(short)}
+        for shard in sorted(short - self._warned):
+            _log.warning("%s", said[shard])
+        self._warned = short
+        return said
+
+    def _purge_nears(self, shard: str) -> str:
+        left = self.retention_left(shard)
+        when = f"in {left:,.0f} s" if left > 0 else "already"
+        xa = "end the XA transaction that has long been prepared there (XA RECOVER) or "
+        return (
+            f"feed {self._feed}: shard {shard} keeps its log for {self._kept_seconds[shard]:,.0f} s, and what the feed "
+            f"needs of it may be purged {when}: {xa if self._prepared_at[shard] < self._cut_at else ''}set a longer "
+            "retention there (binlog_expire_logs_seconds, expire_logs_days) until the feed has caught up"
+        )
+
+    def _stand_at(self, manifest: Manifest) -> None:
+        """What is so since an epoch, whoever committed it."""
+        self._cut_at = manifest.time_us * _MICRO
+        self._prepared_at = {
+            shard: min((p.time for p in position.prepared if p.committed is None), default=math.inf)
+            for shard, position in manifest.cut.items()
+        }
+        self._epoch.number = manifest.epoch
+        self._window.labels(self._feed).set(manifest.window_us * _MICRO)
+        rows: dict[str, tuple[int, int]] = {}
+        for progress in manifest.progress:
+            table = str(progress.table)
+            copied, expected = rows.get(table, (0, 0))
+            rows[table] = (copied + progress.rows, expected + progress.rows_expected)
+        for table, (copied, expected) in rows.items():
+            self._rows.labels(self._feed, table).set(copied)
+            self._expected.labels(self._feed, table).set(expected)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)

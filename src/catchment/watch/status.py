@@ -1,0 +1,180 @@
+"""Where a feed stands, from the state store alone: no shard and no lake is asked."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from catchment.model.chunk import Phase, Progress
+from catchment.model.epoch import Manifest, Plan, epoch_text
+from catchment.model.table import TableId
+from catchment.state.journal import entries
+from catchment.state.lease import holder_in
+from catchment.state.moments import now_us, time_text
+from catchment.state.notes import Entries, ErrorNote, NotCarried, Trouble
+from catchment.state.store import Store
+
+
+class TableStatus(msgspec.Struct, frozen=True):
+    """A table over all shards; COPYING until it is copied from every one of them. `refused`: where its copy
+    stands still, and why."""
+
+    table: str
+    phase: Phase
+    rows: int
+    rows_expected: int
+    refused: tuple[str, ...] = ()
+
+
+class ErrorStatus(msgspec.Struct, frozen=True):
+    """An error that a run met `count` times; `kind` is its class, `shard` is empty where it is not known."""
+
+    kind: str
+    message: str
+    shard: str
+    first: str
+    last: str
+    count: int
+
+
+class RunStatus(msgspec.Struct, frozen=True):
+    """The newest run. Without `ended` it runs, or was killed: then `last_sign_of_life` says about when.
+    `version`: of Catchment, empty where it did not write it yet."""
+
+    owner: str
+    version: str
+    started: str
+    last_sign_of_life: str
+    ended: str | None
+    exit_code: int | None
+    error: ErrorStatus | None
+
+
+class TroubleStatus(msgspec.Struct, frozen=True):
+    """What a run that goes on tries again, `tries` times since then: to reach a shard, or without a shard to read an
+    epoch. `text` says all of it."""
+
+    shard: str
+    since: str
+    tries: int
+    kind: str
+    message: str
+    text: str
+
+
+class NotCarriedStatus(msgspec.Struct, frozen=True):
+    """A table that `tables` takes and the feed does not carry: why, the shards that have it, and the first epoch that
+    is known to be without it."""
+
+    table: str
+    shards: tuple[str, ...]
+    epoch: int
+    epoch_text: str
+    reason: str
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A feed: `epoch` is the newest committed one (0: none), `epoch_text` its spelling, `lag_seconds` the age of its
+    cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
+    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown of a store that
+    no run has written since it is kept. `troubles`: of a feed that is run; `errors`: the newest ones, the newest
+    first. Times are UTC, as `2026-11-22T04:12:07Z`."""
+
+    feed: str
+    runner: str
+    run: RunStatus | None
+    troubles: tuple[TroubleStatus, ...]
+    errors: tuple[ErrorStatus, ...]
+    epoch: int
+    epoch_text: str
+    lag_seconds: float | None
+    pending: str
+    cut: dict[str, str]
+    tables: tuple[TableStatus, ...]
+    tables_not_carried: tuple[NotCarriedStatus, ...]
+
+
+def read_status(store: Store) -> Status:
+    """The status as of one moment; raises StateError."""
+    with store.database.snapshot() as connection:
+        plan, manifest, commit = store.newest_in(connection)
+        committed = store.manifest_in(connection, commit.epoch) if commit else None
+        owner = holder_in(connection, store)
+        journal = entries(connection, store)
+    epoch = commit.epoch if commit else 0
+    lives = owner is not None and not owner.is_dead()
+    return Status(
+        feed=store.feed,
+        runner=str(owner) if lives else "",
+        run=_run(journal),
+        troubles=tuple(_trouble(one) for one in journal.troubles) if lives else (),
+        errors=tuple(_error(note) for note in reversed(journal.errors)),
+        epoch=epoch,
+        epoch_text=epoch_text(epoch) if commit else "",
+        lag_seconds=(now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
+        pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
+        cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
+        tables=_tables(committed, plan),
+        tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
+    )
+
+
+def _run(journal: Entries) -> RunStatus | None:
+    run = journal.run
+    if run is None:
+        return None
+    return RunStatus(
+        run.owner,
+        run.version,
+        time_text(run.started_us),
+        time_text(journal.alive_us or run.started_us),
+        time_text(run.ended_us) if run.ended_us is not None else None,
+        run.exit_code,
+        _error(run.error) if run.error is not None else None,
+    )
+
+
+def _error(note: ErrorNote) -> ErrorStatus:
+    first, last = time_text(note.first_us), time_text(note.last_us)
+    return ErrorStatus(note.kind, note.message, note.shard, first, last, note.count)
+
+
+def _trouble(one: Trouble) -> TroubleStatus:
+    return TroubleStatus(one.shard, time_text(one.since_us), one.tries, one.kind, one.message, str(one))
+
+
+def _not_carried(tables: Sequence[NotCarried], committed: Manifest | None) -> Iterable[NotCarriedStatus]:
+    reasons = {one.table: one.why for one in committed.outside} if committed else {}
+    by_table: dict[TableId, list[NotCarried]] = {}
+    for one in tables:
+        by_table.setdefault(one.table, []).append(one)
+    for table, parts in by_table.items():
+        epoch = min(one.epoch for one in parts)
+        shards = tuple(one.shard for one in parts)
+        why = reasons.get(table, "the feed began without it")
+        yield NotCarriedStatus(str(table), shards, epoch, epoch_text(epoch), why)
+
+
+def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
+    """When the source was last known to be as in the newest epoch: at its cut, or at rest when planned again."""
+    if plan is None or not committed.stood_at(plan.tick):
+        return committed.time_us
+    return max(committed.time_us, plan.tick.time_us)
+
+
+def _tables(manifest: Manifest | None, plan: Plan | None) -> tuple[TableStatus, ...]:
+    by_table: dict[str, list[Progress]] = {}
+    for progress in manifest.progress if manifest else ():
+        by_table.setdefault(str(progress.table), []).append(progress)
+    return tuple(_table(name, parts, plan) for name, parts in sorted(by_table.items()))
+
+
+def _table(name: str, parts: Sequence[Progress], plan: Plan | None) -> TableStatus:
+    open_on = [p.shard for p in parts if not p.done]
+    refused = [r for r in (plan.refused if plan else ()) if str(r.table) == name and r.shard in open_on]
+    return TableStatus(
+        name,
+        Phase.FOLLOWING if all(p.done for p in parts) else Phase.COPYING,
+        sum(p.rows for p in parts),
+        sum(p.rows_expected for p in parts),
+        tuple(str(refusal) for refusal in refused),
+    )

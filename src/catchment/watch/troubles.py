@@ -1,0 +1,85 @@
+"""What a run that goes on is in trouble with: shards that are away, epochs that are read again."""
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from catchment.model.errors import CatchmentError
+from catchment.state.moments import now_us
+from catchment.state.notes import ErrorNote, Trouble, with_errors
+
+# An epoch is often read twice, as when a cut was torn; more than this is worth a line.
+_EPOCH_LOGGED_FROM = 3
+_LOG_SECONDS_MIN = 60.0
+_LOG_SECONDS_MAX = 3600.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Known:
+    trouble: Trouble
+    error: CatchmentError
+    log_after_us: int
+    logged: bool = False
+
+
+class Troubles:
+    """Counts failures until what failed succeeds, and logs them: at first, then ever more rarely.
+
+    Any thread may call it. `now` is replaced whole.
+    """
+
+    def __init__(self) -> None:
+        self.now: tuple[Trouble, ...] = ()
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+        self._met: tuple[ErrorNote, ...] = ()
+
+    def failed(self, error: CatchmentError, shard: str = "", since_us: int | None = None) -> None:
+        """A try that began at `since_us` failed: the clock's of a shard, or the loop's of an epoch."""
+        now = now_us()
+        with self._lock:
+            if any(known.error is error for known in self._known.values()):
+                return  # the clock's, which the loop meets when it waits for a tick
+            known = self._known.get(shard)
+            since, tries = (
+                (known.trouble.since_us, known.trouble.tries + 1) if known else (since_us or now, 1)
+            )
+            trouble = Trouble(shard, since, tries, type(error).__name__, str(error))
+            if known is None:
+                known = self._known[shard] = _Known(trouble, error, now)
+            known.trouble, known.error = trouble, error
+            self._met = with_errors(self._met, (ErrorNote.of(error, now),))
+            self._replace()
+            self._maybe_log(known, now)
+
+    def passed(self, shard: str = "") -> None:
+        """A try succeeded."""
+        if shard not in self._known:  # as nearly always
+            return
+        with self._lock:
+            known = self._known.pop(shard)
+            self._replace()
+        if known.logged:
+            seconds = (now_us() - known.trouble.since_us) / 1e6
+            whole = f"shard {shard} answers" if shard else "the epoch was read"
+            _log.warning("%s again after %.0f s (%d tries)", whole, seconds, known.trouble.tries)
+
+    def take_errors(self) -> tuple[ErrorNote, ...]:
+        """The errors met since this was asked last."""
+        with self._lock:
+            met, self._met = self._met, ()
+        return met
+
+    def _replace(self) -> None:
+        self.now = tuple(known.trouble for _, known in sorted(self._known.items()))
+
+    def _maybe_log(self, known: _Known, now: int) -> None:
+        if now < known.log_after_us or (not known.trouble.shard and known.trouble.tries < _EPOCH_LOGGED_FROM):
+            return
+        _log.warning("%s", known.trouble)
+        known.logged = True
+        # Twice the time that it has lasted: 1, 2, 4 ... minutes after its beginning, then hourly.
+        lasted = (now - known.trouble.since_us) / 1e6
+        known.log_after_us = now + int(min(max(lasted, _LOG_SECONDS_MIN), _LOG_SECONDS_MAX) * 1e6)

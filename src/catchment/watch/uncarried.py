@@ -1,0 +1,68 @@
+"""Tables that `tables` of the feed file takes and the feed does not carry: found at a run's start by the catalogs, then
+in the DDL of every epoch. The set is kept in the journal."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from catchment.config import NotifyEvent, selects
+from catchment.model.epoch import Manifest
+from catchment.model.errors import NEW_FEED
+from catchment.model.table import TableId
+from catchment.schema.existence import Existence
+from catchment.state.journal import Journal
+from catchment.state.notes import NotCarried
+from catchment.watch.notify import Notifier
+from catchment.watch.vitals import Vitals
+
+_log = logging.getLogger(__name__)
+
+
+class Uncarried:
+    """Keeps the set for one run. One call at a time; both methods raise StateError."""
+
+    def __init__(self, rules: Sequence[str], journal: Journal, vitals: Vitals, notifier: Notifier) -> None:
+        self._rules = rules
+        self._journal = journal
+        self._vitals = vitals
+        self._notifier = notifier
+        self.now: tuple[NotCarried, ...] = ()
+
+    def begin(self, standing: Manifest, present: Mapping[str, Collection[TableId]]) -> None:
+        """The run begins: `present` are the tables of each shard that the rules take."""
+        known = {(one.shard, one.table): one for one in self._journal.uncarried()}
+        carried = {shape.table for shape in standing.shapes}
+        self._replace(
+            known.get((shard, table), NotCarried(table, shard, standing.epoch))
+            for shard, tables in present.items()
+            for table in tables
+            if table not in carried
+        )
+
+    def observe(self, manifest: Manifest, existence: Mapping[str, Existence]) -> None:
+        """An epoch is committed: `existence` says what its DDL did, by shard. New tables are logged at once."""
+        if not any(found.schemas_gone or found.there for found in existence.values()):
+            return
+        left = [one for one in self.now if existence[one.shard].after(one.table, before=True)]
+        known = {(one.shard, one.table) for one in left}
+        # The server may take names of any case for one.
+        carried = {str(shape.table).lower() for shape in manifest.shapes}
+        made = [
+            NotCarried(table, shard, manifest.epoch)
+            for shard, found in existence.items()
+            for table, is_there in found.there.items()
+            if is_there and (shard, table) not in known and str(table).lower() not in carried
+            and selects(self._rules, table)
+        ]  # fmt: skip
+        for one in made:
+            message = (
+                f"{one.table} was created on shard {one.shard} and matches `tables`, but the feed began without it "
+                f"and does not carry it; {NEW_FEED} carries it"
+            )
+            _log.warning("%s", message)
+            self._notifier.tell(NotifyEvent.NEW_TABLE, message)
+        self._replace([*left, *made])
+
+    def _replace(self, tables: Iterable[NotCarried]) -> None:
+        self.now = tuple(sorted(tables, key=lambda one: (one.table, one.shard)))
+        self._vitals.observe_uncarried(len({one.table for one in self.now}))
+        self._journal.put_uncarried(self.now)

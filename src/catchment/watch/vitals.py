@@ -1,0 +1,91 @@
+"""Whether a run lives and what troubles it, as metrics for Prometheus; and where all metrics are shown: in a text file
+that is replaced whole, or over HTTP. They are there from a run's first moment on, and the file says how it ended.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server, write_to_textfile
+
+from catchment.model.errors import ConfigError
+from catchment.state.notes import ErrorNote, Trouble
+
+_log = logging.getLogger(__name__)
+
+
+class Vitals:
+    """The metrics of one run beside those of its epochs, which share the registry."""
+
+    def __init__(self, feed: str, shards: Iterable[str], *, clock: Callable[[], float] = time.time) -> None:
+        self.registry = CollectorRegistry()
+        self._feed = feed
+        self._shards = tuple(shards)
+        self._clock = clock
+        self._up = self._gauge("up", "1 while a run lives, 0 from its end in order on.")
+        self._up.labels(feed).set(1)
+        self._gauge("written_timestamp_seconds", "When these metrics were written.").labels(
+            feed
+        ).set_function(clock)
+        self._exit_code = self._gauge(
+            "exit_code", "How the run ended, and the kind of error by which; none while it lives.", "error"
+        )
+        self._errors = Counter(
+            "catchment_errors", "Errors that this run met, by kind.", ("feed", "kind"), registry=self.registry
+        )
+        self._away = self._gauge(
+            "shard_away_seconds", "For how long a shard has not answered; 0: it does.", "shard"
+        )
+        self._uncarried = self._gauge(
+            "tables_not_carried", "Tables that `tables` takes and the feed does not carry."
+        )
+        self.observe_troubles(())
+
+    def observe_troubles(self, troubles: Iterable[Trouble]) -> None:
+        """What is in trouble now."""
+        since = {trouble.shard: trouble.since_us / 1e6 for trouble in troubles}
+        for shard in self._shards:
+            seconds = max(0.0, self._clock() - since[shard]) if shard in since else 0.0
+            self._away.labels(self._feed, shard).set(seconds)
+
+    def observe_uncarried(self, tables: int) -> None:
+        """How many tables are not carried."""
+        self._uncarried.labels(self._feed).set(tables)
+
+    def count(self, errors: Iterable[ErrorNote]) -> None:
+        """Errors that were met since the last call."""
+        for error in errors:
+            self._errors.labels(self._feed, error.kind).inc(error.count)
+
+    def ended(self, exit_code: int, error: ErrorNote | None) -> None:
+        """The run ends in order."""
+        self._up.labels(self._feed).set(0)
+        self._exit_code.labels(self._feed, error.kind if error is not None else "").set(exit_code)
+
+    def write(self, file: Path) -> None:
+        """Replace the text file. A fault is logged and does not stop the feed."""
+        try:
+            write_to_textfile(str(file), self.registry)
+        except OSError as fault:
+            _log.warning("metrics.file: cannot write %s (%s)", file, fault.strerror)
+
+    def serve(self, address: str, port: int) -> Callable[[], None]:
+        """Answer scrapes until the returned function is called; ConfigError when that is not possible there."""
+        try:
+            server, thread = start_http_server(port, addr=address, registry=self.registry)
+        except OSError as fault:
+            raise ConfigError(
+                f"metrics.port: cannot listen on {address}:{port} ({fault.strerror}); choose a free port and an "
+                "address of this host"
+            ) from fault
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return stop
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)

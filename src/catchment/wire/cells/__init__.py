@@ -1,0 +1,1 @@
+"""Single values: types, character sets, and the memory of Arrow columns."""

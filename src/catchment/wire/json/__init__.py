@@ -1,0 +1,1 @@
+"""MySQL's binary JSON: its text, and differences applied to it."""

@@ -1,0 +1,1 @@
+"""Keys of rows as bytes: their identity, their order, and rows spliced by them."""

@@ -1,0 +1,1 @@
+"""The log: its events, groups, rows and the facts beside them."""

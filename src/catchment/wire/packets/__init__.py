@@ -1,0 +1,1 @@
+"""Packets of the protocol: replies, result sets, requests."""

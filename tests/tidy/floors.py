@@ -1,0 +1,100 @@
+"""The house of Catchment: which folder stands on which floor, and the picture of it in docs/architecture.md.
+
+A folder may import folders on the floors below its own, and nothing else. `python -m tests.tidy.floors` draws the
+picture anew from the imports as they are.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "catchment"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PAGE = ROOT / "docs" / "architecture.md"
+_BEGIN, _END = "<!-- drawn by tests/tidy/floors.py -->", "<!-- end of the drawing -->"
+
+# From the ground up.
+FLOORS = (
+    ("model",),
+    ("config", "wire/cells", "wire/keys"),
+    ("wire/json", "wire/packets"),
+    ("wire/log",),
+    ("schema", "rewind"),
+    ("epoch",),
+    ("source", "sink/delta"),
+    ("state", "api"),
+    ("read", "sink/delta/fold"),
+    ("engine", "watch"),
+    ("doctor",),
+    ("feed",),
+    ("serve/spark_source", "screen"),
+    ("demo",),
+    ("cli",),
+)
+FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}
+
+# Folders that hold folders only, and the package itself, which hands out what `api` has.
+_HALLS = {"", "wire", "sink", "serve"}
+
+
+def folder_of(module: Path) -> str:
+    """`sink/delta` for src/catchment/sink/delta/apply.py, empty for the package itself."""
+    folder = module.relative_to(PACKAGE).parent.as_posix()
+    return "" if folder == "." else folder
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of every import, those inside functions and type checks too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def imported_folder(name: str) -> str | None:
+    """The folder that an import of `catchment.sink.delta.apply.DeltaSink` reaches into; None for other packages."""
+    root, *parts = name.removeprefix("cython.cimports.").split(".")
+    if root != "catchment":
+        return None
+    known = ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((folder for folder in known if folder in FLOOR or folder in _HALLS), "")
+
+
+def arrows() -> dict[str, set[str]]:
+    """The folders that each folder imports."""
+    found: dict[str, set[str]] = {folder: set() for folder in FLOOR}
+    for module in MODULES:
+        folder = folder_of(module)
+        if folder in _HALLS:
+            continue
+        for _, name in imports(ast.parse(module.read_text())):
+            other = imported_folder(name)
+            if other is not None and other != folder:
+                found[folder].add(other)
+    return found
+
+
+def drawing() -> str:
+    """The floors from the roof down, with what each folder is for and what it imports."""
+    found = arrows()
+    lines = ["| floor | folder | what it does | imports |", "| ---: | --- | --- | --- |"]
+    for number, floor in reversed(list(enumerate(FLOORS, 1))):
+        for folder in floor:
+            text = ast.get_docstring(ast.parse((PACKAGE / folder / "__init__.py").read_text())) or ""
+            below = ", ".join(f"`{other}`" for other in sorted(found[folder], key=lambda f: (-FLOOR[f], f)))
+            lines.append(f"| {number} | `{folder}` | {' '.join(text.split())} | {below} |")
+    return "\n".join(lines)
+
+
+def page() -> str:
+    """docs/architecture.md with the drawing as it is now."""
+    before, _, rest = PAGE.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n\n{drawing()}\n\n{_END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
