@@ -12,7 +12,7 @@ from bench.feeds import Ran, feed, run_until_caught_up
 from bench.figures import Figure, figure
 from bench.stress import TABLE, fill, select_all_seconds, writing
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
+from catchment.engine.context import context
 from catchment.sink.delta.epochs import EpochsTable
 
 TRANSACTIONS_PER_SECOND = 1000
@@ -27,7 +27,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
     ):
         fill(server, rows)
         began = time.perf_counter()
-        job.context("bench", "local[2]", {})
+        context("bench", "local[2]", {})
         session = time.perf_counter() - began
         cold = session + _copy(Path(directory) / "cold", server).copied_after()
         measured = [_round(Path(directory) / str(number), server, rows) for number in range(runs)]

@@ -10,7 +10,8 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
+from catchment.engine.context import context
+from tests.engines import on_spark
 from tests.servers.builds import Build, mariadb_11, mariadb_plugins, mysql_80, mysql_97
 from tests.servers.chosen import chosen_server, on_mysql
 from tests.servers.debian import NotHere
@@ -55,10 +56,10 @@ def spark() -> Iterator[SparkContext]:
 
         return number if run_task else -1
 
-    context = job.context("tests", "local[2]", {})
-    job.each(context, warm, range(4))
-    yield context
-    context.stop()
+    spark = context("tests", "local[2]", {})
+    on_spark(spark).each(warm, range(4))
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
+from catchment.engine import context
 from catchment.model.errors import LeaseHeld, SinkError, StateError
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.state.lease import hold
@@ -98,7 +98,7 @@ def test_verify_of_a_feed_that_never_ran_starts_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     life = live(pair, count=1)
-    monkeypatch.setattr(job, "context", lambda *settings: pytest.fail("Java was started"))
+    monkeypatch.setattr(context, "context", lambda *settings: pytest.fail("Java was started"))
     assert execute(["verify", str(life.file)]) == StateError.exit_code
     (said,) = capfd.readouterr().err.splitlines()
     assert said == f"catchment: there is no state store at {life.state}: the feed has not run yet"

@@ -17,9 +17,9 @@ _CONTEXT = """
 import json, sys
 from pathlib import Path
 from catchment.model.errors import EngineError
-from catchment.spark import job
+from catchment.engine.context import context
 try:
-    job.context("shop", sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3]))
+    context("shop", sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3]))
 except EngineError as error:
     print(error)
 """

@@ -10,14 +10,15 @@ from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
 from catchment.epoch.work import Receipt, Task
+from catchment.feed import loop
 from catchment.model.errors import Purged, Unsupported
 from catchment.model.position import Prepared
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.source import first_position
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life
+from tests.engines import all_far
 from tests.prepared import prepare, roll_back_prepared
 from tests.purged import purge
 
@@ -171,7 +172,8 @@ def test_the_judge_sees_rows_that_count_at_the_wrong_place(
     life = live(servers)
     life.load(20)
     assert life.run() == 0
-    monkeypatch.setattr(job, "run_task", run_broken)
+    all_far(monkeypatch)
+    monkeypatch.setattr(loop, "run_task", run_broken)
     prepare(servers["80-"], "'seen'", *changes(life))
     assert life.run() == 0
     if broken == "read_prepared":

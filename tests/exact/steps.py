@@ -4,40 +4,33 @@ The tasks of an epoch run one after another in this process, pickled as on their
 """
 
 import math
-import pickle
 import threading
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
-from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed, load
-from catchment.engine import job
+from catchment.feed import runner
 from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
 from catchment.sink.delta.fold import turns
+from tests.engines import Here
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import make_feed
 
 Rows = list[tuple[Any, ...]]
 
 
-def run_here(patch: pytest.MonkeyPatch) -> None:
+def run_here(patch: pytest.MonkeyPatch) -> Here:
     """Have `run_feed` and `verify` run their tasks in this process, without Java, and fold nothing."""
-
-    def each(spark: SparkContext, work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
-        receipts = [work(pickle.loads(pickle.dumps(task))) for task in tasks]
-        return cast(list[Any], pickle.loads(pickle.dumps(receipts)))
-
+    here = Here()
     patch.setattr(turns, "START_SECONDS_MIN", math.inf)
-    no_spark = SimpleNamespace(cancelAllJobs=lambda: None)
-    patch.setattr(job, "context", lambda *args, **kwargs: no_spark)
-    patch.setattr(job, "each", each)
+    patch.setattr(runner, "engine_of", lambda *_: here)
+    patch.setattr("catchment.cli.verify.engine_of", lambda *_: here)
+    return here
 
 
 class Steps:

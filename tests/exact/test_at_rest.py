@@ -1,15 +1,12 @@
 """A source at rest: no Spark job is run, and yet every turn asks each shard whether its log is still the same."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
-from catchment.epoch.work import Receipt, Task
 from catchment.feed.runner import run_feed
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import Resets
@@ -20,19 +17,6 @@ from tests.exact.steps import Steps, run_here
 from tests.servers.chosen import chosen_server
 
 TURNS = 5
-
-
-class Jobs:
-    """Counts the jobs that are run."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        self._run = job.run
-        patch.setattr(job, "run", self)
-
-    def __call__(self, spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
-        self.count += 1
-        return self._run(spark, tasks)
 
 
 @pytest.fixture
@@ -68,6 +52,7 @@ def rest(steps: Steps, at_turn: Callable[[int], None] = lambda turn: None) -> in
 
 
 def test_no_job_is_run(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = run_here(monkeypatch)
     asked: list[str] = []
 
     def counted(*arguments: object) -> Resets:
@@ -75,13 +60,12 @@ def test_no_job_is_run(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
         return ask_resets(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(f"{must_be_same_log.__module__}.ask_resets", counted)
-    jobs = Jobs(monkeypatch)
     assert rest(steps) == TURNS
-    assert jobs.count == 0
+    assert here.done == []
     assert len(asked) >= TURNS
     steps.sql("a", "INSERT INTO t VALUES (3)")
     steps.must_be_equal("t", "id")
-    assert jobs.count > 0
+    assert here.done != []
 
 
 def test_rows_that_are_left_to_copy_are_copied_at_rest(steps: Steps) -> None:

@@ -8,11 +8,10 @@ import string
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import duckdb
 import pytest
-from pyspark import SparkContext
 
 import catchment
 from catchment.api.read import read
@@ -23,6 +22,7 @@ from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import RESERVED, folded
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.fold import fold
+from tests.engines import Here
 from tests.exact.steps import Steps, run_here
 
 Begin = Callable[..., Steps]
@@ -98,7 +98,7 @@ class Tables:
             if not after_fold:
                 self._fold()
         endpoints = {endpoint.shard: endpoint for endpoint in self.steps.feed.endpoints()}
-        verdict = verification.verify(self.steps.feed, endpoints, cast(SparkContext, None))
+        verdict = verification.verify(self.steps.feed, endpoints, Here())
         assert verdict.differences == 0, verdict.found
         assert len(verdict.rows) == len(self.columns)
 

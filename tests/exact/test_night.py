@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
 import yaml
 
 from catchment.config import Feed, load
-from catchment.engine import job
 from catchment.feed.runner import run_feed
 from catchment.model.chunk import Phase
 from catchment.model.errors import SourceError, StateError
@@ -117,7 +115,6 @@ def feed(
 ) -> Feed:
     """A feed of one table whose shard `-80` is behind the proxy; its metrics are in `tmp_path/metrics`."""
     run_here(monkeypatch)
-    monkeypatch.setattr(job, "context", lambda *_: SimpleNamespace(cancelAllJobs=lambda: None))
     schema = fresh_schema(*servers.values())
     for server in servers.values():
         server.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1)")

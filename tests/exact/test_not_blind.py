@@ -3,14 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from pyspark import SparkContext
 
-from catchment.engine import job
+from catchment.engine.spark import SparkEngine
 from catchment.epoch.work import ChunkTask, Receipt, Task
+from catchment.feed import loop
 from catchment.model.position import LogOffset
+from tests.engines import all_far
 from tests.exact.conftest import Servers
 from tests.exact.trial import Trial
 
@@ -31,10 +34,10 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = job.run
+    each = SparkEngine.each
 
-    def run_unrewound(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
-        return run(spark, [_unrewound(task) for task in tasks])
+    def each_unrewound(engine: SparkEngine, work: Callable[..., Any], tasks: Sequence[Task]) -> list[Any]:
+        return each(engine, work, [_unrewound(task) for task in tasks])
 
     def run_from_its_floor(task: Task) -> Receipt:
         # MySQL proves the epoch itself for floor; there is no log at this one
@@ -43,8 +46,9 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
         with patch("catchment.read.copy.proven_floor", lambda endpoint, server, floor, cut: floor):
             return run_task(task)
 
-    monkeypatch.setattr(job, "run", run_unrewound)
-    monkeypatch.setattr(job, "run_task", run_from_its_floor)
+    all_far(monkeypatch)
+    monkeypatch.setattr(SparkEngine, "each", each_unrewound)
+    monkeypatch.setattr(loop, "run_task", run_from_its_floor)
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=31, chunk_rows=20, rate=8)
     verdict = trial.run(epochs=6, rest_every=6)
     with pytest.raises(AssertionError, match=r"seed 31:\nepoch \d+ .*by log: .*cut \{'-80'"):
@@ -67,7 +71,8 @@ def test_undone_rows_of_the_log_that_are_applied_are_found(
         with patch("catchment.read.changes.without_voids", lambda images, voids: images):
             return run_task(task)
 
-    monkeypatch.setattr(job, "run_task", run_with_undone_rows)
+    all_far(monkeypatch)
+    monkeypatch.setattr(loop, "run_task", run_with_undone_rows)
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=32, chunk_rows=100, rate=6)
     verdict = trial.run(epochs=6, rest_every=3)
     assert any(" by log: " in line for line in verdict.lines)

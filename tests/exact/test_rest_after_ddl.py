@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from catchment.api.read import read
-from catchment.engine import job
 from catchment.epoch import stuck
 from catchment.feed.verify import verify
 from catchment.model.table import TableId
 from catchment.state.faults import Fault
+from tests.engines import Here
 from tests.exact.conftest import Servers
 from tests.exact.feedrun import FeedRun
 from tests.exact.steps import Steps, run_here
@@ -47,15 +47,14 @@ def test_a_copy_behind_a_last_ddl(steps: Steps, last: str) -> None:
 
 
 @pytest.mark.parametrize("last", LAST)
-def test_verify_behind_a_last_ddl(steps: Steps, last: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "each", lambda spark, work, tasks: [work(task) for task in tasks])
+def test_verify_behind_a_last_ddl(steps: Steps, last: str) -> None:
     for shard in steps.servers:
         steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
     steps.must_be_equal("t", "id")
     for shard in steps.servers:
         steps.sql(shard, LAST[last])
     steps.must_be_equal("t", "id")
-    verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, None)
+    verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, Here())
     assert verdict.differences == 0
     assert verdict.rows[TableId(steps.schema, "t")] == 4
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
 from catchment.epoch.work import Failed, SegmentTask
 from catchment.model.errors import CatchmentError, TemporaryDisk
 from tests.disks import small_disk
@@ -64,10 +63,11 @@ def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
 ) -> None:
     scratch, order = tmp_path / "scratch", tmp_path / "task"
     scratch.mkdir()
-    each = job.each
+    here = run_here(monkeypatch)
+    each = here.each
     killed: list[int] = []
 
-    def kill_first(spark: Any, work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+    def kill_first(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         segments = [task for task in tasks if isinstance(task, SegmentTask)]
         if segments and not killed:
             order.write_bytes(pickle.dumps(segments[0]))
@@ -80,9 +80,9 @@ def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
             process.send_signal(signal.SIGKILL)
             killed.append(process.wait())
             assert list(scratch.rglob("*")) == []
-        return each(spark, work, tasks)
+        return each(work, tasks)
 
-    monkeypatch.setattr(job, "each", kill_first)
+    monkeypatch.setattr(here, "each", kill_first)
     steps.must_be_equal("t", "id", "v")
     assert killed == [-signal.SIGKILL]
 
@@ -91,15 +91,16 @@ def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
 def test_a_disk_without_room_is_told_and_no_shard_is_blamed(
     steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, read_only: bool
 ) -> None:
-    each = job.each
+    here = run_here(monkeypatch)
+    each = here.each
     failures: list[CatchmentError] = []
 
-    def watched(spark: Any, work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
-        receipts = each(spark, work, tasks)
+    def watched(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        receipts = each(work, tasks)
         failures.extend(receipt.error for receipt in receipts if isinstance(receipt, Failed))
         return receipts
 
-    monkeypatch.setattr(job, "each", watched)
+    monkeypatch.setattr(here, "each", watched)
     with small_disk(tmp_path / "full", 8 * MIB) as disk:
         monkeypatch.setattr(tempfile, "tempdir", str(disk.path))
         if read_only:

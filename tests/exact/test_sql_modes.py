@@ -7,7 +7,6 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.doctor import Severity, examine
-from catchment.engine import job
 from catchment.feed.verify import verify
 from catchment.model.table import TableId
 from tests.exact.steps import Steps, run_here
@@ -74,8 +73,7 @@ def test_a_feed_of_mysql(
 def _must_be_carried(
     server: PrivateServer, mode: str, schema: str, directory: Path, patch: pytest.MonkeyPatch
 ) -> None:
-    run_here(patch)
-    patch.setattr(job, "each", lambda spark, work, tasks: [work(task) for task in tasks])
+    here = run_here(patch)
     steps = Steps(directory, {"a": server}, schema)
     steps.sql("a", TABLE, ROWS, "CREATE TABLE log (at TIMESTAMP(6) PRIMARY KEY, id INT)")
     server.sql(f"SET GLOBAL sql_mode = '{mode}'", *(f"SET GLOBAL {setting}" for setting in ALWAYS))
@@ -86,7 +84,7 @@ def _must_be_carried(
         server.sql("SET sql_mode = ''", f"USE {schema}", "UPDATE t SET c = CONCAT(c, 'x') WHERE id < 3")
         server.sql("SET sql_mode = ''", f"USE {schema}", "DELETE FROM t WHERE id = 4294967295")
         steps.run()
-        verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, None)
+        verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, here)
     finally:
         server.sql("SET GLOBAL sql_mode = DEFAULT", "SET GLOBAL init_connect = ''")
     assert verdict.differences == 0

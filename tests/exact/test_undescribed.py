@@ -18,6 +18,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
 from catchment.model.position import LogOffset
 from catchment.sink.delta.epochs import EpochsTable
+from tests.engines import on_spark
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.judge import Rows, lake_rows, source_rows
 from tests.servers.builds import Build
@@ -179,7 +180,7 @@ def _altered_between(servers: Servers, spark: SparkContext, directory: Path) -> 
     with FeedRun(feed) as run:
         write(first, 57, "n", "a", "c")
         must_be_equal(run, servers)
-        verdict = verify(feed, endpoints, spark)
+        verdict = verify(feed, endpoints, on_spark(spark))
     assert verdict.differences == 0
     assert sum(verdict.rows.values()) == sum(
         int(server.sql(f"SELECT COUNT(*) FROM {TABLE}")[0][0]) for server in servers.values()

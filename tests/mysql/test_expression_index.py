@@ -17,6 +17,7 @@ from catchment.model.table import TableId
 from catchment.serve.spark_source.driver import read_shape
 from catchment.source.catalog import read_table
 from catchment.wire.log.facts import IncompleteImage
+from tests.engines import on_spark
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
@@ -128,5 +129,5 @@ def test_a_feed(
         wanted = server.sql(f"SELECT {', '.join(names)} FROM d.t")
         assert sorted(tuple(None if x is None else int(x) for x in row) for row in found) == sorted(wanted)
         assert set(rows.column_names) - {"_shard", "_epoch"} == set(names)
-        verdict = verify(feed, endpoints, spark)
+        verdict = verify(feed, endpoints, on_spark(spark))
         assert verdict.differences == 0, verdict.found

@@ -16,6 +16,7 @@ from catchment.feed.verify import verify
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import GtidList
+from tests.engines import on_spark
 from tests.exact.feedrun import FeedRun, Thread, make_feed
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
@@ -101,7 +102,7 @@ def test_copied_under_writes_and_followed(
     mysql = isinstance(server, PrivateMySQL)
     ((executed,),) = server.sql(f"SELECT @@{'gtid_executed' if mysql else 'gtid_binlog_pos'}")
     assert newest.cut[name].gtids == (GtidSet if mysql else GtidList).parse(executed)
-    verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
+    verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, on_spark(spark))
     assert verdict.differences == 0, verdict.found
 
 

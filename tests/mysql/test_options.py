@@ -8,6 +8,7 @@ from pyspark import SparkContext
 from catchment.doctor import Severity, examine
 from catchment.feed.verify import verify
 from catchment.model.gtidset import GtidSet
+from tests.engines import on_spark
 from tests.exact.feedrun import FeedRun, make_feed
 from tests.mysql.test_feed import fill, writer_of
 from tests.servers.builds import Build
@@ -59,5 +60,5 @@ def test_a_feed_with_these_options_is_right(
         assert tag in tags
         ((executed,),) = server.sql("SELECT @@gtid_executed")
         assert [position.gtids for position in newest.cut.values()] == [GtidSet.parse(executed)]
-        verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
+        verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, on_spark(spark))
         assert verdict.differences == 0, verdict.found

@@ -8,7 +8,7 @@ import pytest
 
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
+from catchment.engine import context
 from catchment.feed import runner
 from catchment.model.errors import EngineError
 from catchment.state.store import Store
@@ -31,7 +31,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise EngineError("no Spark")
 
-    monkeypatch.setattr(job, "context", refuse)
+    monkeypatch.setattr(context, "context", refuse)
 
 
 def start(feed: Feed) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from catchment.engine import job
+from catchment.engine.context import context
 from catchment.serve.spark_source import register
 from tests.crash.test_work import children
 
@@ -72,7 +72,7 @@ def running(feed: Path, table: str, directory: Path, trigger: str) -> Iterator[Q
 def main() -> None:
     """Run the query to its end."""
     feed, table, directory, trigger = sys.argv[1:]
-    spark = SparkSession(job.context("query", "local[2,4]", {}))
+    spark = SparkSession(context("query", "local[2,4]", {}))
     register(spark)
     stream = (
         spark.readStream.format("catchment").options(feed=feed, table=table, maxChunksPerTrigger="2").load()

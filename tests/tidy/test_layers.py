@@ -65,7 +65,7 @@ def test_layers(module: Path) -> None:
         ("doctor/x.py", "from catchment.feed.clock import Clock", False),
         ("feed/x.py", "from catchment.cli.main import main", False),
         ("feed/x.py", "import time, threading", True),
-        ("read/x.py", "from catchment.engine.job import run", False),
+        ("read/x.py", "from catchment.engine.near import Near", False),
         ("serve/spark_source/x.py", "from catchment.feed.clock import Clock", True),
     ],
 )

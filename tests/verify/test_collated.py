@@ -1,6 +1,6 @@
 """Verifying tables whose keys only the server can order: as a whole, and yet in SELECTs of bounded size."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,12 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
 from catchment.model.chunk import Chunk
 from catchment.model.errors import ServerSaid
 from catchment.model.table import TableId
 from catchment.read import copy
-from catchment.read.verify import VerifyTask
 from catchment.source.select import select_chunk
+from tests.engines import Here, on_spark
 from tests.verify.test_verify import copied, damage, feed_on, verdict_of
 
 ROWS = 2_000
@@ -41,22 +40,8 @@ def table_of(feed: Feed) -> TableId:
     return TableId(feed.tables[0].partition(".")[0], "t")
 
 
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[VerifyTask]:
-    """Let tasks be worked here instead of by Spark; they are listed."""
-    seen: list[VerifyTask] = []
-
-    def each(
-        spark: SparkContext, work: Callable[[VerifyTask], Any], tasks: Sequence[VerifyTask]
-    ) -> list[Any]:
-        seen.extend(tasks)
-        return [work(task) for task in tasks]
-
-    monkeypatch.setattr(job, "each", each)
-    return seen
-
-
 def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = in_this_process(monkeypatch)
+    here = Here()
     sizes = []
 
     def select(*arguments: Any) -> pa.Table:
@@ -65,10 +50,11 @@ def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: p
         return rows
 
     monkeypatch.setattr(copy, "select_chunk", select)
-    verdict = verdict_of(feed, spark)
+    verdict = verdict_of(feed, here)
     assert verdict.rows == {table_of(feed): ROWS}
     assert verdict.differences == 0
     assert sizes == [CHUNK_ROWS, CHUNK_ROWS, ROWS - 2 * CHUNK_ROWS]
+    (tasks,) = here.done
     assert len(tasks) == 1, "which lake rows lie in one chunk only the server knows"
 
 
@@ -84,11 +70,11 @@ def test_rows_change_and_differ(feed: Feed, shard: PrivateServer, spark: SparkCo
         f"UPDATE {table} SET v = 5 WHERE name LIKE '%9'",
         f"DELETE FROM {table} WHERE name LIKE '%8' LIMIT 100",
     )
-    verdict = verdict_of(feed, spark)
+    verdict = verdict_of(feed, on_spark(spark))
     assert verdict.differences == 0, verdict.found
     assert verdict.rows == {table: ROWS}
     damage(feed, table, upserts=pa.concat_tables([extra, wrong]), deletes=removed)
-    found = verdict_of(feed, spark).found[table]
+    found = verdict_of(feed, on_spark(spark)).found[table]
     assert (found.missing, found.extra, found.changed) == (1, 1, 1)
 
 
@@ -96,7 +82,7 @@ def test_a_select_that_takes_too_long_makes_smaller_chunks(
     feed: Feed, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what was read before it is no verdict: the rest of the lake's rows is not missing at the source."""
-    tasks = in_this_process(monkeypatch)
+    here = Here()
 
     def select(connection: Any, endpoint: Any, table: Any, chunk: Chunk) -> pa.Table:
         rows = select_chunk(connection, endpoint, table, chunk)
@@ -105,8 +91,8 @@ def test_a_select_that_takes_too_long_makes_smaller_chunks(
         return rows
 
     monkeypatch.setattr(copy, "select_chunk", select)
-    verdict = verdict_of(feed, spark)
+    verdict = verdict_of(feed, here)
     assert verdict.differences == 0, verdict.found
     assert verdict.rows == {table_of(feed): ROWS}
-    first, second = (len(task.copy.chunks) for task in tasks)
+    first, second = (len(task.copy.chunks) for tasks in here.done for task in tasks)
     assert second > first

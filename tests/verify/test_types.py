@@ -8,6 +8,7 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
+from tests.engines import on_spark
 from tests.verify.test_verify import copied, feed_on, verdict_of
 
 COLUMNS = (
@@ -40,5 +41,5 @@ def test_types_that_only_the_catalog_knows(
     first = rows["123e4567-e89b-12d3-a456-426614174000"]
     assert (first["i"], first["j"], first["k"], first["v"]) == ("::ffff:1.2.3.4", "10.0.0.0", "文", 1)
     assert rows["00000000-0000-0000-0000-000000000000"]["p"] == "é" * 200
-    verdict = verdict_of(feed, spark)
+    verdict = verdict_of(feed, on_spark(spark))
     assert verdict.differences == 0, verdict.found

@@ -15,6 +15,7 @@ from catchment.api.read import read, tables_at
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
+from catchment.engine.port import Engine
 from catchment.feed import verify as verify_module
 from catchment.feed.runner import run_feed
 from catchment.feed.verify import Verdict, verify
@@ -25,6 +26,7 @@ from catchment.sink.delta.apply import add_action
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.layout import PART, arrow_schema, delta_schema, identity_columns, table_dir
 from tests.conftest import Shards
+from tests.engines import on_spark
 from tests.proxy import Proxy, execute_begins
 
 ROWS = 3000
@@ -54,9 +56,9 @@ def copied(feed: Feed) -> None:
     run_feed(feed, until_caught_up=True, stop=threading.Event())
 
 
-def verdict_of(feed: Feed, spark: SparkContext) -> Verdict:
+def verdict_of(feed: Feed, engine: Engine) -> Verdict:
     """What a verification finds."""
-    return verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
+    return verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, engine)
 
 
 def test_equal_under_writes_and_differences_named(
@@ -72,7 +74,7 @@ def test_equal_under_writes_and_differences_named(
 
     # The runner is away and writers go on: both sides are compared as of the newest epoch all the same.
     with workload.steady_writers(shards, schema, ROWS, per_shard=1, rate=40.0):
-        verdict = verdict_of(feed, spark)
+        verdict = verdict_of(feed, on_spark(spark))
     assert verdict.differences == 0, verdict.found
     assert {str(table): rows for table, rows in verdict.rows.items()} == {
         f"{schema}.{name}": 2 * ROWS for name in workload.KEYS
@@ -86,7 +88,7 @@ def test_equal_under_writes_and_differences_named(
     extra = changed.set_column(changed.schema.get_field_index("id"), "id", pa.array([10**12], pa.int64()))
     wrong = changed.set_column(changed.schema.get_field_index("note"), "note", pa.array(["wrong"]))
     damage(feed, orders, upserts=pa.concat_tables([extra, wrong]), deletes=removed)
-    verdict = verdict_of(feed, spark)
+    verdict = verdict_of(feed, on_spark(spark))
     found = verdict.found[orders]
     assert (found.missing, found.extra, found.changed) == (1, 1, 1)
     assert set(found.named) == {
@@ -146,7 +148,7 @@ def test_a_stream_that_ends_early_is_an_error(
         # Every SELECT of rows breaks off in the middle, again and again.
         proxy.cut_after(20_000, after=execute_begins(), times=1000)
         with pytest.raises(ConnectionLost, match="shard a"):
-            verdict_of(feed, spark)
+            verdict_of(feed, on_spark(spark))
 
 
 def test_a_table_that_stays_locked_is_named(
@@ -168,8 +170,8 @@ def test_a_table_that_stays_locked_is_named(
         with pytest.raises(
             SourceError, match=rf"shard a, {schema}\.t: .*[Ll]ock wait timeout .*\(does a session"
         ):
-            verdict_of(feed, spark)
+            verdict_of(feed, on_spark(spark))
     finally:
         locking.close()
-    verdict = verdict_of(feed, spark)
+    verdict = verdict_of(feed, on_spark(spark))
     assert (verdict.differences, verdict.rows[TableId(schema, "t")]) == (0, 2)

@@ -1,6 +1,7 @@
 """`catchment verify`: compare source and lake row by row while both move on."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -8,8 +9,7 @@ from rich.console import Console
 
 from catchment.cli.output import feed_argument, tables_of
 from catchment.config import load
-from catchment.engine import job
-from catchment.feed.runner import spark_log
+from catchment.engine.choice import engine_of
 from catchment.feed.verify import must_be_verifiable, verify
 from catchment.model.chunk import Progress
 from catchment.model.errors import VerifyDifference
@@ -33,9 +33,8 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest
     view = VerifyView(Console(stderr=True), _copied(manifest.progress, only))
-    with view.live():
-        spark = job.context(f"{feed.name} verify", feed.spark.master, feed.spark.conf, spark_log(feed))
-        verdict = verify(feed, endpoints, spark, only, view.observe)
+    with view.live(), closing(engine_of(feed, "verify")) as engine:
+        verdict = verify(feed, endpoints, engine, only, view.observe)
     for line in lines(verdict):
         click.echo(line)
     if verdict.differences:

@@ -2,6 +2,7 @@
 
 from catchment.config.feed import (
     CopyConfig,
+    EngineName,
     EpochConfig,
     Feed,
     FoldConfig,
@@ -21,6 +22,7 @@ from catchment.config.table_patterns import selects
 
 __all__ = [
     "CopyConfig",
+    "EngineName",
     "EpochConfig",
     "Feed",
     "FoldConfig",

@@ -259,6 +259,13 @@ class NotifyConfig(Section):
         raise ValueError("expected an address that begins with http:// or https://")
 
 
+class EngineName(Enum):
+    """What reads."""
+
+    SPARK = "spark"
+    LOCAL = "local"
+
+
 class SparkConfig(Section):
     """The Spark that reads."""
 
@@ -330,7 +337,14 @@ class Feed(Section):
         default=NotifyConfig(),
         description="Who is told when something [happens to the feed](operations.md#being-told).",
     )
-    spark: SparkConfig = Field(default=SparkConfig(), description="The Spark that reads.")
+    engine: EngineName = Field(
+        default=EngineName.SPARK,
+        description="What reads: `spark`, from threads of this machine to a cluster; or `local`, a process for each "
+        "processor of this machine, without Java.",
+    )
+    spark: SparkConfig = Field(
+        default=SparkConfig(), description="The Spark that reads, with `engine: spark`."
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ import shlex
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from rich.console import Console
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
-from catchment.engine import job
-from catchment.feed.runner import Outcome, run_feed, spark_log
+from catchment.engine.choice import engine_of
+from catchment.feed.runner import Outcome, run_feed
 from catchment.feed.verify import Verdict, verify
 from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
@@ -60,8 +60,9 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
         console.print(
             f"{caught_up}; comparing every row with the source ...", highlight=False, soft_wrap=True
         )
-        spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
-        verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, spark)
+        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+        with closing(engine_of(feed)) as engine:
+            verdict = verify(feed, endpoints, engine)
         _summary(console, feed, view, verdict)
     if verdict.differences:
         raise VerifyDifference(f"{verdict.differences} keys differ between source and lake")

@@ -1,16 +1,20 @@
-"""The work of a task, whose faults of ours come back as values: Spark would repeat what cannot go well."""
+"""The work of a task, whose faults of ours come back as values: an engine would repeat what cannot go well."""
 
+import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
+from catchment.model.errors import ProgramFault
 from catchment.model.source import Endpoint
 
 _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
 
 _HIDDEN = "***"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,17 @@ class Guarded(Generic[_Task, _Receipt]):
         except Exception as error:
             said = traceback.format_exception_only(error)[-1].strip()
             return Broken(_without_password(said, task), _without_password(traceback.format_exc(), task))
+
+
+def receipts(found: Sequence[_Receipt | Broken]) -> list[_Receipt]:
+    """What the tasks brought; raises ProgramFault for one that broke, whose traceback is logged."""
+    broken = next((result for result in found if isinstance(result, Broken)), None)
+    if broken is not None:
+        _log.error("a task failed by a fault of this program:\n%s", broken.traceback)
+        raise ProgramFault(
+            f"a task failed by a fault of this program ({broken.said}); please report the traceback in the log"
+        )
+    return cast(list[_Receipt], list(found))
 
 
 def _without_password(text: str, task: object) -> str:

@@ -42,6 +42,14 @@ class SegmentTask:
     holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
     evolves: bool = True
 
+    @property
+    def log_bytes(self) -> int | None:
+        """Bytes of log that the task may have to read, prepared transactions with it; None across files."""
+        pieces = [(self.start.at, self.stop), *((one.start, one.end) for one in self.start.prepared)]
+        if any(start.file != end.file for start, end in pieces):
+            return None
+        return sum(end.offset - start.offset for start, end in pieces)
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:

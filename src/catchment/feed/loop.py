@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import msgspec
-from pyspark import SparkContext
 
-from catchment.engine import job
+from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.stuck import Standstill
 from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
@@ -27,6 +26,7 @@ from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
+from catchment.read.run_task import run_task
 from catchment.schema.existence import Existence
 from catchment.sink.delta.inline import write_inline
 from catchment.source.catalog import read_table
@@ -54,7 +54,7 @@ class Loop:
         standing: Manifest,
         clock: Clock,
         planner: Planner,
-        spark: SparkContext,
+        engine: Engine,
         applier: Applier,
         troubles: Troubles,
         observe: Callable[[Report], None],
@@ -69,7 +69,7 @@ class Loop:
         self._fault, self._stop = applier.fault, applier.stop
         self._clock = clock
         self._planner = planner
-        self._spark = spark
+        self._engine = engine
         self._troubles = troubles
         self._observe = observe
         self._at_rest = at_rest
@@ -141,6 +141,7 @@ class Loop:
 
     def _read_epoch(self) -> Manifest | None:
         """Cut, plan, read and put together; None when no tick came while we were told to stop."""
+        self._engine.check()
         previous = self._standing
         began = time.monotonic()
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
@@ -158,7 +159,7 @@ class Loop:
             return looked_at(previous, tick, self._endpoints)
         planned = time.monotonic()
         tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence))
-        receipts = job.run(self._spark, tasks)
+        receipts = self._engine.each(run_task, tasks)
         self._fault(Fault.DURING_READ)
         self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))

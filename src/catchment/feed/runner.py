@@ -5,17 +5,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from itertools import chain
-from pathlib import Path
 
 from msgspec.structs import replace
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
 
 from catchment.config import Feed, SchemaChange, selects
 from catchment.doctor import must_be_set_up, must_take
-from catchment.engine import job
+from catchment.engine.choice import engine_of
+from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
 from catchment.feed.loop import Loop
@@ -94,24 +92,22 @@ def run_feed(
         watchers.uncarried.begin(standing, present)
         clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
         try:
-            observer.doing("starting Spark")
-            spark = job.context(feed.name, feed.spark.master, feed.spark.conf, spark_log(feed))
-            watchers.begun(standing, clock)
-            observer.doing(_first_epoch(standing))
-            loop = Loop(
-                endpoints=endpoints,
-                interval=feed.epoch.interval,
-                evolves=feed.schema_change is SchemaChange.EVOLVE,
-                standing=standing,
-                clock=clock,
-                planner=Planner(endpoints, _limits(feed)),
-                spark=spark,
-                applier=dataclasses.replace(applier, fault=fault),
-                troubles=watch.troubles,
-                observe=watchers.committed,
-                at_rest=watchers.rested,
-            )
-            with _cancelled_on(stop, spark):
+            with closing(engine_of(feed)) as engine, _cancelled_on(stop, engine):
+                watchers.begun(standing, clock)
+                observer.doing(_first_epoch(standing))
+                loop = Loop(
+                    endpoints=endpoints,
+                    interval=feed.epoch.interval,
+                    evolves=feed.schema_change is SchemaChange.EVOLVE,
+                    standing=standing,
+                    clock=clock,
+                    planner=Planner(endpoints, _limits(feed)),
+                    engine=engine,
+                    applier=dataclasses.replace(applier, fault=fault),
+                    troubles=watch.troubles,
+                    observe=watchers.committed,
+                    at_rest=watchers.rested,
+                )
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
@@ -282,23 +278,15 @@ def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
     return done
 
 
-def spark_log(feed: Feed) -> Path:
-    """Where Spark's own messages go."""
-    return Path(feed.sink.path) / "_catchment" / "spark.log"
-
-
 @contextmanager
-def _cancelled_on(stop: threading.Event, spark: SparkContext) -> Iterator[None]:
-    """Cancel the running Spark job when told to stop, so that the run ends within seconds."""
+def _cancelled_on(stop: threading.Event, engine: Engine) -> Iterator[None]:
+    """Cancel what runs when told to stop, so that the run ends within seconds."""
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.1):
             if stop.is_set():
-                # Again and again: the loop may be about to start another job. A signal to all processes of a
-                # service ends Java, too, and with it the jobs.
-                with suppress(Py4JError, OSError):
-                    spark.cancelAllJobs()
+                engine.cancel()  # again and again: the loop may be about to start another job
 
     thread = threading.Thread(target=watch, name="stop", daemon=True)
     thread.start()

@@ -5,11 +5,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 import msgspec
-from pyspark import SparkContext
 
 from catchment.api.read import state
 from catchment.config import Feed
-from catchment.engine import job
+from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Target
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, Progress, chunk_key
@@ -45,7 +44,7 @@ class Verdict:
 def verify(
     feed: Feed,
     endpoints: dict[str, Endpoint],
-    spark: SparkContext,
+    engine: Engine,
     only: Sequence[TableId] = (),
     observe: Callable[[Verdict], None] = lambda verdict: None,
 ) -> Verdict:
@@ -72,7 +71,7 @@ def verify(
         verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
         groups = _groups(planner, row.manifest, progress, whole)
         tasks = [_task(feed, endpoints, row, group) for group in groups]
-        receipts = job.each(spark, verify_chunks, tasks) if tasks else []
+        receipts = engine.each(verify_chunks, tasks) if tasks else []
         advanced = _advance(progress, receipts, planner, verdict)
         fruitless = 0 if advanced != progress else fruitless + 1
         if fruitless > FRUITLESS_WAVES_MAX:

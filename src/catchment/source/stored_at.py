@@ -5,6 +5,7 @@ of that away; one that adds makes it only more. A process keeps one proof for ea
 to its end, and not again in every epoch.
 """
 
+import threading
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -39,6 +40,8 @@ class _Proof:
 
 
 _proofs: dict[Endpoint, _Proof] = {}
+# The driver reads several shards at once.
+_lock = threading.Lock()
 
 
 class StoredAt:
@@ -81,16 +84,18 @@ class StoredAt:
     def _proof(self) -> _Proof:
         """One that holds for every statement of the stretch. Privileges may be granted before the next one is read."""
         if self._found is None:
-            proof = _proofs.pop(self._endpoint, None)
+            with _lock:
+                proof = _proofs.pop(self._endpoint, None)
             if proof is None or proof.server != self._server or not reaches(self._at, proof.since):
                 proof = self._new()
             elif not reaches(proof.until, self._at):
                 proof = self._extended(proof)
-            while len(_proofs) >= _SHARDS_MAX:
-                _proofs.pop(next(iter(_proofs)))
-            if not proof.objects.lacking:
-                _proofs[self._endpoint] = proof
             self._found = proof
+            with _lock:
+                while len(_proofs) >= _SHARDS_MAX:
+                    _proofs.pop(next(iter(_proofs)))
+                if not proof.objects.lacking:
+                    _proofs[self._endpoint] = proof
         return self._found
 
     def _new(self) -> _Proof:

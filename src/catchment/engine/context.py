@@ -1,25 +1,22 @@
-"""One Spark job per epoch: the tasks go out, the receipts come back."""
+"""The Spark of a feed: its settings, and how it starts or fails to."""
 
-import logging
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import IO
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 
-from catchment.engine.guarded import Broken, Guarded
 from catchment.engine.java import java_fault
-from catchment.epoch.work import Receipt, Task
-from catchment.model.errors import ConfigError, EngineError, ProgramFault, Retry, SinkError
-from catchment.read.run_task import run_task
+from catchment.model.errors import ConfigError, EngineError, SinkError
 
 _LOOPBACK = "127.0.0.1"
 _ENCRYPTION = "spark.io.encryption.enabled"
@@ -37,8 +34,6 @@ _DEFAULTS = {
     _ENCRYPTION: "true",
 }
 
-# Lines of Java's and Python's traces begin with a blank, the errors that they belong to do not.
-_NAMES_ERROR = re.compile(r"(Caused by: )?[\w.$]+(Error|Exception)\b")
 # How such a line begins where Spark does not start: what Java threw, or says as it ends.
 _THROWN = re.compile(r'(?:: |Caused by: |Exception in thread "[^"]*" )([\w.$]+(?:Error|Exception)\b.*)')
 # What Java and Spark say whatever happens.
@@ -46,16 +41,8 @@ _CHATTER = re.compile(r"(Picked up|WARNING|Using |Setting |To adjust |\d\d/\d\d/
 # Spark's own name for an application that its master gave none: it was never registered there.
 _UNREGISTERED = "spark-application-"
 
-# A worker without the modules of a task.
-_ABSENT = re.compile(r"^(ModuleNotFound|Import)Error: ", re.MULTILINE)
-
-_log = logging.getLogger(__name__)
-
 # Of a SparkContext, why it must encrypt.
 _IN_CLEAR = "tasks hold the shards' passwords, which would go through a file in clear"
-
-_Task = TypeVar("_Task")
-_Receipt = TypeVar("_Receipt")
 
 
 def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = None) -> SparkContext:
@@ -75,7 +62,7 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     wanted.setAll(list({**settings, **conf}.items()))
     if wanted.get(_ENCRYPTION) != "true":
         raise ConfigError(f"spark.conf: {_ENCRYPTION} is not true: {_IN_CLEAR}; leave it out")
-    with _errors_to(log), _own_signals():
+    with _own_signals():
         spark = _started(wanted, master, log)
     if spark.getConf().get(_ENCRYPTION) != "true":
         raise ConfigError(
@@ -89,8 +76,12 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
 
 
 def _started(wanted: SparkConf, master: str, log: Path | None) -> SparkContext:
-    said_before = log.stat().st_size if log is not None else 0
+    said_before = log.stat().st_size if log is not None and log.exists() else 0
     try:
+        with _opened(log) as errors:
+            if SparkContext._gateway is None:  # else a Java runs already
+                gateway = launch_gateway(wanted, {} if errors is None else {"stderr": errors})
+                SparkContext._ensure_initialized(gateway=gateway)
         spark = SparkContext.getOrCreate(wanted)
         # One whose master stays silent is made all the same, and stops a moment later.
         if spark.applicationId.startswith(_UNREGISTERED):
@@ -135,11 +126,10 @@ def _own_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _errors_to(log: Path | None) -> Iterator[None]:
-    """Let a process that is started in the block inherit `log` as its standard error: the JVM writes there. Its
-    directory is there already, if the lake is; raises SinkError."""
+def _opened(log: Path | None) -> Iterator[IO[bytes] | None]:
+    """The file to which Java writes its errors. Its directory is there already, if the lake is; raises SinkError."""
     if log is None:
-        yield
+        yield None
         return
     try:
         file = log.open("ab")
@@ -147,48 +137,5 @@ def _errors_to(log: Path | None) -> Iterator[None]:
         raise SinkError(
             f"cannot write {log}, where Spark's own messages go: {fault.strerror}; check the lake's rights and mount"
         ) from fault
-    sys.stderr.flush()
-    ours = os.dup(2)
     with file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
-
-
-def run(spark: SparkContext, tasks: Sequence[Task]) -> list[Receipt]:
-    """Run the tasks at once and wait; one partition per task, since each holds connections of its own."""
-    return each(spark, run_task, tasks)
-
-
-def each(spark: SparkContext, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
-    """Run `work` for each task at once.
-
-    Raises ProgramFault when `work` raised, which no other try can help: its traceback is logged. Raises EngineError
-    when Spark gives the job up.
-    """
-    try:
-        found: list[_Receipt | Broken] = (
-            spark.parallelize(list(tasks), len(tasks)).map(Guarded(work)).collect()
-        )
-    except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
-        given_up = EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}")
-        if _ABSENT.search(str(error)):
-            given_up.retry = Retry.NEVER
-        raise given_up from error
-    broken = next((result for result in found if isinstance(result, Broken)), None)
-    if broken is not None:
-        _log.error("a task failed by a fault of this program:\n%s", broken.traceback)
-        raise ProgramFault(
-            f"a task failed by a fault of this program ({broken.said}); please report the traceback in the log"
-        )
-    return cast(list[_Receipt], found)
-
-
-def _in_short(text: str) -> str:
-    """The first line of what Spark says, and the last that names an error: that of the task, behind all traces."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines[1:] if _NAMES_ERROR.match(line) and not line.endswith("last):")]
-    return "; ".join([*lines[:1], *causes[-1:]])
+        yield file

@@ -8,24 +8,25 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from catchment.engine import job
+from catchment.engine import context as context_module
+from catchment.engine.spark import SparkEngine
 from catchment.epoch.work import SegmentTask
 from catchment.model.errors import EngineError, ProgramFault, Retry
 from catchment.model.source import Endpoint
 from catchment.read.verify import VerifyTask
+from tests.engines import on_spark
 
 _FOREIGN = """
 import sys
 from pyspark import SparkConf, SparkContext
 from catchment.model.errors import ConfigError
-from catchment.spark import job
+from catchment.engine.context import context
 conf = SparkConf().setMaster("local[1]").set("spark.ui.enabled", "false").set("spark.log.level", "OFF")
 foreign = SparkContext(conf=conf.set("spark.io.encryption.enabled", sys.argv[1]))
 try:
-    same = job.context("shop", "local[1]", {}) is foreign
+    same = context("shop", "local[1]", {}) is foreign
     print("taken" if same else "another")
 except ConfigError as error:
     print(error)
@@ -34,12 +35,12 @@ print(foreign.parallelize([1, 2], 1).sum())
 
 
 @pytest.fixture
-def context(spark: SparkSession) -> SparkContext:
-    return spark.sparkContext
+def engine(spark: SparkSession) -> SparkEngine:
+    return on_spark(spark.sparkContext)
 
 
 def test_a_fault_of_ours_in_a_task(
-    context: SparkContext, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    engine: SparkEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries = tmp_path / "tries"
 
@@ -49,7 +50,7 @@ def test_a_fault_of_ours_in_a_task(
         raise ValueError(f"offset overflow in table {number}")
 
     with caplog.at_level(logging.ERROR), pytest.raises(ProgramFault) as raised:
-        job.each(context, broken, [7])
+        engine.each(broken, [7])
     assert str(raised.value) == (
         "a task failed by a fault of this program (ValueError: offset overflow in table 7); please report the "
         "traceback in the log"
@@ -62,7 +63,7 @@ def test_a_fault_of_ours_in_a_task(
 
 @pytest.mark.parametrize("kind", [SegmentTask, VerifyTask])
 def test_a_fault_of_ours_shows_no_password(
-    context: SparkContext, kind: type, caplog: pytest.LogCaptureFixture
+    engine: SparkEngine, kind: type, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert hasattr(kind, "endpoint"), "by it a password is known"
 
@@ -73,31 +74,31 @@ def test_a_fault_of_ours_shows_no_password(
         raise LookupError(f"cannot log in with {task.endpoint.password}")
 
     with pytest.raises(ProgramFault, match=r"cannot log in with \*\*\*") as raised:
-        job.each(context, broken, [WithEndpoint()])
+        engine.each(broken, [WithEndpoint()])
     assert "hunter2" not in caplog.text + str(raised.value)
 
 
-def test_a_worker_that_dies_is_spark_s_affair(context: SparkContext) -> None:
+def test_a_worker_that_dies_is_spark_s_affair(engine: SparkEngine) -> None:
     def killed(number: int) -> int:
         os.kill(os.getpid(), signal.SIGKILL)
         return number
 
     with pytest.raises(EngineError, match="Spark gave up a job of 1 tasks") as raised:
-        job.each(context, killed, [7])
+        engine.each(killed, [7])
     assert raised.value.retry is Retry.SAME
     assert len(str(raised.value).splitlines()) == 1
 
 
-def test_memory_that_is_short_may_be_there_later(context: SparkContext) -> None:
+def test_memory_that_is_short_may_be_there_later(engine: SparkEngine) -> None:
     def large(number: int) -> int:
         raise MemoryError(f"{number} bytes")
 
     with pytest.raises(EngineError, match=r"; MemoryError: 7 bytes$") as raised:
-        job.each(context, large, [7])
+        engine.each(large, [7])
     assert raised.value.retry is Retry.SAME
 
 
-def test_workers_that_do_not_have_this_program(context: SparkContext) -> None:
+def test_workers_that_do_not_have_this_program(engine: SparkEngine) -> None:
     """No other try can help: nothing is installed meanwhile."""
 
     class Absent:
@@ -105,7 +106,7 @@ def test_workers_that_do_not_have_this_program(context: SparkContext) -> None:
             return __import__, ("catchment_not_installed",)
 
     with pytest.raises(EngineError, match="No module named 'catchment_not_installed'") as raised:
-        job.each(context, id, [Absent()])
+        engine.each(id, [Absent()])
     assert raised.value.retry is Retry.NEVER
 
 
@@ -131,11 +132,11 @@ def test_ctrl_c_is_ours_again_when_spark_does_not_start(
 
     def mine(*arguments: object) -> None: ...
 
-    monkeypatch.setattr(job, "_started", fail)
+    monkeypatch.setattr(context_module, "_started", fail)
     before = signal.signal(signal.SIGINT, mine)
     try:
         with pytest.raises(EngineError, match="no Spark"):
-            job.context("shop", "local[1]", {}, tmp_path / "spark.log")
+            context_module.context("shop", "local[1]", {}, tmp_path / "spark.log")
         assert signal.getsignal(signal.SIGINT) is mine
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,0 +1,28 @@
+"""Which engine a feed has asked for."""
+
+from pathlib import Path
+
+from catchment.config import EngineName, Feed
+from catchment.engine.local import LocalEngine
+from catchment.engine.near import Near
+from catchment.engine.port import Engine
+
+
+def engine_of(feed: Feed, purpose: str = "") -> Engine:
+    """The feed's engine; Spark begins to start at once. `purpose` is added to the name that Spark shows."""
+    return Near(_far(feed, f"{feed.name} {purpose}".strip()))
+
+
+def _far(feed: Feed, name: str) -> Engine:
+    if feed.engine is EngineName.LOCAL:
+        return LocalEngine()
+    from catchment.engine.context import context  # a feed that wants no Java needs no PySpark
+    from catchment.engine.spark import SparkEngine
+
+    spark = feed.spark
+    return SparkEngine(lambda: context(name, spark.master, spark.conf, spark_log(feed)))
+
+
+def spark_log(feed: Feed) -> Path:
+    """Where Spark's own messages go."""
+    return Path(feed.sink.path) / "_catchment" / "spark.log"
