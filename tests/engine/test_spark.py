@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from catchment.engine import context as context_module
 from catchment.engine.spark import SparkEngine
@@ -35,8 +35,8 @@ print(foreign.parallelize([1, 2], 1).sum())
 
 
 @pytest.fixture
-def engine(spark: SparkSession) -> SparkEngine:
-    return on_spark(spark.sparkContext)
+def engine(spark: SparkContext) -> SparkEngine:
+    return on_spark(spark)
 
 
 def test_a_fault_of_ours_in_a_task(
