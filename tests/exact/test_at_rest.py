@@ -8,9 +8,9 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
+from catchment.feed.shard_reader import ShardReader
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import Resets
-from catchment.source.identity import must_be_same_log
 from catchment.source.offsets import ask_resets
 from catchment.watch.report import Observer, Rest
 from tests.exact.steps import Steps, run_here
@@ -59,7 +59,7 @@ def test_no_job_is_run(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append("")
         return ask_resets(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(f"{must_be_same_log.__module__}.ask_resets", counted)
+    monkeypatch.setattr(f"{ShardReader.__module__}.ask_resets", counted)
     assert rest(steps) == TURNS
     assert here.done == []
     assert len(asked) >= TURNS
@@ -105,6 +105,6 @@ def test_a_shard_that_goes_away_at_rest_and_comes_back(
     def away(turn: int) -> None:
         lost[0] = 2 if turn == 2 else 0
 
-    monkeypatch.setattr(f"{must_be_same_log.__module__}.ask_resets", ask)
+    monkeypatch.setattr(f"{ShardReader.__module__}.ask_resets", ask)
     assert rest(steps, away) == TURNS
     assert lost == [0]

@@ -15,7 +15,9 @@ from pymysql.connections import Connection
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.feed import clock as clock_module
-from catchment.feed.clock import Clock, _Reader
+from catchment.feed import shard_reader
+from catchment.feed.clock import Clock
+from catchment.feed.shard_reader import ShardReader
 from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
@@ -41,12 +43,12 @@ def ticking(server: PrivateServer) -> Iterator[Clock]:
 def test_an_error_of_any_kind_ends_the_wait_for_a_tick(
     shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(reader: _Reader) -> tuple[LogOffset, int]:
+    def broken(reader: ShardReader) -> tuple[LogOffset, int]:
         raise RuntimeError("can't start new thread")
 
     with ticking(shard) as clock:
         assert clock.after(0, PATIENCE_SECONDS) is not None
-        monkeypatch.setattr(_Reader, "read", broken)
+        monkeypatch.setattr(ShardReader, "read", broken)
         with pytest.raises(RuntimeError, match="can't start"):
             clock.after(NEVER, PATIENCE_SECONDS)
 
@@ -55,9 +57,9 @@ def test_no_tick_is_taken_where_no_dump_can_start(
     shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MySQL tells the end of a transaction of more than 4 GiB until it begins the next file."""
-    real = _Reader.read
+    real = ShardReader.read
 
-    def beyond(reader: _Reader) -> tuple[LogOffset, int]:
+    def beyond(reader: ShardReader) -> tuple[LogOffset, int]:
         offset, taken = real(reader)
         return LogOffset(offset.file, offset.offset + 2**32), taken
 
@@ -65,7 +67,7 @@ def test_no_tick_is_taken_where_no_dump_can_start(
         before = clock.after(0, PATIENCE_SECONDS)
         assert before is not None
         with monkeypatch.context() as large:
-            large.setattr(_Reader, "read", beyond)
+            large.setattr(ShardReader, "read", beyond)
             time.sleep(0.1)
             last = clock.after(0, PATIENCE_SECONDS)
             assert last is not None
@@ -78,14 +80,14 @@ def test_no_tick_is_taken_where_no_dump_can_start(
 def test_a_shard_that_was_silent_for_long_is_read_again(
     shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(reader: _Reader) -> tuple[LogOffset, int]:
+    def lost(reader: ShardReader) -> tuple[LogOffset, int]:
         raise ConnectionLost("shard a is away")
 
     monkeypatch.setattr(clock_module, "SILENT_SECONDS_MAX", 0.1)
     with ticking(shard) as clock:
         assert clock.after(0, PATIENCE_SECONDS) is not None
         with monkeypatch.context() as away:
-            away.setattr(_Reader, "read", lost)
+            away.setattr(ShardReader, "read", lost)
             with pytest.raises(ConnectionLost):
                 clock.after(NEVER, PATIENCE_SECONDS)
         for _ in range(1000):
@@ -134,7 +136,7 @@ def ten_shards(server: PrivateServer, watched: Sessions, seconds: float) -> Iter
         silent.bind((server.host, 0))  # and does not listen: who connects is refused
         shards = {"away": replace(good, shard="away", port=silent.getsockname()[1])}
         shards |= {str(n): replace(good, shard=str(n)) for n in range(9)}
-        patch.setattr(clock_module, "snapshot_offset", watched.read)
+        patch.setattr(shard_reader, "snapshot_offset", watched.read)
         clock = Clock(shards, dict.fromkeys(shards, identity), seconds, 0).start({})
         try:
             yield clock
@@ -171,10 +173,10 @@ def test_the_error_that_cannot_pass_comes_first(
     with closing(connect(endpoint)) as session:
         identity = session.server
 
-    def read(reader: _Reader) -> tuple[LogOffset, int]:
+    def read(reader: ShardReader) -> tuple[LogOffset, int]:
         raise Diverged("b was reset") if reader.endpoint.shard == "b" else ConnectionLost("a is away")
 
-    monkeypatch.setattr(_Reader, "read", read)
+    monkeypatch.setattr(ShardReader, "read", read)
     shards = {name: replace(endpoint, shard=name) for name in ("a", "b")}
     clock = Clock(shards, dict.fromkeys(shards, identity), 0.01, 0).start({})
     try:

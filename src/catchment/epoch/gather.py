@@ -37,18 +37,19 @@ def gather(
     receipts: Sequence[Receipt],
     late_tables: Mapping[tuple[str, TableId], Table],
 ) -> Gathered:
-    """Check the receipts; `receipts` has one for each shard's segment, then one for each of `groups`.
+    """Check the receipts; `receipts` has one for each shard's segment, in any order, then one for each of `groups`.
 
     `late_tables`: definitions of tables with added columns that no row event has shown yet. Raises the error
     of a failed segment, and that of a failed group when repeating it cannot help.
     """
     shards = tuple(plan.tick.offsets)
-    segments: dict[str, SegmentReceipt] = {}
+    read: dict[str, SegmentReceipt] = {}
     for receipt in receipts[: len(shards)]:
         if isinstance(receipt, Failed):
             raise receipt.error
         assert isinstance(receipt, SegmentReceipt)
-        segments[receipt.shard] = receipt
+        read[receipt.shard] = receipt
+    segments = {shard: read[shard] for shard in shards}
     copies = receipts[len(shards) :]
     for receipt in copies:
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:

@@ -19,9 +19,9 @@ from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
-from catchment.feed.rest import is_at_rest, looked_at
 from catchment.feed.retries import may_repeat, pause_seconds
 from catchment.feed.tasks import TaskMaker
+from catchment.feed.unmoved import at_rest, inherited, unmoved
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
@@ -147,19 +147,21 @@ class Loop:
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:
             return None
-        at_rest = is_at_rest(previous, tick)
-        groups = [] if at_rest else self._planner.groups(previous, tick)
+        still = unmoved(previous, tick)
+        if len(still) == len(self._endpoints):
+            self._lease.check()
+            return at_rest(previous, tick, inherited(previous, still, self._clock, self._endpoints))
+        groups = self._planner.groups(previous, tick)
         chunks = tuple(chunk for group in groups for chunk in group)
         refused = self._standstill.refusals
         plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, refused)
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
-        if at_rest:
-            return looked_at(previous, tick, self._endpoints)
         planned = time.monotonic()
-        tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence))
-        receipts = self._engine.each(run_task, tasks)
+        receipts: list[Receipt] = [*inherited(previous, still, self._clock, self._endpoints)]
+        tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence), still)
+        receipts += self._engine.each(run_task, tasks)
         self._fault(Fault.DURING_READ)
         self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))

@@ -1,6 +1,6 @@
-"""The tasks that carry out a plan: one for the log of each shard, then one for each group of chunks."""
+"""The tasks that carry out a plan: one for the log of each shard that has moved, then one for each group of chunks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,16 +21,24 @@ class TaskMaker:
     image_bytes: int
 
     def of(
-        self, previous: Manifest, plan: Plan, groups: Sequence[tuple[Chunk, ...]], attempt: str
+        self,
+        previous: Manifest,
+        plan: Plan,
+        groups: Sequence[tuple[Chunk, ...]],
+        attempt: str,
+        unmoved: Collection[str] = (),
     ) -> list[Task]:
-        """The tasks of the epoch after `previous`, in the order of `endpoints` and of `groups`."""
+        """The tasks of the epoch after `previous`, in the order of `endpoints`, without those of `unmoved` shards, and
+        of `groups`."""
         target = Target(str(self.root), tuple(self.endpoints), plan.epoch, attempt)
         return [
-            *self._segments(previous, plan, target),
+            *self._segments(previous, plan, target, unmoved),
             *(self._copy(previous, plan, group, target) for group in groups),
         ]
 
-    def _segments(self, previous: Manifest, plan: Plan, target: Target) -> list[SegmentTask]:
+    def _segments(
+        self, previous: Manifest, plan: Plan, target: Target, unmoved: Collection[str]
+    ) -> list[SegmentTask]:
         copying: dict[str, dict[TableId, Progress]] = {}
         for progress in previous.progress:
             if not progress.done:
@@ -52,6 +60,7 @@ class TaskMaker:
                 evolves=self.evolves,
             )
             for shard, endpoint in self.endpoints.items()
+            if shard not in unmoved
         ]
 
     def _copy(self, previous: Manifest, plan: Plan, group: tuple[Chunk, ...], target: Target) -> ChunkTask:

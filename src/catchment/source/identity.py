@@ -17,31 +17,35 @@ from catchment.model.position import LogOffset, Position, Prepared, Resets, gtid
 from catchment.model.source import Endpoint
 from catchment.source.offsets import ask_resets, log_files
 from catchment.source.segment import Stretch, read_facts
-from catchment.source.session import READ_SECONDS, connect, mapped
+from catchment.source.session import connect, mapped
 
 _FILE_START = 4
 # Start = now - uptime, each cut to whole seconds.
 _START_JITTER_SECONDS = 1
 
 
-def must_be_same_log(endpoint: Endpoint, verified: Position, *, read_seconds: int = READ_SECONDS) -> Resets:
+def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
     """Raise Diverged unless the shard's log is the one of `verified`; how often RESET was said as of now.
 
-    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost, also when the server
-    is silent for `read_seconds`.
+    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost.
     """
-    connection = connect(endpoint, verified.server, read_seconds=read_seconds)
+    connection = connect(endpoint, verified.server)
     try:
         now = ask_resets(connection, endpoint)
-        before = verified.resets
-        restarted = before is not None and abs(now.started - before.started) > _START_JITTER_SECONDS
     finally:
         connection.close()
+    must_be_unbroken(endpoint, verified, now)
+    return now
+
+
+def must_be_unbroken(endpoint: Endpoint, verified: Position, now: Resets) -> None:
+    """As `must_be_same_log`, where it was asked how often RESET was said; asks more only where that has changed."""
+    before = verified.resets
+    restarted = before is not None and abs(now.started - before.started) > _START_JITTER_SECONDS
     if before is None or (now.count == before.count and not restarted):
-        return now
+        return
     must_have_file(endpoint, verified)
     _must_be_unchanged(endpoint, verified, before, now, restarted=restarted)
-    return now
 
 
 def must_have_file(endpoint: Endpoint, verified: Position) -> None:

@@ -51,7 +51,7 @@ class Store:
                 raise StateError(
                     f"plan of epoch {epoch_text(plan.epoch)} comes after the manifest of {epoch_text(newest)}"
                 )
-            # A plan that came to nothing: a source at rest makes one in every turn.
+            # A plan that came to nothing: a cut that was missed, or one whose log held nothing new.
             open_plans = delete(record_table).filter_by(feed=self.feed, kind=_PLAN)
             connection.execute(open_plans.where(record_table.c.epoch > (newest or 0)))
             self._put(connection, _PLAN, plan)

@@ -1,0 +1,115 @@
+"""One shard as the clock sees it: a session of its own, and which of its offsets may enter a tick."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import pymysql
+
+from catchment.epoch.chain import must_continue, went_backwards
+from catchment.model.errors import NEW_FEED, CatchmentError, Diverged, Purged, Retry, WireError
+from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Resets, Server, reaches
+from catchment.model.source import Endpoint
+from catchment.source.identity import must_be_same_log
+from catchment.source.offsets import ask_resets, snapshot_offset, snapshot_session
+from catchment.source.segment import read_facts
+from catchment.source.session import Session
+from catchment.state.moments import now_us
+from catchment.watch.troubles import Troubles
+
+BACKWARD_TICKS_MAX = 2
+
+_T = TypeVar("_T")
+
+
+class ShardReader:
+    """A shard's session for offsets and counts of RESET, made anew when it is lost. One thread at a time uses it."""
+
+    def __init__(self, endpoint: Endpoint, server: Server, troubles: Troubles) -> None:
+        self.endpoint = endpoint
+        self.server = server
+        self.troubles = troubles
+        self.backward = 0
+        self.newest: LogOffset | None = None
+        self.verified: Position | None = None
+        self._connection: Session | None = None
+
+    def read(self) -> tuple[LogOffset, int]:
+        """The offset now, and the time it was read in microseconds since 1970."""
+        offset = self._asked(lambda session: snapshot_offset(session, self.endpoint))
+        return offset, now_us()
+
+    def resets(self) -> Resets:
+        """How often RESET was said so far."""
+        return self._asked(lambda session: ask_resets(session, self.endpoint))
+
+    def _asked(self, question: Callable[[Session], _T]) -> _T:
+        began = now_us()
+        try:
+            if self._connection is None:
+                self._connection = snapshot_session(self.endpoint, self.server)
+            answer = question(self._connection)
+        except CatchmentError as error:
+            error.shard = self.endpoint.shard
+            self.close()
+            if may_pass(error):
+                self.troubles.failed(error, error.shard, began)
+            raise
+        self.troubles.passed(self.endpoint.shard)
+        return answer
+
+    def close(self) -> None:
+        """Give the session up."""
+        if self._connection is not None:
+            with suppress(pymysql.err.Error):
+                self._connection.close()
+            self._connection = None
+
+    def accept(self, offset: LogOffset) -> LogOffset | None:
+        """The offset that may enter a tick, None when the tick is to be dropped.
+
+        A second step backwards in a row: Diverged when the log is not the one read before. Else the tick
+        before was torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this
+        offset; the cut stays where it is while the offset lies before it.
+
+        An offset from which no dump can start is dropped, too: a transaction of more than 4 GiB was written, and the
+        server is about to begin a new file.
+        """
+        if offset.offset > DUMP_OFFSET_MAX:
+            return None
+        seen = [self.newest, self.verified.at if self.verified else None]
+        if not any(went_backwards(before, offset) for before in seen if before is not None):
+            self.backward = 0
+            self.newest = offset
+            return offset
+        self.backward += 1
+        if self.backward < BACKWARD_TICKS_MAX:
+            return None
+        self._must_be_same_log(offset)
+        self.backward = 0
+        if self.verified is not None and not reaches(offset, self.verified.at):
+            offset = self.verified.at
+        self.newest = offset
+        return offset
+
+    def _must_be_same_log(self, offset: LogOffset) -> None:
+        """Raise Diverged unless the log can be read at the verified position, in a file of the same birth."""
+        verified, shard = self.verified, self.endpoint.shard
+        try:
+            if verified is not None and verified.at.base == offset.base:
+                must_be_same_log(self.endpoint, verified)
+                stretch = read_facts(self.endpoint, self.server, verified, verified.at)
+                must_continue(shard, verified, stretch.files[0].born, None)
+                return
+            reason = None
+        except (Diverged, Purged, WireError) as error:
+            reason = error
+        raise Diverged(
+            f"shard {shard}: the log stood at {self.newest} and now stands at {offset}: "
+            f"it was reset (RESET MASTER) or the server was replaced; start {NEW_FEED} to copy again"
+        ) from reason
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether a later tick can succeed."""
+    return isinstance(error, CatchmentError) and error.retry is not Retry.NEVER
