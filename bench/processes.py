@@ -20,6 +20,19 @@ def cpu_seconds(driver: int) -> dict[str, float]:
     return spent
 
 
+def memory_bytes(driver: int) -> int:
+    """What the processes below `driver` hold, pages that they share counted once (proc(5), smaps_rollup: Pss)."""
+    return sum(_pss(pid) for pid, _ in _tree(driver))
+
+
+def _pss(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0  # it has just ended
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+
 def _tree(root: int) -> Iterator[tuple[int, list[str]]]:
     """A process and those below it, with the fields of stat from the third on."""
     found: dict[int, list[str]] = {}
@@ -49,6 +62,6 @@ def _kind(pid: int, driver: int) -> str:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return "workers"
-    if b"fold_process" in command:
+    if b"fold.process" in command:
         return "fold"
     return "Java" if command.split(b"\0")[0].endswith(b"java") else "workers"

@@ -30,6 +30,7 @@ BENCHMARKS = {
     "read": ("bench.read_lake", True),
     "tables": ("bench.many_tables", False),
     "upkeep": ("bench.upkeep", False),
+    "start": ("bench.start", True),
     "memory": ("bench.memory", True),
     "sink": ("bench.sink", True),
 }
