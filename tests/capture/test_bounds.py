@@ -38,22 +38,20 @@ class Source:
     def __init__(self, server: PrivateServer, table: TableId) -> None:
         self.endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
         self.connection = connect(self.endpoint)
-        self.table = read_table(self.connection, self.endpoint, table)
+        self.table = read_table(self.connection, table)
         self.key = chunk_key(self.table)
 
     def newest(self) -> Bound | None:
-        return newest_key(self.connection, self.endpoint, self.table.id, self.key)
+        return newest_key(self.connection, self.table.id, self.key)
 
     def select(self, lo: Bound | None, hi: Bound | None) -> pa.Table:
-        return select_chunk(
-            self.connection, self.endpoint, self.table, Chunk("s", self.table.id, lo, hi)
-        ).combine_chunks()
+        return select_chunk(self.connection, self.table, Chunk("s", self.table.id, lo, hi)).combine_chunks()
 
     def chunks(self) -> Iterator[tuple[Range, pa.Table]]:
         """Ranges and rows, walking the index in steps up to the key that was the largest at the start."""
         end, lo = self.newest(), None
         while True:
-            hi = key_after(self.connection, self.endpoint, self.table.id, self.key, lo, end, STEP)
+            hi = key_after(self.connection, self.table.id, self.key, lo, end, STEP)
             yield (lo, hi or end), self.select(lo, hi or end)
             if hi is None:
                 return
@@ -66,7 +64,7 @@ class Source:
         """Which rows lie in a range, as the product decides it for images of the log."""
         mask = covered(rows, self.key, [reach])
         if mask is None:
-            mask = inside(self.connection, self.endpoint, self.table, rows, [reach])
+            mask = inside(self.connection, self.table, rows, [reach])
         return [bool(found) for found in mask]
 
     def content(self, rows: pa.Table) -> dict[bytes, int]:
@@ -273,7 +271,7 @@ def test_a_chunk_reads_its_own_rows_alone(
         found: list[int] = []
         read: list[int] = []
         while lo is not None or not found:
-            hi = key_after(table.connection, table.endpoint, table.table.id, table.key, lo, None, step)
+            hi = key_after(table.connection, table.table.id, table.key, lo, None, step)
             before = reads()
             found.append(table.select(lo, hi).num_rows)
             read.append(reads() - before)

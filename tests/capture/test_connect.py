@@ -15,6 +15,7 @@ from pymysql.converters import escape_string
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Diverged, ServerSaid, SourceError
 from catchment.model.source import Endpoint
+from catchment.source import pinned
 from catchment.source import session as module
 from catchment.source.session import connect
 from tests.patience import PATIENCE_SECONDS
@@ -116,7 +117,7 @@ def asking(plugin: str) -> Iterator[tuple[int, Future[bytes]]]:
 
 def test_the_server_ends_a_statement_before_the_socket_gives_up(shard: PrivateServer) -> None:
     endpoint = endpoint_of(shard)
-    with closing(connect(endpoint)) as session, session.cursor() as cursor:
+    with connect(endpoint) as session, session.cursor() as cursor:
         limit = "@@max_execution_time / 1000" if on_mysql() else "@@max_statement_time"
         cursor.execute(f"SELECT {limit}")
         (seconds,) = cursor.fetchone() or (0,)
@@ -144,7 +145,7 @@ def test_a_large_table_is_read_whatever_the_global_limit_of_a_join(
         module.mapped(endpoint),
     ):
         cursor.execute(select)
-    with closing(connect(endpoint)) as session, session.cursor() as cursor:
+    with connect(endpoint) as session, session.cursor() as cursor:
         cursor.execute(select)
         assert cursor.fetchone() == (100,)
 
@@ -167,7 +168,7 @@ def small_joins(own: PrivateServer) -> Iterator[None]:
 )
 def test_only_what_a_version_has_is_pinned(version: tuple[int, ...], lacks: set[str]) -> None:
     newer = {"information_schema_stats_expiry", "use_secondary_engine"}
-    assert newer - module._settings(version).keys() == lacks
+    assert newer - pinned._settings(version).keys() == lacks
 
 
 @pytest.mark.parametrize("snapshots", [False, True])
@@ -188,7 +189,7 @@ def test_a_login_sets_reads_back_and_asks_who_answers_in_two_statements(
     assert session.server.server_id == own.server_id
     expected = "REPEATABLE-READ" if snapshots else "READ-COMMITTED"
     with (
-        closing(connect(endpoint_of(own), session.server, snapshots=snapshots)) as again,
+        connect(endpoint_of(own), session.server, snapshots=snapshots) as again,
         again.cursor() as cursor,
     ):
         isolation = "@@transaction_isolation" if on_mysql() else "@@tx_isolation"

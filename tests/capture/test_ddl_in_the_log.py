@@ -63,7 +63,7 @@ class Log:
         self.server = server
         self.endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
         self.start = LogOffset(*server.log_end())
-        with closing(connect(self.endpoint)) as session:
+        with connect(self.endpoint) as session:
             self.known = session.server
         self.definition = self.now()
         self.rows: list[dict[str, Any]] = []
@@ -71,8 +71,8 @@ class Log:
 
     def now(self) -> Any:
         """The definition in the catalog."""
-        with closing(self.server.connect("catchment")) as session:
-            return read_definition(session, self.endpoint, T)
+        with connect(self.endpoint) as session:
+            return read_definition(session, T)
 
     def read(self) -> Stretch:
         """The log since the table was made."""

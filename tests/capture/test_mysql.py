@@ -21,7 +21,7 @@ from catchment.source.offsets import (
 )
 from catchment.source.pending import ask_pending, must_know_pending
 from catchment.source.prove import sealed_behind
-from catchment.source.session import connect, mysql_version
+from catchment.source.session import connect
 from tests.held import held_commit, mysql_options, release
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
@@ -49,7 +49,7 @@ def endpoint(server: PrivateMySQL, user: str = "catchment", tls: Tls | None = No
 
 
 def _cipher(where: Endpoint) -> str:
-    with closing(connect(where)) as session, session.cursor() as cursor:
+    with connect(where) as session, session.cursor() as cursor:
         cursor.execute("SHOW STATUS LIKE 'Ssl_cipher'")
         row = cursor.fetchone()
     return str(row[1]) if row else ""
@@ -77,8 +77,8 @@ def test_login_with_the_old_kind_of_password(mysql_server: PrivateMySQL) -> None
 def test_sessions_are_pinned_and_know_the_server(server: PrivateMySQL) -> None:
     server.sql("SET GLOBAL sql_select_limit = 1", "SET GLOBAL transaction_isolation = 'READ-UNCOMMITTED'")
     try:
-        with closing(connect(endpoint(server))) as session:
-            assert mysql_version(session) == server.build.version
+        with connect(endpoint(server)) as session:
+            assert session.mysql_version == server.build.version
             with session.cursor() as cursor:
                 cursor.execute("SELECT @@sql_select_limit, @@transaction_isolation, @@max_execution_time")
                 assert cursor.fetchone() == (2**64 - 1, "READ-COMMITTED", 300_000)
@@ -93,26 +93,26 @@ def test_sessions_are_pinned_and_know_the_server(server: PrivateMySQL) -> None:
 def test_where_the_log_stands(server: PrivateMySQL) -> None:
     where = endpoint(server)
     with closing(snapshot_session(where)) as session:
-        before = snapshot_offset(session, where)
+        before = snapshot_offset(session)
         assert before == LogOffset(*server.log_end())
         server.sql("CREATE DATABASE moved", "DROP DATABASE moved", "FLUSH BINARY LOGS")
-        after = snapshot_offset(session, where)
+        after = snapshot_offset(session)
         assert after.number == before.number + 1
-        files = log_files(session, where)
+        files = log_files(session)
         assert list(files)[-1] == after.file
         assert files[after.file] == after.offset
-        assert kept_seconds(session, where) == 2_592_000
-        first = ask_resets(session, where)
-        assert ask_resets(session, where).count == first.count
+        assert kept_seconds(session) == 2_592_000
+        first = ask_resets(session)
+        assert ask_resets(session).count == first.count
 
 
 def test_a_reset_is_counted(mysql_80_build: Build) -> None:
     with PrivateMySQL(mysql_80_build) as server, closing(snapshot_session(endpoint(server))) as session:
-        before = ask_resets(session, endpoint(server)).count
+        before = ask_resets(session).count
         # While its session ends, MySQL counts what it said twice for a moment: once with it, once in the sum.
         with closing(server.connect()) as resetting, resetting.cursor() as cursor:
             cursor.execute("RESET MASTER")
-            assert ask_resets(session, endpoint(server)).count == before + 1
+            assert ask_resets(session).count == before + 1
 
 
 def test_open_xa_transactions_and_who_may_see_them(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
@@ -123,14 +123,14 @@ def test_open_xa_transactions_and_who_may_see_them(server: PrivateMySQL, fresh_s
     server.sql(f"XA START {xid}", f"INSERT INTO {schema}.t VALUES (1)", f"XA END {xid}", f"XA PREPARE {xid}")
     try:
         with closing(snapshot_session(where)) as session:
-            assert open_xa(session, where) == [Xid(7, b"\xff\x00", b"b")]
-            pending = must_know_pending(session, where)
+            assert open_xa(session) == [Xid(7, b"\xff\x00", b"b")]
+            pending = must_know_pending(session)
             assert pending.xids == {Xid(7, b"\xff\x00", b"b")}
             assert not pending.over(pending)
     finally:
         server.sql(f"XA ROLLBACK {xid}")
     with closing(snapshot_session(where)) as session:
-        assert open_xa(session, where) == []
+        assert open_xa(session) == []
 
 
 def test_without_gtids_nothing_is_proven(mysql_80_build: Build) -> None:
@@ -138,12 +138,12 @@ def test_without_gtids_nothing_is_proven(mysql_80_build: Build) -> None:
     with PrivateMySQL(mysql_80_build, settings=settings) as server:
         where = endpoint(server)
         with closing(snapshot_session(where)) as session:
-            assert ask_pending(session, where) is None
+            assert ask_pending(session) is None
             with pytest.raises(
                 SourceError, match=r"gtid_mode is not ON: .*OFF_PERMISSIVE, ON_PERMISSIVE and ON"
             ):
-                must_know_pending(session, where)
-            found, end = session.server, snapshot_offset(session, where)
+                must_know_pending(session)
+            found, end = session.server, snapshot_offset(session)
             assert sealed_behind(where, found, None, None, end, None, ()) is None
 
 
@@ -158,10 +158,10 @@ def test_catalog(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
         "CREATE VIEW v AS SELECT * FROM t",
     )
     where = endpoint(server)
-    with closing(connect(where)) as session:
-        found = list_tables(session, where, lambda table: table.schema == schema)
+    with connect(where) as session:
+        found = list_tables(session, lambda table: table.schema == schema)
         assert found == {TableId(schema, "t"): 2}
-        table = read_table(session, where, TableId(schema, "t"))
+        table = read_table(session, TableId(schema, "t"))
     assert [column.name for column in table.columns] == ["a", "b", "c", "d"]
     assert table.key == ("d", "a")
 
@@ -170,21 +170,21 @@ def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
     where = endpoint(holding)
     with closing(snapshot_session(where)) as session:
         server = session.server
-        before = snapshot_offset(session, where)
+        before = snapshot_offset(session)
         assert sealed_behind(where, server, None, None, before, None, ()) == before
         held = held_commit(holding, "INSERT INTO d.t VALUES (1, 1)", timeout_ms=60_000)
         try:
-            end = snapshot_offset(session, where)
+            end = snapshot_offset(session)
             assert end != before
             assert holding.sql("SELECT * FROM d.t") == []
-            pending = must_know_pending(session, where)
+            pending = must_know_pending(session)
             assert pending.gtids != GtidSet()
             assert sealed_behind(where, server, before, before, end, None, ()) == before
             assert held.held
             held.release()
         finally:
             release(holding)
-        assert pending.over(must_know_pending(session, where))
+        assert pending.over(must_know_pending(session))
         assert sealed_behind(where, server, before, before, end, None, ()) == end
         assert holding.sql("SELECT * FROM d.t") == [(1, 1)]
 
@@ -192,10 +192,10 @@ def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
 def test_a_transaction_that_began_later_does_not_delay_a_seal(holding: PrivateMySQL) -> None:
     where = endpoint(holding)
     with closing(snapshot_session(where)) as session:
-        pending = must_know_pending(session, where)
+        pending = must_know_pending(session)
         held = held_commit(holding, "INSERT INTO d.t VALUES (2, 1)", timeout_ms=60_000)
         try:
-            assert pending.over(must_know_pending(session, where))
+            assert pending.over(must_know_pending(session))
             held.release()
         finally:
             release(holding)

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pyarrow as pa
 import pymysql
 import pytest
-from pymysql.connections import Connection
 
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Target
@@ -24,7 +23,7 @@ from catchment.source import stored_at
 from catchment.source.catalog import read_table
 from catchment.source.objects import read_objects
 from catchment.source.segment import Stretch, read_facts, read_stretch
-from catchment.source.session import connect
+from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
@@ -125,7 +124,7 @@ class Shop:
         if not self.mysql:
             server.sql("USE shop", *PACKAGE)
         self.may("SHOW VIEW, TRIGGER")
-        with closing(connect(self.endpoint)) as session:
+        with connect(self.endpoint) as session:
             self.known = session.server
         stored_at.forget()
 
@@ -276,8 +275,8 @@ def test_a_backlog_is_read_to_its_end_once(shop: Shop, monkeypatch: pytest.Monke
         reads.append((start, stop))
         return read_facts(endpoint, server, start, stop)
 
-    def asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Catalog:
-        catalogs.append(read_objects(session, endpoint))
+    def asked(session: Session) -> Catalog:
+        catalogs.append(read_objects(session))
         return catalogs[-1]
 
     monkeypatch.setattr(stored_at, "read_facts", counted)
@@ -325,8 +324,8 @@ def test_names_that_the_server_takes_for_one_another_are_folded_alike(mariadb: P
 
 
 def test_all_that_is_stored_is_read_as_it_was_written(shop: Shop) -> None:
-    with closing(connect(shop.endpoint)) as session:
-        catalog = read_objects(session, shop.endpoint)
+    with connect(shop.endpoint) as session:
+        catalog = read_objects(session)
     assert catalog.lacking == ()
     mine = {one.what: one for one in catalog.stored if one.schema in ("shop", "away")}
     assert len(mine) == (10 if shop.mysql else 11)
@@ -347,8 +346,8 @@ def test_a_foreign_key_that_cascades_leads_to_its_child(shop: Shop) -> None:
 
 
 def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop: Shop) -> None:
-    with closing(connect(shop.endpoint)) as session:
-        shape = first_shape(read_table(session, shop.endpoint, T))
+    with connect(shop.endpoint) as session:
+        shape = first_shape(read_table(session, T))
 
     def spoiled(start: LogOffset) -> dict[TableId, str]:
         stretch, _ = shop.read(start)
@@ -372,8 +371,8 @@ def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop
 
 def test_privileges_of_a_role_count_while_it_is_active(shop: Shop) -> None:
     def seen() -> tuple[tuple[str, ...], bool]:
-        with closing(connect(shop.endpoint)) as session:
-            catalog = read_objects(session, shop.endpoint)
+        with connect(shop.endpoint) as session:
+            catalog = read_objects(session)
         return catalog.lacking, any(one.what == "trigger shop.tr" for one in catalog.stored)
 
     shop.may("")

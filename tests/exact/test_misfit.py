@@ -1,6 +1,5 @@
 """Definitions that do not fit the log where it does not describe itself: refused, or copied later; never misread."""
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,20 +36,20 @@ def _endpoint(server: PrivateServer) -> Endpoint:
 def _position(server: PrivateServer) -> Position:
     """Where the log ends now."""
     endpoint = _endpoint(server)
-    with closing(connect(endpoint)) as session:
+    with connect(endpoint) as session:
         found = session.server
     return Position(LogOffset(*server.log_end()), 0, found, found.gtids(""))
 
 
 def _defined(server: PrivateServer) -> Definition:
-    with closing(server.connect("catchment")) as session:
-        return read_definition(session, _endpoint(server), T)
+    with connect(_endpoint(server)) as session:
+        return read_definition(session, T)
 
 
 def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, root: Path) -> ChunkTask:
     """A task that copies the table in one chunk, at the end of the log."""
-    with closing(server.connect("catchment")) as session:
-        shape = first_shape(read_table(session, _endpoint(server), T))
+    with connect(_endpoint(server)) as session:
+        shape = first_shape(read_table(session, T))
     position = _position(server)
     chunk = Chunk("-80", T, None, None, True)
     target = Target(str(root), ("-80",), 1, "1")

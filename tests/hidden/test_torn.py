@@ -63,7 +63,7 @@ def _tear(server: PrivateServer) -> _Torn:
             old = server.log_end()
             flush = flush_logs_in_hold(server)
             held.release()
-            offset = snapshot_offset(session, endpoint(server))
+            offset = snapshot_offset(session)
             flush.finish()
             if offset.file > old[0] and offset.offset == old[1]:
                 return _Torn(offset, settled_end(server, offset.file))

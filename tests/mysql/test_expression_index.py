@@ -1,7 +1,6 @@
 """Indexes over expressions, whose hidden columns the log of MySQL 8.0 shows and its row images lack; invisible keys."""
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.serve.spark_source.driver import read_shape
 from catchment.source.catalog import read_table
+from catchment.source.session import connect
 from catchment.wire.log.facts import IncompleteImage
 from tests.engines import on_spark
 from tests.exact.feedrun import FeedRun, make_feed
@@ -72,12 +72,12 @@ def test_a_column_that_is_named_as_hidden_ones_is_refused(
 ) -> None:
     schema = fresh_schema(mysql_server)
     mysql_server.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY, `{'0a' * 16}` INT)")
-    endpoint = Endpoint("s", mysql_server.host, mysql_server.port, "root", "")
+    endpoint = Endpoint("s", mysql_server.host, mysql_server.port, "catchment", mysql_server.password)
     with (
-        closing(mysql_server.connect()) as session,
+        connect(endpoint) as session,
         pytest.raises(Unsupported, match=r"t, column 0a0a.* rename the column or exclude the table"),
     ):
-        read_table(session, endpoint, TableId(schema, "t"))
+        read_table(session, TableId(schema, "t"))
 
 
 @pytest.mark.parametrize(

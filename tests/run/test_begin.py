@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -89,7 +88,7 @@ def test_a_user_with_too_many_connections_is_tried_again(shard: PrivateServer) -
     shard.sql("CREATE USER one IDENTIFIED BY 'pw' WITH MAX_USER_CONNECTIONS 1")
     endpoint = Endpoint("s0", shard.host, shard.port, "one", "pw")
     try:
-        with closing(connect(endpoint)), pytest.raises(ConnectionLost, match="max_user_connections"):
+        with connect(endpoint), pytest.raises(ConnectionLost, match="max_user_connections"):
             connect(endpoint)
     finally:
         shard.sql("DROP USER one")

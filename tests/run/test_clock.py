@@ -5,12 +5,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 
-import pymysql
 import pytest
-from pymysql.connections import Connection
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
@@ -22,7 +20,7 @@ from catchment.model.errors import ConnectionLost, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.source.offsets import snapshot_offset
-from catchment.source.session import connect
+from catchment.source.session import Session, connect
 from tests.patience import PATIENCE_SECONDS
 
 NEVER = 1 << 63  # a number that no tick reaches
@@ -31,7 +29,7 @@ NEVER = 1 << 63  # a number that no tick reaches
 @contextmanager
 def ticking(server: PrivateServer) -> Iterator[Clock]:
     endpoint = Endpoint("a", server.host, server.port, FEED_USER, server.password)
-    with closing(connect(endpoint)) as session:
+    with connect(endpoint) as session:
         clock = Clock({"a": endpoint}, {"a": session.server}, 0.01, 0)
     clock.start({})
     try:
@@ -110,27 +108,27 @@ class Sessions:
         self.shared = 0
         self.of_shard: dict[str, set[int]] = {}
 
-    def read(self, connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> LogOffset:
+    def read(self, session: Session) -> LogOffset:
         """In the place of `snapshot_offset`."""
-        session = connection.thread_id()  # type: ignore[no-untyped-call]
+        thread = session.thread_id()  # type: ignore[no-untyped-call]
         with self._lock:
             self.readings += 1
-            self.shared += session in self._inside
-            self._inside.add(session)
-            self.of_shard.setdefault(endpoint.shard, set()).add(session)
+            self.shared += thread in self._inside
+            self._inside.add(thread)
+            self.of_shard.setdefault(session.endpoint.shard, set()).add(thread)
         time.sleep(self._seconds())
         try:
-            return snapshot_offset(connection, endpoint)
+            return snapshot_offset(session)
         finally:
             with self._lock:
-                self._inside.discard(session)
+                self._inside.discard(thread)
 
 
 @contextmanager
 def ten_shards(server: PrivateServer, watched: Sessions, seconds: float) -> Iterator[Clock]:
     """A clock of nine shards that answer, after one that refuses; all of them are sessions of one server."""
     good = Endpoint("0", server.host, server.port, FEED_USER, server.password)
-    with closing(connect(good)) as session:
+    with connect(good) as session:
         identity = session.server
     with socket.socket() as silent, pytest.MonkeyPatch.context() as patch:
         silent.bind((server.host, 0))  # and does not listen: who connects is refused
@@ -170,7 +168,7 @@ def test_the_error_that_cannot_pass_comes_first(
 ) -> None:
     """A shard that is away must not hide that another one's log was reset."""
     endpoint = Endpoint("a", shard.host, shard.port, FEED_USER, shard.password)
-    with closing(connect(endpoint)) as session:
+    with connect(endpoint) as session:
         identity = session.server
 
     def read(reader: ShardReader) -> tuple[LogOffset, int]:

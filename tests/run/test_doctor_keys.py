@@ -1,7 +1,6 @@
 """What the doctor says of a key whose first columns alone cut a table into chunks."""
 
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 
@@ -44,9 +43,9 @@ def test_very_many_rows_of_one_value(
     endpoint = Endpoint("s", shard.host, shard.port, FEED_USER, shard.password)
 
     def found() -> list[tuple[Severity, str, str]]:
-        with closing(connect(endpoint)) as session:
-            chosen = table_checks.chosen_tables(session, endpoint, [f"{schema}.*"])
-            findings, _ = table_checks.check_tables(session, endpoint, chosen, cascades=False)
+        with connect(endpoint) as session:
+            chosen = table_checks.chosen_tables(session, [f"{schema}.*"])
+            findings, _ = table_checks.check_tables(session, chosen, cascades=False)
         return [(f.severity, f.found, f.remedy) for f in findings]
 
     assert found() == [], "a few kilobytes"

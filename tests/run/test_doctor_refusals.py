@@ -9,7 +9,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.doctor import Severity, examine, must_be_set_up
 from catchment.model.errors import ServerSaid
-from catchment.source import session
+from catchment.source import pinned
 from tests.run.test_doctor import assert_only, faults, feed_of
 
 ERROR = Severity.ERROR
@@ -26,7 +26,7 @@ def own() -> Iterator[PrivateServer]:
 def test_a_table_that_cannot_be_read_now_is_no_lack_of_a_privilege(
     own: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(session._PINNED, "lock_wait_timeout", "1")
+    monkeypatch.setitem(pinned._PINNED, "lock_wait_timeout", "1")
     own.sql("CREATE TABLE shop.good (id int PRIMARY KEY)")
     with closing(own.connect()) as locking, locking.cursor() as cursor:
         cursor.execute("LOCK TABLES shop.orders WRITE")

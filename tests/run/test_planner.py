@@ -1,7 +1,6 @@
 """Chunks against real tables whose keys mislead: none is much larger than was asked for."""
 
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 
@@ -46,10 +45,10 @@ def sizes(server: PrivateServer, schema: str, pace: Callable[[], Pace]) -> dict[
     manifest = begun(server, schema)
     shapes = {shape.table: shape for shape in manifest.shapes}
     found: dict[str, list[int]] = {}
-    with closing(connect(endpoint)) as session, session.cursor() as cursor:
+    with connect(endpoint) as session, session.cursor() as cursor:
         for progress in manifest.progress:
             key = chunk_key(shapes[progress.table].definition)
-            walk = Walk(session, endpoint, progress, key, pace())
+            walk = Walk(session, progress, key, pace())
             rows = found[progress.table.name] = []
             while (step := walk.step()) is not None:
                 condition, values = where(key, step[0].lo, step[0].hi)
@@ -184,9 +183,9 @@ def test_a_table_that_is_read_whole_for_each_chunk_gets_no_smaller_chunks(
     )
     manifest = begun(shard, schema)
     asked = {}
-    with closing(connect(endpoint_of(shard))) as session:
+    with connect(endpoint_of(shard)) as session:
         for shape, progress in zip(manifest.shapes, manifest.progress, strict=True):
-            walk = Walk(session, endpoint_of(shard), progress, chunk_key(shape.definition), Pace())
+            walk = Walk(session, progress, chunk_key(shape.definition), Pace())
             chunk = Chunk("a", shape.table, None, None)
             for _ in range(20):
                 walk.pace.learn(CopiedChunk(chunk, walk.pace.rows, 0, 60.0), 0.5, 1 << 30)

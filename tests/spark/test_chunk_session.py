@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from catchment.model.table import Table, TableId
 from catchment.read.copy import read_group
 from catchment.source.catalog import read_table
 from catchment.source.first_cut import originate
+from catchment.source.session import Session
 from tests.exact.feedrun import make_feed
 
 ROWS = 20_000  # more than the socket holds: the rest of an abandoned result comes later
@@ -36,8 +36,8 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
 
-    def altered_afterwards(connection: Any, endpoint: Any, table: TableId) -> Table:
-        found = read_table(connection, endpoint, table)
+    def altered_afterwards(session: Session, table: TableId) -> Table:
+        found = read_table(session, table)
         if table.name == "bad":
             shard.sql(f"ALTER TABLE {schema}.bad MODIFY v VARCHAR(20)")
         return found

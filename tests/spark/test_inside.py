@@ -56,14 +56,14 @@ def test_keys_in_a_range_are_those_that_a_select_returns(
     endpoint = Endpoint("-80", shard.host, shard.port, FEED_USER, shard.password)
     connection = connect(endpoint)
     try:
-        table = read_table(connection, endpoint, TableId(schema, "t"))
+        table = read_table(connection, TableId(schema, "t"))
 
         def select(low: Bound | None, high: Bound | None) -> pa.Table:
-            return select_chunk(connection, endpoint, table, Chunk("-80", table.id, low, high))
+            return select_chunk(connection, table, Chunk("-80", table.id, low, high))
 
         whole = select(None, None)
         for low, high in ((lo, hi), (None, lo), (hi, None), (None, None)):
-            mask = inside(connection, endpoint, table, whole, [(low, high)])
+            mask = inside(connection, table, whole, [(low, high)])
             assert whole.filter(pa.array(mask)).to_pylist() == select(low, high).to_pylist()
         assert 0 < select(lo, hi).num_rows < whole.num_rows
     finally:

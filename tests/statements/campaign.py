@@ -9,7 +9,6 @@ from pathlib import Path
 import pymysql
 
 from catchment.demo.server import PrivateServer
-from catchment.source.session import mysql_version
 from tests.statements.corpus import number_of, of_file
 from tests.statements.guest import Guest
 from tests.statements.manners import manner_of
@@ -72,8 +71,8 @@ class Campaign:
         self._guest = Guest(server, schema, settings)
         self._reader = Reader(server)
         self._schema = schema
-        with server.connect() as session:
-            self._mysql = mysql_version(session) is not None
+        ((version,),) = server.sql("SELECT VERSION()")
+        self._mysql = "mariadb" not in version.lower()
         self._content = self._stage.content()
         self._later: list[Case] = []
 

@@ -1,6 +1,5 @@
 """What Catchment makes of a piece of log: that it ends the run, or which rows of the chosen tables change."""
 
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +39,7 @@ class Reader:
 
     def __init__(self, server: PrivateServer) -> None:
         self._endpoint = Endpoint("s", server.host, server.port, "catchment", server.password)
-        with closing(connect(self._endpoint)) as session:
+        with connect(self._endpoint) as session:
             self._server = session.server
 
     def verdict(self, start: tuple[str, int], end: tuple[str, int], before: Content) -> Verdict:

@@ -18,6 +18,7 @@ from catchment.schema.ddl import Columns, Stop, effect
 from catchment.schema.follow import Followed, altered
 from catchment.schema.statement import Unreadable
 from catchment.source.catalog import read_definition
+from catchment.source.session import connect
 from catchment.wire.log.declared import expected_of, table_of
 from catchment.wire.log.facts import Ddl
 from tests.servers.chosen import chosen_kind, on_mysql
@@ -189,12 +190,12 @@ def test_the_server_declares_added_columns_so(
     unknown, refused = [], []
     with (
         closing(shard.connect()) as root,
-        closing(shard.connect("catchment")) as session,
+        connect(endpoint_of(shard)) as session,
         root.cursor() as cursor,
     ):
         cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY) CHARSET {default}")
         for kind in TYPES:
-            before = read_definition(session, endpoint_of(shard), table)
+            before = read_definition(session, table)
             sql = f"ALTER TABLE {table} ADD n {kind} FIRST"
             did = effect(sql, "", [table])
             if not isinstance(did, Columns):
@@ -205,7 +206,7 @@ def test_the_server_declares_added_columns_so(
             except pymysql.err.MySQLError:
                 refused.append(kind)
                 continue
-            found = read_definition(session, endpoint_of(shard), table)
+            found = read_definition(session, table)
             assert meaning(altered(before, did, mysql=on_mysql())) == meaning(found), kind
             cursor.execute(f"ALTER TABLE {table} DROP n")
     assert unknown == NOT_READ
@@ -217,11 +218,11 @@ def test_the_server_agrees_with_random_orders(shard: PrivateServer, fresh_schema
     chance, done = random.Random(5), 0
     with (
         closing(shard.connect()) as root,
-        closing(shard.connect("catchment")) as session,
+        connect(endpoint_of(shard)) as session,
         root.cursor() as cursor,
     ):
         cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT, b VARCHAR(700), UNIQUE (b))")
-        definition = read_definition(session, endpoint_of(shard), table)
+        definition = read_definition(session, table)
         for number in range(80):
             sql = f"ALTER TABLE {table} " + ", ".join(
                 action(chance, names(definition), number * 4 + i) for i in range(chance.randint(1, 4))
@@ -232,11 +233,11 @@ def test_the_server_agrees_with_random_orders(shard: PrivateServer, fresh_schema
                 continue
             did = effect(sql, "", [table])
             if isinstance(did, Stop):  # of a kind that the feed does not follow
-                definition = read_definition(session, endpoint_of(shard), table)
+                definition = read_definition(session, table)
             elif isinstance(did, Columns):
                 definition = altered(definition, did, mysql=on_mysql())
                 done += 1
-            assert meaning(definition) == meaning(read_definition(session, endpoint_of(shard), table)), sql
+            assert meaning(definition) == meaning(read_definition(session, table)), sql
     assert done > 20
 
 

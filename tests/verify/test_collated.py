@@ -16,6 +16,7 @@ from catchment.model.errors import ServerSaid
 from catchment.model.table import TableId
 from catchment.read import copy
 from catchment.source.select import select_chunk
+from catchment.source.session import Session
 from tests.engines import Here, on_spark
 from tests.verify.test_verify import copied, damage, feed_on, verdict_of
 
@@ -84,8 +85,8 @@ def test_a_select_that_takes_too_long_makes_smaller_chunks(
     """And what was read before it is no verdict: the rest of the lake's rows is not missing at the source."""
     here = Here()
 
-    def select(connection: Any, endpoint: Any, table: Any, chunk: Chunk) -> pa.Table:
-        rows = select_chunk(connection, endpoint, table, chunk)
+    def select(session: Session, table: Any, chunk: Chunk) -> pa.Table:
+        rows = select_chunk(session, table, chunk)
         if rows.num_rows == CHUNK_ROWS and chunk.lo is not None:
             raise ServerSaid(STATEMENT_TIME_EXCEEDED, "Query was interrupted: execution time limit exceeded")
         return rows

@@ -20,6 +20,7 @@ from catchment.model.definition import Definition
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.source.catalog import read_definition
+from catchment.source.session import connect
 from tests.servers.builds import Build, mariadb_11, mysql_80, mysql_97
 from tests.servers.debian import NotHere
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
@@ -200,7 +201,7 @@ def record_plain(name: str, server: PrivateServer, types: Iterable[str], levels:
             run(session, f"SET GLOBAL binlog_row_metadata = {level}")
             of = f"_{level.lower()}"
             names = create_altered(session, PLAIN, of)
-            definitions |= {TableId(PLAIN, n): defined(server, session, TableId(PLAIN, n)) for n in names}
+            definitions |= {TableId(PLAIN, n): defined(server, TableId(PLAIN, n)) for n in names}
             alter(session, PLAIN, of)
             write_types(session, PLAIN, tuple(types), of)
         run(session, "SET GLOBAL binlog_row_metadata = FULL")
@@ -208,12 +209,13 @@ def record_plain(name: str, server: PrivateServer, types: Iterable[str], levels:
             session, f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{PLAIN}'"
         ):
             if not table.startswith(ALTERED):
-                definitions[TableId(PLAIN, table)] = defined(server, session, TableId(PLAIN, table))
+                definitions[TableId(PLAIN, table)] = defined(server, TableId(PLAIN, table))
         return Recording(f"{name}, plain", start, events_of(read_dump(server, start)), definitions)
 
 
-def defined(server: PrivateServer, session: Session, table: TableId) -> Definition:
-    return read_definition(session, Endpoint("a", server.host, server.port, "", ""), table)
+def defined(server: PrivateServer, table: TableId) -> Definition:
+    with connect(Endpoint("a", server.host, server.port, "catchment", server.password)) as session:
+        return read_definition(session, table)
 
 
 def recordings() -> list[Recording]:

@@ -16,6 +16,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, Table, TableId
 from catchment.source.catalog import read_definition
+from catchment.source.session import connect
 from catchment.wire.cells.types import logged_as_binary
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
@@ -29,8 +30,8 @@ STEP = 1000  # `filled` and each level move all rows by so much
 
 def defined(server: PrivateServer, table: TableId = T) -> Definition:
     endpoint = Endpoint("a", server.host, server.port, "catchment", server.password)
-    with closing(server.connect("catchment")) as session:
-        return read_definition(session, endpoint, table)
+    with connect(endpoint) as session:
+        return read_definition(session, table)
 
 
 def moved(server: PrivateServer, columns: tuple[Column, ...], definition: Definition) -> pa.Table:

@@ -18,6 +18,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, TableId
 from catchment.source.catalog import left_out_columns, read_definition
+from catchment.source.session import connect
 from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.log.facts import IncompleteImage
@@ -116,7 +117,6 @@ def test_what_each_image_has(
 ) -> None:
     server: PrivateServer = request.getfixturevalue(fixture)
     schema = fresh_schema(server)
-    endpoint = Endpoint("s", server.host, server.port, "root", "")
     lacking: dict[str, set[str]] = {}
     with closing(server.connect(init_command="SET time_zone = '+00:00'")) as session:
         drawn = draw(3, flavour, _ROWS, collations_of(session), Counter())
@@ -125,9 +125,10 @@ def test_what_each_image_has(
                 image: _write(server, session, f"{schema}.{image.lower()}", image, drawn)
                 for image in ("FULL", "NOBLOB", "MINIMAL")
             }
-        left_out = left_out_columns(session, endpoint)
+    with connect(Endpoint("s", server.host, server.port, "catchment", server.password)) as asking:
+        left_out = left_out_columns(asking)
         definitions = {
-            image: read_definition(session, endpoint, TableId(schema, image.lower()))
+            image: read_definition(asking, TableId(schema, image.lower()))
             for image in written
             if level != "FULL"
         }

@@ -5,11 +5,8 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import msgspec
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.config import Feed, Unusable
 from catchment.config.table_patterns import exclusion
@@ -32,7 +29,7 @@ from catchment.model.position import Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.source.offsets import open_xa
-from catchment.source.session import connect, mapped
+from catchment.source.session import Session, connect
 from catchment.state.carried import uncarried
 
 CLOCK_SKEW_SECONDS_MAX = 1.0
@@ -100,14 +97,14 @@ def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
     Raises SourceError for a setting of the shard, or a privilege that the user lacks, with which its log cannot be
     followed for these tables; ConnectionLost.
     """
-    with closing(connect(endpoint)) as session:
-        account, variables = _asked(session, endpoint)
+    with connect(endpoint) as session:
+        account, variables = _asked(session)
         findings = check_settings(endpoint.shard, variables)
-        chosen = [listed.table for listed in chosen_tables(session, endpoint, rules)]
-        access, filters = check_log_access(session, endpoint, account)
+        chosen = [listed.table for listed in chosen_tables(session, rules)]
+        access, filters = check_log_access(session, account)
         findings += [*access, *check_filters(endpoint.shard, *filters, chosen)]
-        findings += check_replica(session, endpoint, variables)
-        findings += check_images(session, endpoint, variables, chosen)
+        findings += check_replica(session, variables)
+        findings += check_images(session, variables, chosen)
     for finding in findings:
         if finding.severity is Severity.ERROR:
             raise SourceError(f"shard {endpoint.shard}: {finding.found}: {finding.risk}; {finding.remedy}")
@@ -126,28 +123,27 @@ def _examine_shard(endpoint: Endpoint, feed: Feed, standing: Manifest | None) ->
     """Of a feed that has begun, the tables that it carries; else all that the rules take."""
     findings: list[Finding] = []
     try:
-        with closing(connect(endpoint)) as session:
+        with connect(endpoint) as session:
             # Without it a global sql_select_limit would cut off the answers to SHOW as well (seen on 10.11).
             server = session.server
-            account, variables = _asked(session, endpoint)
+            account, variables = _asked(session)
             findings += check_settings(endpoint.shard, variables)
             if findings[0].severity is Severity.ERROR:  # another kind of server: nothing below would be true
                 return ShardReport(endpoint.shard, tuple(findings), server)
-            findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session, endpoint)]
-            findings += _prepared(session, endpoint, mysql=server.mysql)
-            access, filters = _log_access(session, endpoint, account)
-            chosen = chosen_tables(session, endpoint, feed.tables)
+            findings += [check_gtids(endpoint.shard, variables), *_clock_skew(session)]
+            findings += _prepared(session)
+            access, filters = _log_access(session, account)
+            chosen = chosen_tables(session, feed.tables)
             taken = tuple(listed.table for listed in chosen)
             if standing is not None:
                 carries = {shape.table for shape in standing.shapes}
                 chosen = [listed for listed in chosen if listed.table in carries]
             names = tuple(listed.table for listed in chosen)
-            readable, denied = check_select(session, endpoint, account, names)
-            access += check_replica(session, endpoint, variables)
-            access += check_images(session, endpoint, variables, taken)
+            readable, denied = check_select(session, account, names)
+            access += check_replica(session, variables)
+            access += check_images(session, variables, taken)
             refused, carried = check_tables(
                 session,
-                endpoint,
                 [listed for listed in chosen if listed.table in readable],
                 cascades=not logs_cascades(variables),
                 skip=standing is None and feed.unusable is Unusable.SKIP,
@@ -163,37 +159,29 @@ def _examine_shard(endpoint: Endpoint, feed: Feed, standing: Manifest | None) ->
     return ShardReport(endpoint.shard, tuple(findings), server, taken, carried, unusable, rows)
 
 
-def _log_access(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, account: str
-) -> tuple[list[Finding], tuple[str, str]]:
+def _log_access(session: Session, account: str) -> tuple[list[Finding], tuple[str, str]]:
     """As check_log_access; what else the server says of its log is a finding, too."""
     try:
-        return check_log_access(session, endpoint, account)
+        return check_log_access(session, account)
     except ConnectionLost:
         raise
     except SourceError as said:
         remedy = "look into the server's error log; FLUSH BINARY LOGS begins a new file"
-        return [Finding(Severity.ERROR, endpoint.shard, str(said), "the log cannot be read", remedy)], (
-            "",
-            "",
-        )
+        shard = session.endpoint.shard
+        return [Finding(Severity.ERROR, shard, str(said), "the log cannot be read", remedy)], ("", "")
 
 
-def _asked(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> tuple[str, dict[str, str]]:
+def _asked(session: Session) -> tuple[str, dict[str, str]]:
     """The account that the server took us for, and its global variables."""
-    with mapped(endpoint), session.cursor() as cursor:
-        cursor.execute("SHOW GLOBAL VARIABLES")
-        variables = {str(name): str(value) for name, value in cursor.fetchall()}
-        cursor.execute("SELECT CURRENT_USER()")
-        row = cursor.fetchone()
+    variables = {str(name): str(value) for name, value in session.rows("SHOW GLOBAL VARIABLES")}
+    row = session.row("SELECT CURRENT_USER()")
     return (str(row[0]) if row else ""), variables
 
 
-def _prepared(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, *, mysql: bool
-) -> list[Finding]:
+def _prepared(session: Session) -> list[Finding]:
+    mysql = session.server.mysql
     try:
-        xids = open_xa(session, endpoint)
+        xids = open_xa(session)
     except ConnectionLost:
         raise
     except SourceError:
@@ -208,7 +196,7 @@ def _prepared(
     return [
         Finding(
             Severity.WARNING,
-            endpoint.shard,
+            session.endpoint.shard,
             f"{len(xids)} XA transactions are prepared and open ({'; '.join(map(str, xids[:_NAMED_MAX]))})",
             "their rows count when they are committed: until then the log files in which they were prepared must "
             f"not be purged, and a new feed cannot begin{held}",
@@ -217,12 +205,10 @@ def _prepared(
     ]
 
 
-def _clock_skew(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Finding]:
+def _clock_skew(session: Session) -> list[Finding]:
     """Compare the clocks at the middle of one round trip."""
     before = time.time()
-    with mapped(endpoint), session.cursor() as cursor:
-        cursor.execute("SELECT UNIX_TIMESTAMP(SYSDATE(6))")
-        row = cursor.fetchone()
+    row = session.row("SELECT UNIX_TIMESTAMP(SYSDATE(6))")
     after = time.time()
     skew = float(row[0] if row else 0) - (before + after) / 2
     if abs(skew) <= max(CLOCK_SKEW_SECONDS_MAX, after - before):
@@ -230,7 +216,7 @@ def _clock_skew(session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoin
     return [
         Finding(
             Severity.WARNING,
-            endpoint.shard,
+            session.endpoint.shard,
             f"its clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this host's",
             "lag and skew are shown wrong by as much; the rows are not affected",
             "keep the clocks in step, by NTP",

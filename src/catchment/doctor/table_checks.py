@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.config import selects
 from catchment.config.table_patterns import SYSTEM_SCHEMAS
@@ -13,11 +11,10 @@ from catchment.doctor.access import quoted
 from catchment.doctor.finding import Finding, Severity
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import CatchmentError, Unsupported
-from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
 from catchment.source.bounds import LISTED_MAX, is_ranged, table_size
 from catchment.source.catalog import left_out_columns, read_table
-from catchment.source.session import mapped
+from catchment.source.session import Session
 
 _LISTED = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES
@@ -50,22 +47,17 @@ class Listed(msgspec.Struct, frozen=True):
     rows: int
 
 
-def chosen_tables(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, rules: Sequence[str]
-) -> list[Listed]:
+def chosen_tables(session: Session, rules: Sequence[str]) -> list[Listed]:
     """Everything but views that the rules take and the user can see."""
-    with mapped(endpoint), session.cursor() as cursor:
-        cursor.execute(_LISTED, (tuple(SYSTEM_SCHEMAS),))
-        listed = [
-            Listed(TableId(schema, name), kind, engine, int(rows or 0))
-            for schema, name, kind, engine, rows in cursor.fetchall()
-        ]
+    listed = [
+        Listed(TableId(schema, name), kind, engine, int(rows or 0))
+        for schema, name, kind, engine, rows in session.rows(_LISTED, (tuple(SYSTEM_SCHEMAS),))
+    ]
     return [entry for entry in listed if entry.kind not in _VIEWS and selects(rules, entry.table)]
 
 
 def check_tables(
-    session: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     chosen: Sequence[Listed],
     *,
     cascades: bool,
@@ -76,30 +68,30 @@ def check_tables(
     `cascades`: whether rows that foreign keys change are kept out of the log. `skip`: tables that cannot be carried
     are left out.
     """
+    shard = session.endpoint.shard
     findings: list[Finding] = []
     tables: dict[TableId, Table] = {}
     refused = Severity.WARNING if skip else Severity.ERROR
     for listed in chosen:
         table = listed.table
-        refusal = _refusal(endpoint.shard, listed)
+        refusal = _refusal(shard, listed)
         if refusal is not None:
             findings.append(msgspec.structs.replace(refusal, severity=refused))
             continue
         try:
-            tables[table] = read_table(session, endpoint, table, RESERVED)
-            findings += _crowded(session, endpoint, tables[table])
-            findings += _scanned(endpoint.shard, tables[table])
-            findings += _cascades(session, endpoint, table) if cascades else []
+            tables[table] = read_table(session, table, RESERVED)
+            findings += _crowded(session, tables[table])
+            findings += _scanned(shard, tables[table])
+            findings += _cascades(session, table) if cascades else []
         except Unsupported as error:
-            findings.append(Finding(refused, endpoint.shard, str(error), "it cannot be copied"))
+            findings.append(Finding(refused, shard, str(error), "it cannot be copied"))
         except CatchmentError as error:
-            findings.append(Finding(Severity.ERROR, endpoint.shard, str(error), "it cannot be copied"))
+            findings.append(Finding(Severity.ERROR, shard, str(error), "it cannot be copied"))
     return findings, tables
 
 
 def check_images(
-    session: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     variables: Mapping[str, str],
     tables: Sequence[TableId],
 ) -> list[Finding]:
@@ -108,13 +100,14 @@ def check_images(
     """
     if variables.get("binlog_row_image", "").upper() != "NOBLOB":
         return []
-    left_out = left_out_columns(session, endpoint)
+    shard = session.endpoint.shard
+    left_out = left_out_columns(session)
     whole = [str(table) for table in tables if table not in left_out]
     fit = f"binlog_row_image is NOBLOB and leaves nothing out of {', '.join(whole)}"
-    return [Finding(Severity.OK, endpoint.shard, fit)] * bool(whole) + [
+    return [Finding(Severity.OK, shard, fit)] * bool(whole) + [
         Finding(
             Severity.ERROR,
-            endpoint.shard,
+            shard,
             f"binlog_row_image is NOBLOB and leaves columns out of {table}: {left_out[table]}",
             "a row cannot be told from an event without them; the feed stops at the first such event",
             "SET GLOBAL binlog_row_image=FULL; it is a session setting too: sessions that exist keep theirs until "
@@ -196,16 +189,12 @@ def _refusal(shard: str, listed: Listed) -> Finding | None:
     return None
 
 
-def _cascades(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
-) -> list[Finding]:
-    with mapped(endpoint), session.cursor() as cursor:
-        cursor.execute(f"SHOW CREATE TABLE {quoted(table)}")
-        row = cursor.fetchone()
+def _cascades(session: Session, table: TableId) -> list[Finding]:
+    row = session.row(f"SHOW CREATE TABLE {quoted(table)}")
     return [
         Finding(
             Severity.WARNING,
-            endpoint.shard,
+            session.endpoint.shard,
             f"{table} has the foreign key {match[1]} {match[2]}",
             "rows that the server changes or deletes through it are in no log: the lake keeps the old ones",
             "make the key RESTRICT and change the rows by statements, or run verify after such changes",
@@ -214,20 +203,16 @@ def _cascades(
     ]
 
 
-def _crowded(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table
-) -> list[Finding]:
+def _crowded(session: Session, table: Table) -> list[Finding]:
     """A key that is cut by its first columns alone, of which one value has very many rows, by the server's estimate;
     and a large table of which only the server knows the order."""
     key = chunk_key(table)
     cut_by = [column.name for column in key.columns]
     if not key.ordered:
-        return _verified_whole(session, endpoint, table)
+        return _verified_whole(session, table)
     if len(cut_by) == len(table.key):
         return []
-    with mapped(endpoint), session.cursor() as cursor:
-        cursor.execute(_PER_VALUE, (table.id.schema, table.id.name, len(cut_by), cut_by[-1]))
-        row = cursor.fetchone()
+    row = session.row(_PER_VALUE, (table.id.schema, table.id.name, len(cut_by), cut_by[-1]))
     rows, row_bytes = (float(value or 0) for value in row or (0, 0))
     if rows * row_bytes <= VALUE_BYTES_MAX:
         return []
@@ -235,7 +220,7 @@ def _crowded(
     return [
         Finding(
             Severity.WARNING,
-            endpoint.shard,
+            session.endpoint.shard,
             f"{table.id} has about {rows:,.0f} rows for each value of ({names})",
             f"they are copied in one chunk, of about {rows * row_bytes / 2**20:,.0f} MB in the memory of a worker: the "
             f"order of {other} is known to the server alone",
@@ -244,16 +229,14 @@ def _crowded(
     ]
 
 
-def _verified_whole(
-    session: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table
-) -> list[Finding]:
-    rows, row_bytes = table_size(session, endpoint, table.id)
+def _verified_whole(session: Session, table: Table) -> list[Finding]:
+    rows, row_bytes = table_size(session, table.id)
     if rows * row_bytes <= VALUE_BYTES_MAX:
         return []
     return [
         Finding(
             Severity.WARNING,
-            endpoint.shard,
+            session.endpoint.shard,
             f"{table.id} has about {rows:,} rows, and the order of its key ({', '.join(table.key)}) is known to the "
             "server alone",
             f"it is copied in parts, but `catchment verify` holds all its rows of this shard and of the lake, about "

@@ -2,12 +2,8 @@
 
 from dataclasses import dataclass
 
-import pymysql
-from pymysql.connections import Connection
-
 from catchment.epoch.work import CopiedChunk
 from catchment.model.chunk import Bound, Chunk, ChunkKey, Progress
-from catchment.model.source import Endpoint
 from catchment.model.table import INTEGERS
 from catchment.source.bounds import (
     is_ranged,
@@ -17,6 +13,7 @@ from catchment.source.bounds import (
     rows_between,
     table_size,
 )
+from catchment.source.session import Session
 
 FIRST_ROWS = 50_000
 ROWS_MIN = 500
@@ -76,14 +73,12 @@ class Walk:
 
     def __init__(
         self,
-        connection: "Connection[pymysql.cursors.Cursor]",
-        endpoint: Endpoint,
+        session: Session,
         progress: Progress,
         key: ChunkKey,
         pace: Pace,
     ) -> None:
-        self._connection = connection
-        self._endpoint = endpoint
+        self._session = session
         self._progress = progress
         self._key = key
         self.pace = pace
@@ -120,7 +115,7 @@ class Walk:
         if self.pace.known:
             return
         table = self._progress.table
-        self.pace.table_rows, self.pace.row_bytes = table_size(self._connection, self._endpoint, table)
+        self.pace.table_rows, self.pace.row_bytes = table_size(self._session, table)
         if self._arithmetic and self._has_ends() and self._end and self._at:
             span = int(self._end[0]) - int(self._at[0])
             self.pace.spacing = max(span / max(self._progress.rows_expected - self._progress.rows, 1), 1e-6)
@@ -130,10 +125,10 @@ class Walk:
         """Find where an integer key begins and ends; False for an empty table."""
         table = self._progress.table
         if self._at is None:
-            first = oldest_key(self._connection, self._endpoint, table, self._key)
+            first = oldest_key(self._session, table, self._key)
             self._at = None if first is None else (int(first[0]) - 1,)
         if self._at is not None and self._end is None:
-            self._end = newest_key(self._connection, self._endpoint, table, self._key)
+            self._end = newest_key(self._session, table, self._key)
         return self._at is not None and self._end is not None
 
     def _next_integer(self, rows: int) -> Bound | None:
@@ -142,9 +137,7 @@ class Walk:
             return None
         hi = int(self._at[0]) + max(int(rows * self.pace.spacing), 1)
         wanted = None if hi >= int(self._end[0]) else (hi,)
-        found = rows_between(
-            self._connection, self._endpoint, self._progress.table, self._key, self._at, wanted or self._end
-        )
+        found = rows_between(self._session, self._progress.table, self._key, self._at, wanted or self._end)
         # Half of all rows is what the estimate is cut off at: then it says nothing.
         if found <= 2 * rows and 2 * found + 2 < self.pace.table_rows:
             return wanted
@@ -152,8 +145,7 @@ class Walk:
 
     def _key_after(self, rows: int) -> Bound | None:
         return key_after(
-            self._connection,
-            self._endpoint,
+            self._session,
             self._progress.table,
             self._key,
             self._at,

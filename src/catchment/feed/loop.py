@@ -202,11 +202,8 @@ class Loop:
                 effect = alteration.effect
                 if effect.added and not set(effect.added) <= met.get(effect.table, set()):
                     endpoint = self._endpoints[receipt.shard]
-                    connection = connect(endpoint, receipt.reached.server)
-                    try:
-                        found[receipt.shard, effect.table] = read_table(connection, endpoint, effect.table)
-                    finally:
-                        connection.close()
+                    with connect(endpoint, receipt.reached.server) as session:
+                        found[receipt.shard, effect.table] = read_table(session, effect.table)
         return found
 
     def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:

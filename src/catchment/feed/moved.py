@@ -23,14 +23,11 @@ class Comparison:
         self.compared: list[str] = []
         self._endpoint = endpoint
         self._verified = verified
-        session = connect(endpoint)
-        try:
+        with connect(endpoint) as session:
             self.server = session.server
             # Before the log is read: a reset that comes later is noticed by the run.
-            self._resets = ask_resets(session, endpoint)
-            self._files = log_files(session, endpoint)
-        finally:
-            session.close()
+            self._resets = ask_resets(session)
+            self._files = log_files(session)
 
     def position(self) -> Position:
         """The position on this server, whose log has all that the feed has read of the old one."""

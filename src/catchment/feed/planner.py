@@ -1,11 +1,7 @@
 """Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.epoch.work import ChunkReceipt
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
@@ -16,7 +12,7 @@ from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.source.offsets import log_files
-from catchment.source.session import connect
+from catchment.source.session import Session, connect
 
 # SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
 CHUNKS_PER_GROUP = 3
@@ -77,14 +73,15 @@ class Planner:
             if floor is None:
                 self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
                 continue
-            lags[shard] = self._behind(shard, floor, now)
-            # Beyond the budget a group would have to read too much log: then the log comes first.
-            if lags[shard] > self._limits.log_budget and not resting:
-                self.held[shard] = (
-                    f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
-                )
-                continue
-            groups += self._deal(self._shard(shard, tables, shapes))
+            with connect(self._endpoints[shard]) as session:
+                lags[shard] = _behind(session, floor, now)
+                # Beyond the budget a group would have to read too much log: then the log comes first.
+                if lags[shard] > self._limits.log_budget and not resting:
+                    self.held[shard] = (
+                        f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
+                    )
+                    continue
+                groups += self._deal(self._steps(session, tables, shapes))
         self.floor_lag = lags
         return groups
 
@@ -93,8 +90,8 @@ class Planner:
         refuses to say where one ends (`unplanned`)."""
         endpoint = self._endpoints[progress.shard]
         chunks: list[Chunk] = []
-        with closing(connect(endpoint)) as connection:
-            walk = self._walk(connection, endpoint, progress, shape)
+        with connect(endpoint) as session:
+            walk = self._walk(session, progress, shape)
             while (step := self._next(walk, progress)) is not None:
                 chunks.append(step[0])
         return tuple(chunks) if chunks and chunks[-1].last else ()
@@ -136,47 +133,22 @@ class Planner:
         first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
         return self._paces.setdefault((shard, table), first)
 
-    def _behind(self, shard: str, floor: LogOffset, now: LogOffset) -> int:
-        """Bytes of log that a group has to read, from its floor to now."""
-        behind = now.offset - floor.offset
-        if floor.file != now.file:
-            behind += self._bytes_of_files(shard, floor, now)
-        return max(behind, 0)
-
-    def _bytes_of_files(self, shard: str, first: LogOffset, end: LogOffset) -> int:
-        """Bytes of the log files from that of `first` on up to, and without, that of `end`."""
-        with closing(connect(self._endpoints[shard])) as connection:
-            sizes = log_files(connection, self._endpoints[shard])
-        numbers = {name: LogOffset(name, 0).number for name in sizes}
-        return sum(sizes[name] for name, number in numbers.items() if first.number <= number < end.number)
-
-    def _shard(
-        self, shard: str, tables: Sequence[Progress], shapes: Mapping[TableId, TableShape]
+    def _steps(
+        self, session: Session, tables: Sequence[Progress], shapes: Mapping[TableId, TableShape]
     ) -> list[tuple[Chunk, int]]:
         """Chunks of one shard with the rows expected in each."""
         budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
         planned: list[tuple[Chunk, int]] = []
-        endpoint = self._endpoints[shard]
-        connection = connect(endpoint)
-        try:
-            for progress in tables:
-                walk = self._walk(connection, endpoint, progress, shapes[progress.table])
-                while budget > 0 and (step := self._next(walk, progress)) is not None:
-                    planned.append(step)
-                    budget -= max(step[1] / walk.pace.wanted(), 0.05)
-        finally:
-            connection.close()
+        for progress in tables:
+            walk = self._walk(session, progress, shapes[progress.table])
+            while budget > 0 and (step := self._next(walk, progress)) is not None:
+                planned.append(step)
+                budget -= max(step[1] / walk.pace.wanted(), 0.05)
         return planned
 
-    def _walk(
-        self,
-        connection: "Connection[pymysql.cursors.Cursor]",
-        endpoint: Endpoint,
-        progress: Progress,
-        shape: TableShape,
-    ) -> Walk:
+    def _walk(self, session: Session, progress: Progress, shape: TableShape) -> Walk:
         pace = self._pace(progress.shard, progress.table)
-        return Walk(connection, endpoint, progress, chunk_key(shape.definition), pace)
+        return Walk(session, progress, chunk_key(shape.definition), pace)
 
     def _next(self, walk: Walk, progress: Progress) -> tuple[Chunk, int] | None:
         """The walk's next chunk; None also when the server refuses it: the log of this epoch may say why (a DROP, a
@@ -201,3 +173,18 @@ class Planner:
             groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
             before += rows
         return [tuple(group) for group in groups if group]
+
+
+def _behind(session: Session, floor: LogOffset, now: LogOffset) -> int:
+    """Bytes of log that a group has to read, from its floor to now."""
+    behind = now.offset - floor.offset
+    if floor.file != now.file:
+        behind += _bytes_of_files(session, floor, now)
+    return max(behind, 0)
+
+
+def _bytes_of_files(session: Session, first: LogOffset, end: LogOffset) -> int:
+    """Bytes of the log files from that of `first` on up to, and without, that of `end`."""
+    sizes = log_files(session)
+    numbers = {name: LogOffset(name, 0).number for name in sizes}
+    return sum(sizes[name] for name, number in numbers.items() if first.number <= number < end.number)

@@ -241,11 +241,8 @@ def _started_clock(
 def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
     kept = {}
     for shard, endpoint in endpoints.items():
-        connection = connect(endpoint)
-        try:
-            kept[shard] = kept_seconds(connection, endpoint)
-        finally:
-            connection.close()
+        with connect(endpoint) as session:
+            kept[shard] = kept_seconds(session)
     return kept
 
 

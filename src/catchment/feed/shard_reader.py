@@ -32,23 +32,23 @@ class ShardReader:
         self.backward = 0
         self.newest: LogOffset | None = None
         self.verified: Position | None = None
-        self._connection: Session | None = None
+        self._session: Session | None = None
 
     def read(self) -> tuple[LogOffset, int]:
         """The offset now, and the time it was read in microseconds since 1970."""
-        offset = self._asked(lambda session: snapshot_offset(session, self.endpoint))
+        offset = self._asked(snapshot_offset)
         return offset, now_us()
 
     def resets(self) -> Resets:
         """How often RESET was said so far."""
-        return self._asked(lambda session: ask_resets(session, self.endpoint))
+        return self._asked(ask_resets)
 
     def _asked(self, question: Callable[[Session], _T]) -> _T:
         began = now_us()
         try:
-            if self._connection is None:
-                self._connection = snapshot_session(self.endpoint, self.server)
-            answer = question(self._connection)
+            if self._session is None:
+                self._session = snapshot_session(self.endpoint, self.server)
+            answer = question(self._session)
         except CatchmentError as error:
             error.shard = self.endpoint.shard
             self.close()
@@ -60,10 +60,10 @@ class ShardReader:
 
     def close(self) -> None:
         """Give the session up."""
-        if self._connection is not None:
+        if self._session is not None:
             with suppress(pymysql.err.Error):
-                self._connection.close()
-            self._connection = None
+                self._session.close()
+            self._session = None
 
     def accept(self, offset: LogOffset) -> LogOffset | None:
         """The offset that may enter a tick, None when the tick is to be dropped.

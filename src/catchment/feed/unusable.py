@@ -6,7 +6,6 @@ A table that cannot be carried on one shard is not carried at all: its rows of t
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 from catchment.config import Feed, Unusable, selects
 from catchment.config.table_patterns import exclusion
@@ -44,13 +43,13 @@ def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ..
 def _survey(endpoint: Endpoint, rules: Sequence[str]) -> tuple[list[TableId], _Faults]:
     """The tables of a shard that the rules take, and what is wrong with those that cannot be carried."""
     faults: _Faults = {}
-    with closing(connect(endpoint)) as session:
-        listed = listed_tables(session, endpoint, lambda table: selects(rules, table))
+    with connect(endpoint) as session:
+        listed = listed_tables(session, lambda table: selects(rules, table))
         for table, rows in listed.items():
             try:
                 if isinstance(rows, Unsupported):
                     raise rows
-                read_table(session, endpoint, table, RESERVED)
+                read_table(session, table, RESERVED)
             except Unsupported as error:
                 where = f"shard {endpoint.shard}, {table}"
                 faults[table] = str(error).removeprefix(where).lstrip(":, ")

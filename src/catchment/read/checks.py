@@ -144,18 +144,15 @@ def must_keep_keys(
     dropped = {shape: facts for shape, facts in touched.items() if facts}
     if not dropped:
         return
-    connection = connect(endpoint, server)
-    try:
+    with connect(endpoint, server) as session:
         for shape, facts in dropped.items():
             try:
-                key = read_table(connection, endpoint, shape.table).key
+                key = read_table(session, shape.table).key
             except Unsupported:
                 key = ()
             if key != shape.key:
                 now = f"the table's key is ({', '.join(key)}) instead of ({', '.join(shape.key)}) since"
                 raise _unkept(endpoint, shape.table, facts[0].at, now)
-    finally:
-        connection.close()
     if any(touch(fact, shape.table).drops_index for shape, facts in dropped.items() for fact in facts):
         _must_not_come_back(endpoint, server, dropped, stretch)
 
@@ -228,8 +225,5 @@ def arrived(
 
 
 def _recovered(endpoint: Endpoint, start: Position) -> list[Xid]:
-    connection = connect(endpoint, start.server)
-    try:
-        return open_xa(connection, endpoint)
-    finally:
-        connection.close()
+    with connect(endpoint, start.server) as session:
+        return open_xa(session)

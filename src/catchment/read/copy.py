@@ -158,7 +158,7 @@ def _select_all(
     reads: dict[TableId, list[Read]] = {}
     failed: list[tuple[Chunk, str]] = []
     broken: dict[TableId, str] = {}
-    connection = connect(task.endpoint, task.server)
+    session = connect(task.endpoint, task.server)
     try:
         tables: dict[TableId, Table] = {}
         for chunk in task.chunks:
@@ -167,11 +167,9 @@ def _select_all(
                 continue
             try:
                 if chunk.table not in tables:
-                    tables[chunk.table] = _as_planned(
-                        read_table(connection, task.endpoint, chunk.table), shapes[chunk.table]
-                    )
+                    tables[chunk.table] = _as_planned(read_table(session, chunk.table), shapes[chunk.table])
                 began = time.monotonic()
-                rows = select_chunk(connection, task.endpoint, tables[chunk.table], chunk)
+                rows = select_chunk(session, tables[chunk.table], chunk)
                 must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
                 seconds = time.monotonic() - began
             except (ConnectionLost, Diverged):
@@ -180,15 +178,14 @@ def _select_all(
                 broken[chunk.table] = str(error)
                 failed.append((chunk, str(error)))
                 if not isinstance(error, ServerSaid):
-                    # What is left of a result that we gave up still comes on its connection.
-                    connection._force_close()  # type: ignore[attr-defined]
-                    connection = connect(task.endpoint, task.server)
+                    session.abandon()  # in the midst of a result
+                    session = connect(task.endpoint, task.server)
                 continue
             reads.setdefault(chunk.table, []).append(
                 (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
             )
     finally:
-        connection._force_close()  # type: ignore[attr-defined]
+        session.abandon()
     return reads, failed
 
 

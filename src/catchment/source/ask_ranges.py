@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.model.chunk import Bound, chunk_key
-from catchment.model.source import Endpoint
 from catchment.model.table import Column, Kind, Table
 from catchment.source.bounds import MARK, exact, quoted, source_name, where
-from catchment.source.session import mapped
+from catchment.source.session import Session
 
 _KEYS_PER_QUERY = 500
 _COLLATIONS = """
@@ -23,19 +20,18 @@ SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS WHERE TABLE_S
 
 
 def inside(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     table: Table,
     rows: pa.Table,
     ranges: Iterable[tuple[Bound | None, Bound | None]],
 ) -> npt.NDArray[np.bool_]:
     """Which rows have a key within any of the ranges `(lo, hi]`, by the conditions by which chunks are read.
 
-    The session must be pinned. Raises SourceError.
+    Raises SourceError.
     """
     found = np.zeros(rows.num_rows, dtype=bool)
     key = chunk_key(table)
-    collations = _collations(connection, endpoint, table)
+    collations = _collations(session, table)
     keys = [
         tuple(_parameter(column, row[column.name]) for column in key.columns)
         for row in rows.select([column.name for column in key.columns]).to_pylist()
@@ -47,19 +43,14 @@ def inside(
             condition, bounds = where(key, lo, hi)
             sql, values = _query(table, collations, some)
             sql = (sql + condition).replace("%", "%%").replace(MARK, "%s")
-            with mapped(endpoint), connection.cursor() as cursor:
-                cursor.execute(sql, (*values, *bounds))
-                found[[first + int(row[0]) for row in cursor.fetchall()]] = True
+            found[[first + int(row[0]) for row in session.rows(sql, (*values, *bounds))]] = True
     return found
 
 
-def _collations(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table
-) -> dict[str, str]:
+def _collations(session: Session, table: Table) -> dict[str, str]:
     """Collations of the table's columns of text, by name."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(_COLLATIONS, (table.id.schema, table.id.name))
-        return {name: collation for name, collation in cursor.fetchall() if collation is not None}
+    rows = session.rows(_COLLATIONS, (table.id.schema, table.id.name))
+    return {name: collation for name, collation in rows if collation is not None}
 
 
 def _query(

@@ -7,13 +7,9 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
-import pymysql
-from pymysql.connections import Connection
-
 from catchment.model.chunk import Bound, ChunkKey
-from catchment.model.source import Endpoint
 from catchment.model.table import INTEGERS, Column, Kind, TableId
-from catchment.source.session import mapped
+from catchment.source.session import Session
 
 Condition = tuple[str, list[int | str | bytes]]
 
@@ -152,23 +148,18 @@ def _clock_text(value: datetime.timedelta) -> str:
     return f"{sign}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{size.microseconds:06}"
 
 
-def newest_key(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId, key: ChunkKey
-) -> Bound | None:
+def newest_key(session: Session, table: TableId, key: ChunkKey) -> Bound | None:
     """The largest key that a new SELECT sees; None for an empty table."""
-    return _one(connection, endpoint, table, key, ("", []), descending=True, skip=0)
+    return _one(session, table, key, ("", []), descending=True, skip=0)
 
 
-def oldest_key(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId, key: ChunkKey
-) -> Bound | None:
+def oldest_key(session: Session, table: TableId, key: ChunkKey) -> Bound | None:
     """The smallest key that a new SELECT sees; None for an empty table."""
-    return _one(connection, endpoint, table, key, ("", []), descending=False, skip=0)
+    return _one(session, table, key, ("", []), descending=False, skip=0)
 
 
 def key_after(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     table: TableId,
     key: ChunkKey,
     lo: Bound | None,
@@ -176,26 +167,21 @@ def key_after(
     rows: int,
 ) -> Bound | None:
     """The `rows`-th key above `lo` up to `hi`, walking the index; None when fewer are left."""
-    return _one(connection, endpoint, table, key, where(key, lo, hi), descending=False, skip=rows - 1)
+    return _one(session, table, key, where(key, lo, hi), descending=False, skip=rows - 1)
 
 
-def table_size(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
-) -> tuple[int, int]:
+def table_size(session: Session, table: TableId) -> tuple[int, int]:
     """The server's estimates of a table's rows, and of the bytes of a row."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES "
-            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-            (table.schema, table.name),
-        )
-        row = cursor.fetchone()
+    row = session.row(
+        "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES "
+        "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (table.schema, table.name),
+    )
     return (0, 0) if row is None else (int(row[0] or 0), int(row[1] or 0))
 
 
 def rows_between(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     table: TableId,
     key: ChunkKey,
     lo: Bound | None,
@@ -208,15 +194,12 @@ def rows_between(
     # MySQL 9 explains as a tree if not told otherwise.
     columns = ", ".join(quoted(c.name) for c in key.columns)
     sql = f"EXPLAIN FORMAT=TRADITIONAL SELECT {columns} FROM {source_name(table)}{text}"
-    with mapped(endpoint), connection.cursor(pymysql.cursors.DictCursor) as cursor:
-        cursor.execute(sql.replace("%", "%%").replace(MARK, "%s") if values else sql, tuple(values) or None)
-        row = cursor.fetchone()
+    row = session.named_row(*_asking(sql, values))
     return 0 if row is None else int(row["rows"] or 0)
 
 
 def _one(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     table: TableId,
     key: ChunkKey,
     condition: Condition,
@@ -230,7 +213,10 @@ def _one(
     sql = f"SELECT {', '.join(map(exact, key.columns))} FROM {source_name(table)}{text} ORDER BY {order} LIMIT 1"
     if skip:
         sql += f" OFFSET {skip}"
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(sql.replace("%", "%%").replace(MARK, "%s") if values else sql, tuple(values) or None)
-        row = cursor.fetchone()
+    row = session.row(*_asking(sql, values))
     return None if row is None else bound_of(key, row)
+
+
+def _asking(sql: str, values: list[int | str | bytes]) -> tuple[str, tuple[int | str | bytes, ...] | None]:
+    """A statement with MARK for each value, as PyMySQL takes it: it looks for `%s` only where there are values."""
+    return (sql.replace("%", "%%").replace(MARK, "%s"), tuple(values)) if values else (sql, None)

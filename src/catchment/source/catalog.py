@@ -3,15 +3,11 @@
 import re
 from collections.abc import Callable, Collection
 
-import pymysql
-from pymysql.connections import Connection
-
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import Unsupported
-from catchment.model.source import Endpoint
 from catchment.model.table import Column, Kind, Table, TableId, folded
 from catchment.source.bounds import source_name
-from catchment.source.session import mapped, mysql_version
+from catchment.source.session import Session
 from catchment.wire.cells.types import from_catalog
 from catchment.wire.log.metadata import of_expression, of_hash
 
@@ -41,35 +37,28 @@ AND TABLE_SCHEMA NOT IN %s GROUP BY 1, 2
 """
 
 
-def list_tables(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, chosen: Callable[[TableId], bool]
-) -> dict[TableId, int]:
+def list_tables(session: Session, chosen: Callable[[TableId], bool]) -> dict[TableId, int]:
     """The chosen tables of a shard with the server's estimate of their rows.
 
     Raises Unsupported for a chosen sequence, system-versioned table or table of a non-transactional engine.
     """
     found: dict[TableId, int] = {}
-    for table, rows in listed_tables(connection, endpoint, chosen).items():
+    for table, rows in listed_tables(session, chosen).items():
         if isinstance(rows, Unsupported):
             raise rows
         found[table] = rows
     return found
 
 
-def listed_tables(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, chosen: Callable[[TableId], bool]
-) -> dict[TableId, int | Unsupported]:
+def listed_tables(session: Session, chosen: Callable[[TableId], bool]) -> dict[TableId, int | Unsupported]:
     """As `list_tables`, but with the error of each table that it would raise for."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(_TABLES, (_SYSTEM,))
-        rows = cursor.fetchall()
     found: dict[TableId, int | Unsupported] = {}
-    for schema, name, kind, engine, estimate in rows:
+    for schema, name, kind, engine, estimate in session.rows(_TABLES, (_SYSTEM,)):
         table = TableId(schema, name)
         if not chosen(table):
             continue
         found[table] = int(estimate or 0)
-        where = f"shard {endpoint.shard}, {table}"
+        where = f"shard {session.endpoint.shard}, {table}"
         if kind != "BASE TABLE":
             found[table] = Unsupported(
                 f"{where}: a {str(kind).lower()} is not carried; exclude it in the feed's tables"
@@ -83,8 +72,7 @@ def listed_tables(
 
 
 def read_table(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     table: TableId,
     reserved: Collection[str] = (),
 ) -> Table:
@@ -95,19 +83,17 @@ def read_table(
     Raises Unsupported when there is no key, or a column of it or its type is not carried, or has a name that is
     `reserved` (in lower case).
     """
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(_COLUMNS, (table.schema, table.name))
-        rows = cursor.fetchall()
-        where = f"shard {endpoint.shard}, {table}"
-        if not rows:
-            raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
-        if "." in table.schema:
-            raise Unsupported(
-                f"{where}: a schema with a dot in its name cannot be told from a table's; exclude it"
-            )
-        cursor.execute(_KEYS.format(source_name(table)))
-        parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in cursor.fetchall()]
-    major, minor, patch = mysql_version(connection) or (0, 0, 0)
+    rows = session.rows(_COLUMNS, (table.schema, table.name))
+    where = f"shard {session.endpoint.shard}, {table}"
+    if not rows:
+        raise Unsupported(f"{where}: the table is not there, or the user may not SELECT it")
+    if "." in table.schema:
+        raise Unsupported(
+            f"{where}: a schema with a dot in its name cannot be told from a table's; exclude it"
+        )
+    keys = session.rows(_KEYS.format(source_name(table)))
+    parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in keys]
+    major, minor, patch = session.mysql_version or (0, 0, 0)
     version = major * 10000 + minor * 100 + patch
     columns = []
     nullable = set()
@@ -140,30 +126,25 @@ def read_table(
     )
 
 
-def read_definition(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: TableId
-) -> Definition:
+def read_definition(session: Session, table: TableId) -> Definition:
     """A table's definition as it is now, for a log that does not describe itself; raises as `read_table`, and
     Unsupported for labels that the catalog does not tell."""
-    key = read_table(connection, endpoint, table).key
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(_COLUMNS, (table.schema, table.name))
-        columns = []
-        for name, data_type, column_type, charset, nullable in cursor.fetchall():
-            if data_type in ("enum", "set") and "?" in column_type:
-                # Seen on MariaDB 10.11, MySQL 8.0 and 9.7: so it shows what lies beyond the basic plane (emoji).
-                raise Unsupported(
-                    f"shard {endpoint.shard}, {table}, column {name}: a '?' in the labels that the catalog shows may "
-                    "stand for another character; set binlog_row_metadata=FULL on the server"
-                )
-            columns.append(DefinedColumn(name, column_type, charset or "", nullable == "YES"))
-        cursor.execute(_KEYS.format(source_name(table)))
-        hashed = dict.fromkeys(row[_KEY_NAME] for row in cursor.fetchall() if row[_INDEX_TYPE] == "HASH")
-        columns += [
-            DefinedColumn(hidden_name(f"DB_ROW_HASH_{n}"), "bigint unsigned") for n, _ in enumerate(hashed, 1)
-        ]
-        cursor.execute("SHOW CREATE TABLE " + source_name(table))
-        made = cursor.fetchone()
+    key = read_table(session, table).key
+    columns = []
+    for name, data_type, column_type, charset, nullable in session.rows(_COLUMNS, (table.schema, table.name)):
+        if data_type in ("enum", "set") and "?" in column_type:
+            # Seen on MariaDB 10.11, MySQL 8.0 and 9.7: so it shows what lies beyond the basic plane (emoji).
+            raise Unsupported(
+                f"shard {session.endpoint.shard}, {table}, column {name}: a '?' in the labels that the catalog shows "
+                "may stand for another character; set binlog_row_metadata=FULL on the server"
+            )
+        columns.append(DefinedColumn(name, column_type, charset or "", nullable == "YES"))
+    keys = session.rows(_KEYS.format(source_name(table)))
+    hashed = dict.fromkeys(row[_KEY_NAME] for row in keys if row[_INDEX_TYPE] == "HASH")
+    columns += [
+        DefinedColumn(hidden_name(f"DB_ROW_HASH_{n}"), "bigint unsigned") for n, _ in enumerate(hashed, 1)
+    ]
+    made = session.row("SHOW CREATE TABLE " + source_name(table))
     charset = _DEFAULT_CHARSET.search(str(made[1])) if made else None
     return Definition(table, tuple(columns), key, charset[1] if charset else "")
 
@@ -202,14 +183,11 @@ def _must_tell_rows_apart(table: Table, where: str) -> None:
             )
 
 
-def left_out_columns(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint
-) -> dict[TableId, str]:
+def left_out_columns(session: Session) -> dict[TableId, str]:
     """The columns that row events lack with binlog_row_image=NOBLOB, by table.
 
     BLOB and TEXT of all sizes, JSON of MariaDB among them; JSON of MySQL, GEOMETRY and VECTOR are never left out
     (seen on MariaDB 10.11 and 11.8, MySQL 8.0 and 9.7).
     """
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(_LEFT_OUT, (_SYSTEM,))
-        return {TableId(schema, name): str(names) for schema, name, names in cursor.fetchall()}
+    rows = session.rows(_LEFT_OUT, (_SYSTEM,))
+    return {TableId(schema, name): str(names) for schema, name, names in rows}

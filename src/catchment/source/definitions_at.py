@@ -1,7 +1,6 @@
 """The definitions of a shard's tables at a position of its log, for a log that does not describe itself."""
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -15,7 +14,7 @@ from catchment.schema.ddl import Harmless
 from catchment.schema.effects import Effects
 from catchment.source.catalog import read_definition
 from catchment.source.segment import read_facts
-from catchment.source.session import connect, mapped
+from catchment.source.session import Session, connect
 from catchment.wire.log.facts import Ddl, Statement
 
 _DESCRIBES_ITSELF = "FULL"
@@ -29,14 +28,6 @@ def described(standing: Manifest, endpoint: Endpoint) -> Manifest:
     return msgspec.structs.replace(standing, definitions={**standing.definitions, shard: known})
 
 
-def describes_itself(endpoint: Endpoint) -> bool:
-    """Whether a shard's log now names the columns of its rows (binlog_row_metadata=FULL)."""
-    with closing(connect(endpoint)) as session, mapped(endpoint), session.cursor() as cursor:
-        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
-        row = cursor.fetchone()
-    return row is None or str(row[1]).upper() == _DESCRIBES_ITSELF
-
-
 def definitions_at(
     endpoint: Endpoint, position: Position, tables: Iterable[TableId]
 ) -> tuple[Definition, ...]:
@@ -45,8 +36,30 @@ def definitions_at(
     The log is read from there to its end, on a dump opened after the catalog was read. Raises SourceError when a
     DDL among it concerns one of the tables.
     """
-    with closing(connect(endpoint, position.server)) as session:
-        known = {table: read_definition(session, endpoint, table) for table in tables}
+    with connect(endpoint, position.server) as session:
+        known = {table: read_definition(session, table) for table in tables}
+    _must_be_unaltered(endpoint, position, known)
+    return tuple(known.values())
+
+
+def definitions_needed(
+    endpoint: Endpoint, position: Position, tables: Iterable[TableId]
+) -> tuple[Definition, ...]:
+    """As `definitions_at`, but none where the log now names the columns of its rows (binlog_row_metadata=FULL)."""
+    with connect(endpoint, position.server) as session:
+        if _describes_itself(session):
+            return ()
+        known = {table: read_definition(session, table) for table in tables}
+    _must_be_unaltered(endpoint, position, known)
+    return tuple(known.values())
+
+
+def _describes_itself(session: Session) -> bool:
+    row = session.row("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+    return row is None or str(row[1]).upper() == _DESCRIBES_ITSELF
+
+
+def _must_be_unaltered(endpoint: Endpoint, position: Position, known: Collection[TableId]) -> None:
     stretch = read_facts(endpoint, position.server, position.at, None)
     for fact in stretch.facts:
         if isinstance(fact, Ddl | Statement):
@@ -57,4 +70,3 @@ def definitions_at(
                     "log does not say what it was like before (binlog_row_metadata is not FULL): set "
                     f"binlog_row_metadata=FULL, then run again a feed that has only begun, or start {NEW_FEED}"
                 )
-    return tuple(known.values())

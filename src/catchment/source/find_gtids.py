@@ -1,10 +1,6 @@
 """Where GTIDs stand in a server's log, whose files may have other names than those read before."""
 
-import socket
 from typing import NamedTuple
-
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.model.errors import ConfigError, ConnectionLost, CutMissed, Diverged, ServerSaid
 from catchment.model.gtidset import GtidSet
@@ -13,7 +9,7 @@ from catchment.model.source import Endpoint
 from catchment.source.log import announce_checksums, refusal
 from catchment.source.offsets import log_end
 from catchment.source.segment import read_facts
-from catchment.source.session import connect, mapped, mysql_version
+from catchment.source.session import Session, connect, mapped
 from catchment.wire.log.start import FirstGroup
 from catchment.wire.packets.statements import dump_gtid_packet, dump_packet
 
@@ -62,36 +58,34 @@ def _holds(before: Gtids, known: Gtids) -> bool:
 
 
 def _first_unknown(endpoint: Endpoint, gtids: str) -> tuple[Server, Gtids, LogOffset]:
-    connection = connect(endpoint)
+    session = connect(endpoint)
     try:
-        server = connection.server
+        server = session.server
         try:
             known = server.gtids(gtids)
         except ValueError as error:
             raise ConfigError(f"shard {endpoint.shard}: {error}") from None
-        end = log_end(connection, endpoint, mysql_version(connection) or ())
-        head = FirstGroup(checksums=announce_checksums(connection, endpoint))
-        request = _request(connection, endpoint, known)
+        end = log_end(session)
+        head = FirstGroup(checksums=announce_checksums(session))
+        request = _request(session, known)
         with mapped(endpoint):
-            sock: socket.socket = connection._sock  # type: ignore[attr-defined]
-            sock.sendall(request)
+            session.sock.sendall(request)
             while head.at is None and not head.ended:
-                piece = sock.recv(_READ_BYTES)
+                piece = session.sock.recv(_READ_BYTES)
                 if not piece:
                     raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off before a group")
                 head.feed(piece)
     except ServerSaid as error:
         raise refusal(error, endpoint, f"GTIDs {gtids}") from error
     finally:
-        connection._force_close()  # type: ignore[attr-defined]
+        session.abandon()
     # Without a group to send, all up to the end that was asked before is known.
     return server, known, head.at or end
 
 
-def _request(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, known: Gtids) -> bytes:
+def _request(session: Session, known: Gtids) -> bytes:
     """What asks for the groups that are not known; MariaDB takes them as a variable of the session."""
     if isinstance(known, GtidSet):
         return dump_gtid_packet(known)
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1", (str(known),))
+    session.run("SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1", (str(known),))
     return dump_packet(LogOffset("", _FILE_START))

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
@@ -27,11 +25,11 @@ from catchment.schema.effects import Effects
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
-from catchment.source.definitions_at import definitions_at, describes_itself
+from catchment.source.definitions_at import definitions_needed
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
 from catchment.source.segment import Stretch, read_facts, read_stretch
-from catchment.source.session import connect, mapped
+from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
 from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.facts import Checkpoint, Ddl, Statement
@@ -128,25 +126,22 @@ def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:
 def _shard_origin(
     endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]
 ) -> _ShardOrigin:
-    connection = connect(endpoint)
-    try:
-        server = connection.server
-        estimates = list_tables(connection, endpoint, chosen)
-        tables = {table: read_table(connection, endpoint, table, reserved) for table in estimates}
-        resets = ask_resets(connection, endpoint)
+    with connect(endpoint) as session:
+        server = session.server
+        estimates = list_tables(session, chosen)
+        tables = {table: read_table(session, table, reserved) for table in estimates}
+        resets = ask_resets(session)
         sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
         position = msgspec.structs.replace(sealed, resets=resets)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
-        newest = {t.id: newest_key(connection, endpoint, t.id, chunk_key(t)) for t in tables.values()}
-        altered = [t.id for t in tables.values() if read_table(connection, endpoint, t.id) != t]
-    finally:
-        connection.close()
+        newest = {t.id: newest_key(session, t.id, chunk_key(t)) for t in tables.values()}
+        altered = [t.id for t in tables.values() if read_table(session, t.id) != t]
     if altered:
         raise CutMissed(
             f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
         )
     _must_stand_behind_ddl(endpoint, position, tables)
-    definitions = () if describes_itself(endpoint) else definitions_at(endpoint, position, tables)
+    definitions = definitions_needed(endpoint, position, tables)
     left = _left_by_rows(endpoint, position, tables, definitions)
     return _ShardOrigin(position, tables, estimates, newest, definitions, left)
 
@@ -204,43 +199,35 @@ def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
 
     XA RECOVER is empty before and after: rows prepared earlier would not be in the log that the feed reads.
     """
-    connection = snapshot_session(endpoint, server)
-    try:
+    with snapshot_session(endpoint, server) as session:
         for attempt in range(SEAL_ATTEMPTS):
             older = attempt >= NEWEST_FILE_ATTEMPTS
-            position = _try_to_seal(connection, endpoint, server, in_older_file=older)
+            position = _try_to_seal(session, in_older_file=older)
             if position is not None:
                 return position
             time.sleep(0.05)
-    finally:
-        connection.close()
     raise SourceError(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)?"
     )
 
 
-def _try_to_seal(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
-    server: Server,
-    *,
-    in_older_file: bool,
-) -> Position | None:
+def _try_to_seal(session: Session, *, in_older_file: bool) -> Position | None:
     """The last transaction's start, or the start of the file that the newest checkpoint event names.
 
     That file is the newest one, up to a second after a rotation; `in_older_file` takes an older one, too.
     Only a snapshot asked for after that event was read proves more than it (epoch/seal.py).
     """
-    await_no_xa(connection, endpoint)
-    snapshot = snapshot_offset(connection, endpoint)
+    endpoint, server = session.endpoint, session.server
+    await_no_xa(session)
+    snapshot = snapshot_offset(session)
     try:
         log = scan(endpoint, server, LogOffset(snapshot.file, _FILE_START), snapshot)
         begun = newest_sealed(
             None, None, snapshot, None, [f.file for f in log.facts if isinstance(f, Checkpoint)]
         )
         if begun is not None and begun.file == snapshot.file:
-            position = _newest_position(connection, endpoint, server, log, begun)
+            position = _newest_position(session, log, begun)
         elif begun is not None and in_older_file:
             older = scan(endpoint, server, begun, snapshot)
             position = Position(
@@ -254,21 +241,16 @@ def _try_to_seal(
             return None
     except CutMissed:
         return None
-    return None if open_xa(connection, endpoint) else position
+    return None if open_xa(session) else position
 
 
-def _newest_position(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
-    server: Server,
-    log: Stretch,
-    begun: LogOffset,
-) -> Position:
+def _newest_position(session: Session, log: Stretch, begun: LogOffset) -> Position:
     """`begun`, the start of the newest file, or a later position sealed by a snapshot taken now.
 
     `log` is what was read of the file so far. Holds when XA RECOVER is empty afterwards; raises CutMissed.
     """
-    snapshot = snapshot_offset(connection, endpoint)
+    endpoint, server = session.endpoint, session.server
+    snapshot = snapshot_offset(session)
     if snapshot.file != begun.file or went_backwards(log.at, snapshot):
         raise CutMissed(f"shard {endpoint.shard}: the log went on from {log.at} to {snapshot} meanwhile")
     rest = log if snapshot == log.at else scan(endpoint, server, log.at, snapshot)
@@ -277,23 +259,20 @@ def _newest_position(
     if sealed != begun:
         for gtid in [*({} if rest is log else log.newest).values(), *rest.newest_before.values()]:
             gtids = gtids.with_gtid(gtid)
-    if rest.last is not None and sealed == rest.last.start and _is_statement(connection, endpoint, rest.last):
+    if rest.last is not None and sealed == rest.last.start and _is_statement(session, rest.last):
         sealed, gtids = rest.last.end, gtids.with_gtid(rest.last.gtid)
     prepared = known_prepared(endpoint, sealed, log.xa if rest is log else log.xa + rest.xa)
     return Position(sealed, log.files[0].born, server, gtids, prepared=prepared)
 
 
-def _is_statement(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, group: LastGroup
-) -> bool:
+def _is_statement(session: Session, group: LastGroup) -> bool:
     """Whether a group is one DDL statement without rows: the server logs it when it is done, so it is visible.
 
     On a server at rest a chosen table that was created last would else be created again behind the first cut.
     """
     if group.kind is not GroupKind.DDL:
         return False
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
-        events = [(kind, end) for _, _, kind, _, end, *_ in cursor.fetchall()]
+    rows = session.rows("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 2", (group.start.file, group.start.offset))
+    events = [(kind, end) for _, _, kind, _, end, *_ in rows]
     kinds = [kind for kind, _ in events]
     return kinds in (["Gtid", "Query"], ["Gtid", "Query_compressed"]) and events[1][1] == group.end.offset

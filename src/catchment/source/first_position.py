@@ -3,9 +3,6 @@
 import time
 from collections.abc import Sequence
 
-import pymysql
-from pymysql.connections import Connection
-
 from catchment.epoch.xa import prepared_after
 from catchment.model.errors import CutMissed, SourceError, Unsupported
 from catchment.model.position import (
@@ -23,6 +20,7 @@ from catchment.model.source import Endpoint
 from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.source.pending import must_know_pending
 from catchment.source.segment import Stretch, read_facts
+from catchment.source.session import Session
 
 XA_WAIT_SECONDS = 10.0
 SEAL_ATTEMPTS = 200
@@ -36,23 +34,20 @@ def mysql_position(endpoint: Endpoint, server: Server) -> Position:
 
     XA RECOVER is empty before and after, as on MariaDB. Raises SourceError without GTIDs, or when commits hang.
     """
-    connection = snapshot_session(endpoint, server)
-    try:
+    with snapshot_session(endpoint, server) as session:
         end: LogOffset | None = None
         for _ in range(SEAL_ATTEMPTS):
             if end is None:
-                await_no_xa(connection, endpoint)
-                end = snapshot_offset(connection, endpoint)
-                pending = must_know_pending(connection, endpoint)
-            now = must_know_pending(connection, endpoint)
+                await_no_xa(session)
+                end = snapshot_offset(session)
+                pending = must_know_pending(session)
+            now = must_know_pending(session)
             # XA prepared before the end was read, perhaps; or no dump can start there, until a new file begins.
             if pending.xids or now.xids or end.offset > DUMP_OFFSET_MAX:
                 end = None
             elif pending.over(now):
                 return _at(endpoint, server, end)
             time.sleep(_PAUSE_SECONDS)
-    finally:
-        connection.close()
     raise SourceError(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)?"
@@ -95,13 +90,13 @@ def known_prepared(endpoint: Endpoint, at: LogOffset, groups: Sequence[XaGroup])
     return open_there
 
 
-def await_no_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> None:
+def await_no_xa(session: Session) -> None:
     """Wait until no XA transaction is prepared and open; raises Unsupported when one stays."""
     deadline = time.monotonic() + XA_WAIT_SECONDS
-    while xids := open_xa(connection, endpoint):
+    while xids := open_xa(session):
         if time.monotonic() > deadline:
             raise Unsupported(
-                f"shard {endpoint.shard}: {len(xids)} XA transactions are prepared and open "
+                f"shard {session.endpoint.shard}: {len(xids)} XA transactions are prepared and open "
                 f"({', '.join(map(_name, xids[:_NAMED_MAX]))}); their rows are in no log that a new feed reads: "
                 f"end each one on that shard, with XA COMMIT {xids[0]} or XA ROLLBACK {xids[0]}, then "
                 "start the feed again"

@@ -8,16 +8,14 @@ counted too and leave the log alone. Whoever then reads on reads the event in fr
 (`Position.event`): that shows a log that was taken back by other means, and holds on a server that logs GTIDs twice.
 """
 
-import pymysql
 from msgspec.structs import replace
-from pymysql.connections import Connection
 
 from catchment.model.errors import NEW_FEED, Diverged, Purged
 from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
 from catchment.source.offsets import ask_resets, log_files
 from catchment.source.segment import Stretch, read_facts
-from catchment.source.session import connect, mapped
+from catchment.source.session import Session, connect
 
 _FILE_START = 4
 # Start = now - uptime, each cut to whole seconds.
@@ -29,11 +27,8 @@ def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
 
     To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost.
     """
-    connection = connect(endpoint, verified.server)
-    try:
-        now = ask_resets(connection, endpoint)
-    finally:
-        connection.close()
+    with connect(endpoint, verified.server) as session:
+        now = ask_resets(session)
     must_be_unbroken(endpoint, verified, now)
     return now
 
@@ -54,11 +49,8 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
 
     Waits behind a large commit, so it is not for every epoch.
     """
-    connection = connect(endpoint, verified.server)
-    try:
-        files = [LogOffset(name, 0) for name in log_files(connection, endpoint)]
-    finally:
-        connection.close()
+    with connect(endpoint, verified.server) as session:
+        files = [LogOffset(name, 0) for name in log_files(session)]
     if any(file.file == verified.at.file for file in files):
         for prepared in verified.prepared:
             if prepared.committed is None and prepared.start.file not in [file.file for file in files]:
@@ -83,12 +75,9 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     """
     if verified.server.mysql or verified.prepared or not str(verified.gtids):
         return verified
-    connection = connect(endpoint, verified.server)
-    try:
-        names = list(log_files(connection, endpoint))
-        strict = _grows_only(connection, endpoint)
-    finally:
-        connection.close()
+    with connect(endpoint, verified.server) as session:
+        names = list(log_files(session))
+        strict = _grows_only(session)
     if verified.at.file in names or not names:
         return verified
     oldest = LogOffset(names[0], _FILE_START)
@@ -107,11 +96,9 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     return replace(verified, at=oldest, born=head.files[0].born, event=None)
 
 
-def _grows_only(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> bool:
+def _grows_only(session: Session) -> bool:
     """Whether MariaDB refuses to log a GTID that is not larger than the last one of its domain."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.gtid_strict_mode")
-        row = cursor.fetchone()
+    row = session.row("SELECT @@GLOBAL.gtid_strict_mode")
     return row is not None and int(row[0]) == 1
 
 

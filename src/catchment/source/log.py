@@ -6,9 +6,6 @@ with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shu
 
 from collections.abc import Callable
 
-import pymysql
-from pymysql.connections import Connection
-
 from catchment.model.errors import (
     NEW_FEED,
     ConnectionLost,
@@ -20,7 +17,7 @@ from catchment.model.errors import (
 )
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset
 from catchment.model.source import Endpoint
-from catchment.source.session import mapped
+from catchment.source.session import Session, mapped
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.packets.statements import dump_packet
 
@@ -32,8 +29,7 @@ _BROKEN_OFF = "truncated in the middle of event"
 
 
 def dump(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     start: LogOffset,
     decoder: LogDecoder,
     drain: Callable[[LogDecoder], bool],
@@ -42,16 +38,26 @@ def dump(
 
     Returns the bytes read, and whether the server says that a file ends inside an event: a crash left it so,
     and no dump passes its end. `drain` is called whenever the decoder may hold a batch; when it returns True,
-    no more is read. The session is used up: the server closes it. Raises Purged, Diverged, ConnectionLost,
+    no more is read. The session is abandoned: a dump is its last command. Raises Purged, Diverged, ConnectionLost,
     CutMissed, CorruptLog.
     """
+    endpoint = session.endpoint
     if start.offset > DUMP_OFFSET_MAX:
         raise CutMissed(
             f"shard {endpoint.shard}: no dump can start at {start}, beyond 4 GiB; the server begins a new file when a "
             "transaction has passed that"
         )
-    announce_checksums(connection, endpoint)
-    sock = connection._sock  # type: ignore[attr-defined]
+    announce_checksums(session)
+    try:
+        return _dumped(session, start, decoder, drain)
+    finally:
+        session.abandon()
+
+
+def _dumped(
+    session: Session, start: LogOffset, decoder: LogDecoder, drain: Callable[[LogDecoder], bool]
+) -> tuple[int, bool]:
+    endpoint, sock = session.endpoint, session.sock
     with mapped(endpoint):
         sock.sendall(dump_packet(start))
     buffer = bytearray(_READ_BYTES)
@@ -79,16 +85,14 @@ def dump(
     return total, False
 
 
-def announce_checksums(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> bool:
+def announce_checksums(session: Session) -> bool:
     """Tell the server that the log may have what its events have in it; whether new ones have checksums."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(
-            "SET @master_binlog_checksum = @@global.binlog_checksum,"
-            " @source_binlog_checksum = @@global.binlog_checksum,"
-            f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
-        )
-        cursor.execute("SELECT @source_binlog_checksum")
-        row = cursor.fetchone()
+    session.run(
+        "SET @master_binlog_checksum = @@global.binlog_checksum,"
+        " @source_binlog_checksum = @@global.binlog_checksum,"
+        f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
+    )
+    row = session.row("SELECT @source_binlog_checksum")
     return row is not None and str(row[0]) != "NONE"
 
 

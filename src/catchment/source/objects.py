@@ -2,16 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
-import pymysql
-from pymysql.connections import Connection
-
-from catchment.model.source import Endpoint
+from catchment.model.errors import SourceError
 from catchment.model.stored import Catalog, Stored
 from catchment.model.table import TableId
 from catchment.source.bounds import source_name
-from catchment.source.session import ACCESS, mapped
+from catchment.source.session import ACCESS, Session, answer_behind
 
 # Without SELECT objects of other schemas do not show, without SHOW VIEW what views are made of, without TRIGGER any
 # trigger. Bodies of routines show with SELECT on all (seen on MariaDB 10.11, MySQL 8.0 and 9.7).
@@ -41,18 +37,18 @@ _VIEW_TEXT, _OTHER_TEXT = 1, 2
 _NOT_SHOWN = {*ACCESS, 1049, 1146, 1305, 1360, 1347, 1356}
 
 
-def read_objects(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Catalog:
+def read_objects(session: Session) -> Catalog:
     """All that is stored on a shard, as it is now; raises SourceError."""
-    granted = _granted(connection, endpoint)
-    stored = [*_views(connection, endpoint), *_triggers(connection, endpoint)]
-    stored += [*_routines(connection, endpoint), *_foreign_keys(connection, endpoint)]
+    granted = _granted(session)
+    stored = [*_views(session), *_triggers(session)]
+    stored += [*_routines(session), *_foreign_keys(session)]
     return Catalog(tuple(stored), tuple(name for name in _NEEDED if name not in granted))
 
 
-def _granted(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> frozenset[str]:
+def _granted(session: Session) -> frozenset[str]:
     """Those of the needed privileges that the user has on all schemas."""
     granted: set[str] = set()
-    for (line,) in _rows(connection, endpoint, "SHOW GRANTS"):
+    for (line,) in session.rows("SHOW GRANTS"):
         if str(line).startswith("REVOKE"):  # MySQL: one schema is taken from a privilege on all
             return frozenset()
         match = _GRANT.match(str(line))
@@ -61,64 +57,50 @@ def _granted(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoin
     return frozenset(granted)
 
 
-def _views(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Iterator[Stored]:
-    for schema, name, definition in _rows(connection, endpoint, _VIEWS):
+def _views(session: Session) -> Iterator[Stored]:
+    for schema, name, definition in session.rows(_VIEWS):
         view = TableId(schema, name)
-        text = definition or _shown(connection, endpoint, f"VIEW {source_name(view)}", _VIEW_TEXT)
+        text = definition or _shown(session, f"VIEW {source_name(view)}", _VIEW_TEXT)
         yield Stored(f"view {view}", schema, name, text)
 
 
-def _triggers(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Iterator[Stored]:
-    for schema, table, own_schema, name, body, mode in _rows(connection, endpoint, _TRIGGERS):
+def _triggers(session: Session) -> Iterator[Stored]:
+    for schema, table, own_schema, name, body, mode in session.rows(_TRIGGERS):
         trigger = TableId(own_schema, name)
-        text = _body(connection, endpoint, f"TRIGGER {source_name(trigger)}", body)
+        text = _body(session, f"TRIGGER {source_name(trigger)}", body)
         yield Stored(f"trigger {trigger}", schema, table, text, _mode(mode))
 
 
-def _routines(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Iterator[Stored]:
-    for kind, schema, name, language, body, mode in _rows(connection, endpoint, _ROUTINES):
+def _routines(session: Session) -> Iterator[Stored]:
+    for kind, schema, name, language, body, mode in session.rows(_ROUTINES):
         routine = TableId(schema, name)
         text = None
         if language == "SQL":  # of others the catalog does not say what SQL they run
-            text = _body(connection, endpoint, f"{kind} {source_name(routine)}", body)
+            text = _body(session, f"{kind} {source_name(routine)}", body)
         yield Stored(f"{str(kind).lower()} {routine}", schema, name, text, _mode(mode))
 
 
-def _foreign_keys(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Iterator[Stored]:
-    for schema, table, child_schema, child, name in _rows(connection, endpoint, _KEYS):
+def _foreign_keys(session: Session) -> Iterator[Stored]:
+    for schema, table, child_schema, child, name in session.rows(_KEYS):
         text = source_name(TableId(child_schema, child))
         yield Stored(f"foreign key {name} of {child_schema}.{child}", schema, table, text)
 
 
-def _body(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, what: str, body: str | None
-) -> str | None:
+def _body(session: Session, what: str, body: str | None) -> str | None:
     if body is None or not _MANGLED.search(body):
         return body
-    return _shown(connection, endpoint, what, _OTHER_TEXT)
+    return _shown(session, what, _OTHER_TEXT)
 
 
-def _shown(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, what: str, column: int
-) -> str | None:
+def _shown(session: Session, what: str, column: int) -> str | None:
     """The statement that makes an object; None where the server does not show it, or has it no more."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        try:
-            cursor.execute(f"SHOW CREATE {what}")
-        except pymysql.err.MySQLError as refused:
-            if refused.args and refused.args[0] in _NOT_SHOWN:
-                return None
-            raise
-        row = cursor.fetchone()
+    try:
+        row = session.row(f"SHOW CREATE {what}")
+    except SourceError as refused:
+        if answer_behind(refused)[0] in _NOT_SHOWN:
+            return None
+        raise
     return row[column] if row else None
-
-
-def _rows(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, query: str
-) -> list[tuple[Any, ...]]:
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(query)
-        return list(cursor.fetchall())
 
 
 def _mode(names: str) -> int:

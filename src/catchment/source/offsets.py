@@ -1,12 +1,11 @@
 """Reading where a shard's log stands, without waiting for commits."""
 
-import pymysql
-from pymysql.connections import Connection
+from typing import Any
 
 from catchment.model.errors import SourceError
 from catchment.model.position import LogOffset, Resets, Server, Xid
 from catchment.model.source import Endpoint
-from catchment.source.session import Session, connect, mapped, mysql_version
+from catchment.source.session import Session, connect
 
 
 def snapshot_session(endpoint: Endpoint, expected: Server | None = None) -> Session:
@@ -14,7 +13,7 @@ def snapshot_session(endpoint: Endpoint, expected: Server | None = None) -> Sess
     return connect(endpoint, expected, read_seconds=10, snapshots=True)
 
 
-def snapshot_offset(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> LogOffset:
+def snapshot_offset(session: Session) -> LogOffset:
     """The log offset that belongs to a consistent snapshot taken now (MariaDB manual: START TRANSACTION).
 
     It is taken on credit: right within a file, it runs ahead of what SELECT shows at a rotation or a
@@ -22,53 +21,49 @@ def snapshot_offset(connection: "Connection[pymysql.cursors.Cursor]", endpoint: 
 
     MySQL has nothing of that kind: there it is the end of the log, see `log_end`.
     """
-    version = mysql_version(connection)
-    if version is not None:
-        return log_end(connection, endpoint, version)
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        values = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
-        cursor.execute("ROLLBACK")
+    if session.mysql_version is not None:
+        return log_end(session)
+    session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    rows = session.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    session.run("ROLLBACK")
+    values = {str(name).lower(): str(value) for name, value in rows}
     file, offset = values.get("binlog_snapshot_file", ""), values.get("binlog_snapshot_position", "0")
     if not file:
-        raise _log_is_off(endpoint)
+        raise _log_is_off(session.endpoint)
     return LogOffset(file, int(offset))
 
 
-def log_end(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, version: tuple[int, ...]
-) -> LogOffset:
-    """Where MySQL's log ends, visible or not: the end of a group.
+def log_end(session: Session) -> LogOffset:
+    """Where the log ends, visible or not: the end of a group.
 
-    Waits while the events of other groups are written to the log (it takes LOCK_log), but neither for their
+    MySQL waits while the events of other groups are written to the log (it takes LOCK_log), but neither for their
     fsync nor for their commit; performance_schema.log_status stops writers besides.
     """
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOG STATUS" if version >= (8, 2) else "SHOW MASTER STATUS")
-        row = cursor.fetchone()
+    row = log_status(session)
     if row is None:
-        raise _log_is_off(endpoint)
+        raise _log_is_off(session.endpoint)
     return LogOffset(str(row[0]), int(row[1]))
+
+
+def log_status(session: Session) -> tuple[Any, ...] | None:
+    """What the server says of its log: file, offset, binlog_do_db, binlog_ignore_db; None when the log is off."""
+    renamed = session.mysql_version is not None and session.mysql_version >= (8, 2)
+    return session.row("SHOW BINARY LOG STATUS" if renamed else "SHOW MASTER STATUS")
 
 
 def _log_is_off(endpoint: Endpoint) -> SourceError:
     return SourceError(f"shard {endpoint.shard}: the binary log is off; start the server with log_bin")
 
 
-def log_files(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> dict[str, int]:
+def log_files(session: Session) -> dict[str, int]:
     """The log files that the server still has and their sizes in bytes, oldest first."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOGS")
-        return {str(name): int(size) for name, size, *_ in cursor.fetchall()}
+    return {str(name): int(size) for name, size, *_ in session.rows("SHOW BINARY LOGS")}
 
 
-def open_xa(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> list[Xid]:
+def open_xa(session: Session) -> list[Xid]:
     """XIDs that are prepared and neither committed nor rolled back."""
-    how = "" if mysql_version(connection) is None else " CONVERT XID"
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(f"XA RECOVER{how}")
-        return [_xid(*row) for row in cursor.fetchall()]
+    how = "" if session.mysql_version is None else " CONVERT XID"
+    return [_xid(*row) for row in session.rows(f"XA RECOVER{how}")]
 
 
 def _xid(format_id: int, gtrid: int, bqual: int, data: bytes | str) -> Xid:
@@ -77,36 +72,29 @@ def _xid(format_id: int, gtrid: int, bqual: int, data: bytes | str) -> Xid:
     return Xid(format_id, name[:gtrid], name[gtrid : gtrid + bqual])
 
 
-def ask_resets(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Resets:
+def ask_resets(session: Session) -> Resets:
     """How often RESET was said so far. A row a statement: a global sql_select_limit cuts what SHOW answers.
 
     MySQL has no table of the Com_ counters (MySQL manual: Performance Schema Status Variable Tables).
     """
-    said = {}
-    with mapped(endpoint), connection.cursor() as cursor:
-        for name in ("Com_reset", "Uptime"):
-            cursor.execute("SHOW GLOBAL STATUS LIKE %s", (name,))
-            said[name] = cursor.fetchone()
-        cursor.execute("SELECT UNIX_TIMESTAMP()")
-        row = cursor.fetchone()
-    resets, uptime = said["Com_reset"], said["Uptime"]
+    resets, uptime = (session.row("SHOW GLOBAL STATUS LIKE %s", (name,)) for name in ("Com_reset", "Uptime"))
+    row = session.row("SELECT UNIX_TIMESTAMP()")
     if resets is None or uptime is None or row is None:
         raise SourceError(
-            f"shard {endpoint.shard}: the server does not tell Com_reset and Uptime, by which a reset of its "
+            f"shard {session.endpoint.shard}: the server does not tell Com_reset and Uptime, by which a reset of its "
             "log is noticed"
         )
     now = int(row[0])
     return Resets(int(resets[1]), now - int(uptime[1]), now)
 
 
-def kept_seconds(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> float | None:
+def kept_seconds(session: Session) -> float | None:
     """How long the server keeps its log files, in seconds; None when age does not purge them."""
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute(
-            "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
-            "('binlog_expire_logs_seconds', 'expire_logs_days', 'binlog_expire_logs_auto_purge')"
-        )
-        settings = {str(name): str(value) for name, value in cursor.fetchall()}
+    rows = session.rows(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+        "('binlog_expire_logs_seconds', 'expire_logs_days', 'binlog_expire_logs_auto_purge')"
+    )
+    settings = {str(name): str(value) for name, value in rows}
     if settings.pop("binlog_expire_logs_auto_purge", "ON") == "OFF":
         return None
     values = {name: float(value) for name, value in settings.items()}

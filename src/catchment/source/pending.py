@@ -10,15 +10,12 @@ which also waits for those that nobody commits.
 import re
 
 import msgspec
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.model.errors import SourceError
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import Xid
-from catchment.model.source import Endpoint
 from catchment.source.offsets import open_xa
-from catchment.source.session import mapped
+from catchment.source.session import Session
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -32,27 +29,25 @@ class Pending(msgspec.Struct, frozen=True):
         return not self.gtids.meets(now.gtids) and not self.xids & now.xids
 
 
-def ask_pending(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Pending | None:
+def ask_pending(session: Session) -> Pending | None:
     """What MySQL is committing now; None when not every group has a GTID: then nothing is known.
 
     gtid_mode becomes ON only when no group without GTID is under way (MySQL manual: gtid_mode).
     """
-    with mapped(endpoint), connection.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")
-        row = cursor.fetchone()
+    row = session.row("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")
     if row is None or row[0] != "ON":
         return None
     # By thread: `uuid:5#12:6#13`.
     owned = GtidSet.parse(re.sub(r"#\d+", "", str(row[1])))
-    return Pending(owned, frozenset(open_xa(connection, endpoint)))
+    return Pending(owned, frozenset(open_xa(session)))
 
 
-def must_know_pending(connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint) -> Pending:
+def must_know_pending(session: Session) -> Pending:
     """As `ask_pending`, to copy rows; raises SourceError where nothing is known."""
-    pending = ask_pending(connection, endpoint)
+    pending = ask_pending(session)
     if pending is None:
         raise SourceError(
-            f"shard {endpoint.shard}: gtid_mode is not ON: without GTIDs MySQL does not tell when a logged "
+            f"shard {session.endpoint.shard}: gtid_mode is not ON: without GTIDs MySQL does not tell when a logged "
             "transaction is visible, so rows cannot be copied without a lock; turn GTIDs on (no restart is "
             "needed): SET GLOBAL enforce_gtid_consistency=ON, then gtid_mode=OFF_PERMISSIVE, ON_PERMISSIVE "
             "and ON; or name a replica that has GTIDs as host"

@@ -7,9 +7,6 @@ after the cut a new snapshot usually proves the cut itself.
 import time
 from collections.abc import Sequence
 
-import pymysql
-from pymysql.connections import Connection
-
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.errors import SourceError, WireError
@@ -18,6 +15,7 @@ from catchment.model.source import Endpoint
 from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.source.pending import ask_pending
 from catchment.source.segment import read_facts
+from catchment.source.session import Session
 from catchment.wire.log.facts import Checkpoint, Fact
 
 # Less log than this is read twice more cheaply than proven unnecessary.
@@ -31,22 +29,19 @@ def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogO
     if floor.file == cut.file and cut.offset - floor.offset < WORTH_BYTES:
         return floor
     deadline = time.monotonic() + SECONDS_MAX
-    connection = snapshot_session(endpoint, server)
-    try:
+    with snapshot_session(endpoint, server) as session:
         if server.mysql:
-            return cut if _becomes_visible(connection, endpoint, deadline) else floor
+            return cut if _becomes_visible(session, deadline) else floor
         while time.monotonic() < deadline:
-            snapshot = snapshot_offset(connection, endpoint)
+            snapshot = snapshot_offset(session)
             if snapshot.file != cut.file or went_backwards(cut, snapshot):
                 return floor
             sealed = _sealed(endpoint, server, floor, cut, snapshot) if snapshot != cut else None
             if sealed is not None and reaches(sealed, cut):
                 # An XA COMMIT becomes visible outside of the order of the log: which ones lie before the cut
                 # is known to the segment's task alone.
-                return floor if open_xa(connection, endpoint) else cut
+                return floor if open_xa(session) else cut
             time.sleep(PAUSE_SECONDS)
-    finally:
-        connection.close()
     return floor
 
 
@@ -71,21 +66,16 @@ def sealed_behind(
         return newest_sealed(known, start, at, last, checkpoints, xa_over=xa_over, hidden=hidden)
     if known == at:
         return known
-    connection = snapshot_session(endpoint, server)
-    try:
-        visible = _becomes_visible(connection, endpoint, time.monotonic() + SECONDS_MAX)
-    finally:
-        connection.close()
+    with snapshot_session(endpoint, server) as session:
+        visible = _becomes_visible(session, time.monotonic() + SECONDS_MAX)
     return at if visible else known
 
 
-def _becomes_visible(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, deadline: float
-) -> bool:
+def _becomes_visible(session: Session, deadline: float) -> bool:
     """Whether all that MySQL has logged up to now is visible before the deadline."""
-    pending = now = ask_pending(connection, endpoint)
+    pending = now = ask_pending(session)
     while pending is not None and now is not None and time.monotonic() < deadline:
-        now = ask_pending(connection, endpoint)
+        now = ask_pending(session)
         if now is not None and pending.over(now):
             return True
         time.sleep(PAUSE_SECONDS)

@@ -27,7 +27,7 @@ from catchment.model.table import Kind, Table, TableId
 from catchment.source.groups import Groups, Place
 from catchment.source.log import dump
 from catchment.source.offsets import snapshot_offset, snapshot_session
-from catchment.source.session import connect, mysql_version
+from catchment.source.session import connect
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.log.facts import Ddl, Fact, LogFile, XaEnd, XaPrepare
 
@@ -166,11 +166,8 @@ def _dump_files(
     end = _visible_end(endpoint, server) if to_the_end else None
     size, at, crashed, dumps = 0, decoder.begins, False, 0
     while True:
-        connection = connect(endpoint, server)
-        try:
-            read, broken_off = dump(connection, endpoint, at, decoder, drain)
-        finally:
-            connection._force_close()  # type: ignore[attr-defined]
+        with connect(endpoint, server) as session:
+            read, broken_off = dump(session, at, decoder, drain)
         size += read
         if crashed:
             _must_follow_a_crash(endpoint, at.file, decoder.files)
@@ -193,11 +190,8 @@ def _visible_end(endpoint: Endpoint, server: Server | None) -> LogOffset | None:
     """
     if server is not None and server.mysql:
         return None
-    connection = snapshot_session(endpoint, server)
-    try:
-        return snapshot_offset(connection, endpoint) if mysql_version(connection) is None else None
-    finally:
-        connection.close()
+    with snapshot_session(endpoint, server) as session:
+        return snapshot_offset(session) if session.mysql_version is None else None
 
 
 def _is_end(decoder: LogDecoder, end: LogOffset | None, dumps: int) -> bool:

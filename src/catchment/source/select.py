@@ -3,19 +3,15 @@
 The text protocol rounds FLOAT, so the statement is prepared on the socket that PyMySQL logged in.
 """
 
-import socket
 from collections.abc import Callable
 
 import pyarrow as pa
-import pymysql
-from pymysql.connections import Connection
 
 from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.errors import ConnectionLost
-from catchment.model.source import Endpoint
 from catchment.model.table import Column, Table
 from catchment.source.bounds import MARK, quoted, source_name, where
-from catchment.source.session import mapped
+from catchment.source.session import Session, mapped
 from catchment.wire.packets.results import ResultDecoder
 from catchment.wire.packets.statements import (
     Parameter,
@@ -31,9 +27,7 @@ _BATCH_BYTES = 16 << 20
 OnRows = Callable[[pa.RecordBatch], None]
 
 
-def select_chunk(
-    connection: "Connection[pymysql.cursors.Cursor]", endpoint: Endpoint, table: Table, chunk: Chunk
-) -> pa.Table:
+def select_chunk(session: Session, table: Table, chunk: Chunk) -> pa.Table:
     """The chunk's rows as a new SELECT sees them, in key order. Raises ServerSaid, ConnectionLost,
     SourceError.
 
@@ -41,7 +35,7 @@ def select_chunk(
     """
     batches: list[pa.RecordBatch] = []
     sql, parameters = chunk_query(table, chunk.lo, chunk.hi)
-    schema = stream(connection, endpoint, table.columns, sql, parameters, batches.append)
+    schema = stream(session, table.columns, sql, parameters, batches.append)
     return pa.Table.from_batches(batches, schema)
 
 
@@ -56,20 +50,19 @@ def chunk_query(table: Table, lo: Bound | None, hi: Bound | None) -> tuple[str, 
 
 
 def stream(
-    connection: "Connection[pymysql.cursors.Cursor]",
-    endpoint: Endpoint,
+    session: Session,
     columns: tuple[Column, ...],
     sql: str,
     parameters: list[Parameter],
     on_rows: OnRows,
 ) -> pa.Schema:
     """Run a SELECT of `columns` and hand its rows on in batches; the schema of the batches."""
-    sock: socket.socket = connection._sock  # type: ignore[attr-defined]
+    sock, endpoint = session.sock, session.endpoint
     with mapped(endpoint):
         sock.sendall(prepare_packet(sql))
         answer = bytearray()
         while (prepared := parse_prepare_ok(bytes(answer))) is None:
-            answer += _received(sock, endpoint)
+            answer += _received(session)
         sock.sendall(execute_packet(prepared.statement_id, parameters))
     decoder = ResultDecoder(columns)
     buffer = bytearray(_READ_BYTES)
@@ -92,8 +85,8 @@ def stream(
     return last.schema
 
 
-def _received(sock: socket.socket, endpoint: Endpoint) -> bytes:
-    data = sock.recv(1 << 16)
+def _received(session: Session) -> bytes:
+    data = session.sock.recv(1 << 16)
     if not data:
-        raise ConnectionLost(f"shard {endpoint.shard}: the connection closed during a prepare")
+        raise ConnectionLost(f"shard {session.endpoint.shard}: the connection closed during a prepare")
     return data

@@ -4,13 +4,15 @@ Foreign errors become ours here and nowhere else.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from socket import socket
 from typing import Any
 
 import pymysql
 from pymysql.charset import charset_by_name
 from pymysql.connections import Connection
+from pymysql.cursors import DictCursor
 
 from catchment.model.errors import (
     NEW_FEED,
@@ -22,11 +24,11 @@ from catchment.model.errors import (
 )
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
+from catchment.source.pinned import STATEMENT_SECONDS, session_settings, set_statement
 from catchment.source.tls import context_of
 
 CONNECT_SECONDS = 10
-# What the server allows a statement; a minute later the socket gives up, so that the server's own word comes first.
-STATEMENT_SECONDS = 300
+# The socket gives up a minute later than the server, so that the server's own word comes first.
 READ_SECONDS = STATEMENT_SECONDS + 60
 
 # Client errors of libmysql's numbering: no connection, lost connection, server gone. And 1053: shutdown in
@@ -39,33 +41,6 @@ _LOGIN = {2059, 2061, 0}
 # Login plugins to which PyMySQL sends the password as it is.
 _IN_CLEAR = {"mysql_clear_password", "dialog"}
 _WAY_OUT = "ALTER USER to one of ed25519, mysql_native_password (MariaDB), caching_sha2_password (MySQL)"
-
-# What every reading session sets, and then reads back: each one changed values or truncated results
-# somewhere.
-_PINNED = {
-    "autocommit": "1",
-    "time_zone": "+00:00",
-    "sql_mode": "",
-    "sql_select_limit": str(2**64 - 1),
-    "character_set_client": "utf8mb4",
-    "character_set_results": "utf8mb4",
-    "character_set_connection": "utf8mb4",
-    "lock_wait_timeout": "5",
-    # else a global max_join_size below a table's size refuses to read it (error 1104)
-    "sql_big_selects": "1",
-    "group_concat_max_len": str(2**30),
-}
-_PINNED_MARIADB = {"max_statement_time": f"{STATEMENT_SECONDS}.0"}
-# The hard limit is in milliseconds and for SELECT alone.
-_PINNED_MYSQL = {"max_execution_time": str(STATEMENT_SECONDS * 1000)}
-# By the version that brought them (MySQL manual: Option and Variable Changes for MySQL 8.0). Estimates of rows may be a
-# day old; a secondary engine (HeatWave) lags behind InnoDB; a primary key that the server made can be hidden from the
-# catalog.
-_PINNED_MYSQL_SINCE = {
-    (8, 0, 3): {"information_schema_stats_expiry": "0"},
-    (8, 0, 13): {"use_secondary_engine": "OFF"},
-    (8, 0, 30): {"show_gipk_in_create_table_and_information_schema": "1"},
-}
 
 
 @contextmanager
@@ -83,8 +58,7 @@ def _ours(error: pymysql.err.MySQLError | OSError, endpoint: Endpoint) -> Source
     where = f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}"
     if isinstance(error, OSError):
         return ConnectionLost(f"{where}: {error}")
-    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-    text = error.args[1] if len(error.args) > 1 else str(error)
+    code, text = _answer(error)
     if code in _LOST:
         return ConnectionLost(f"{where}: {text}")
     if code in ACCESS:
@@ -94,6 +68,17 @@ def _ours(error: pymysql.err.MySQLError | OSError, endpoint: Endpoint) -> Source
             "or REPLICATION CLIENT and XA_RECOVER_ADMIN (MySQL)"
         )
     return ServerSaid(code, f"{text} ({where})")
+
+
+def answer_behind(error: SourceError) -> tuple[int, str]:
+    """The server's number and text of an error that a statement raised; the number is 0 where it gave none."""
+    cause = error.__cause__
+    return _answer(cause) if isinstance(cause, pymysql.err.MySQLError) else (0, str(error))
+
+
+def _answer(error: pymysql.err.MySQLError) -> tuple[int, str]:
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    return code, error.args[1] if len(error.args) > 1 else str(error)
 
 
 class _Plugins(dict[str, Any]):
@@ -144,16 +129,66 @@ def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
 
 
 class Session(Connection):
-    """A session on a shard: logged in, pinned, and known by the server that it is on."""
+    """A session on a shard: logged in, pinned, and known by the server that it is on. `with` closes it.
 
+    What asks raises ConnectionLost, ServerSaid where the server refuses, or SourceError where a privilege is missing.
+    """
+
+    endpoint: Endpoint
     server: Server
     isolation = "READ-COMMITTED"
+
+    def run(self, sql: str, args: Sequence[Any] | None = None) -> None:
+        """Run a statement whose answer says nothing."""
+        self.rows(sql, args)
+
+    def row(self, sql: str, args: Sequence[Any] | None = None) -> tuple[Any, ...] | None:
+        """The first row that a statement answers; None when there is none."""
+        return next(iter(self.rows(sql, args)), None)
+
+    def rows(self, sql: str, args: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+        """The rows that a statement answers, read to the last."""
+        with mapped(self.endpoint), self.cursor() as cursor:
+            cursor.execute(sql, args)
+            return list(cursor.fetchall())
+
+    def named_row(self, sql: str, args: Sequence[Any] | None = None) -> dict[str, Any] | None:
+        """As `row`, by column name: for answers whose columns differ between versions."""
+        with mapped(self.endpoint), self.cursor(DictCursor) as cursor:
+            cursor.execute(sql, args)
+            return cursor.fetchone()
+
+    @property
+    def mysql_version(self) -> tuple[int, ...] | None:
+        """MySQL's version from its greeting, e.g. (8, 0, 36); None when the server is MariaDB."""
+        said = str(self.server_version)  # type: ignore[attr-defined]
+        if "mariadb" in said.lower():
+            return None
+        return tuple(int(part) for part in re.findall(r"\d+", said)[:3])
+
+    @property
+    def sock(self) -> socket:
+        """The socket below, for answers that PyMySQL does not read; its errors are to be `mapped`."""
+        raw: socket = self._sock  # type: ignore[attr-defined]
+        return raw
+
+    def abandon(self) -> None:
+        """Close the session while it is answering, or after.
+
+        What is left of a result still comes, and a dump goes on: no command may follow, not even the COM_QUIT of
+        `close`. To close once more is harmless.
+        """
+        self._force_close()  # type: ignore[attr-defined]
 
     def set_character_set(self, charset: str, collation: str | None = None) -> None:
         """What PyMySQL sends at a login, SET NAMES; here it is all of the settings."""
         self.charset, self.encoding, self.collation = charset, charset_by_name(charset).encoding, collation
-        assignments = (f"SESSION {name} = {_literal(value)}" for name, value in _pinned(self).items())
-        self.query(f"SET {', '.join(assignments)}")
+        self.query(set_statement(self.settings))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What is pinned in this session, by name."""
+        return session_settings(self.mysql_version, self.isolation)
 
 
 class _Snapshots(Session):
@@ -175,11 +210,11 @@ def connect(
     """
     session = _logged_in(endpoint, _Snapshots if snapshots else Session, read_seconds)
     try:
-        session.server = _known(session, endpoint)
+        session.server = _known(session)
         if expected is not None:
             must_be(session.server, expected, endpoint)
     except BaseException:
-        session._force_close()  # type: ignore[attr-defined]
+        session.abandon()
         raise
     return session
 
@@ -188,7 +223,7 @@ def _logged_in(endpoint: Endpoint, kind: type[Session], read_seconds: int) -> Se
     context = context_of(endpoint)
     plugins = _Plugins(endpoint)
     with _login(endpoint, plugins):
-        return kind(
+        session = kind(
             host=endpoint.host,
             port=endpoint.port,
             user=endpoint.user,
@@ -205,56 +240,28 @@ def _logged_in(endpoint: Endpoint, kind: type[Session], read_seconds: int) -> Se
             program_name="catchment",
             auth_plugin_map=plugins,
         )
+    session.endpoint = endpoint
+    return session
 
 
-def mysql_version(connection: "Connection[pymysql.cursors.Cursor]") -> tuple[int, ...] | None:
-    """MySQL's version from its greeting, e.g. (8, 0, 36); None when the server is MariaDB."""
-    said = str(connection.server_version)  # type: ignore[attr-defined]
-    if "mariadb" in said.lower():
-        return None
-    return tuple(int(part) for part in re.findall(r"\d+", said)[:3])
-
-
-def _pinned(session: Session) -> dict[str, str]:
-    version = mysql_version(session)
-    isolation = "tx_isolation" if version is None else "transaction_isolation"
-    return {**_settings(version), isolation: session.isolation}
-
-
-def _settings(version: tuple[int, ...] | None) -> dict[str, str]:
-    if version is None:
-        return _PINNED | _PINNED_MARIADB
-    pinned = _PINNED | _PINNED_MYSQL
-    for since, settings in _PINNED_MYSQL_SINCE.items():
-        if version >= since:
-            pinned |= settings
-    return pinned
-
-
-def _known(session: Session, endpoint: Endpoint) -> Server:
+def _known(session: Session) -> Server:
     """Who answers. Raises SourceError when the session does not keep its settings (a proxy that multiplexes sessions
     does not)."""
-    pinned = _pinned(session)
+    pinned = session.settings
     names = [*(f"SESSION.{name}" for name in pinned), "server_id", "hostname", "port"]
-    if mysql_version(session) is not None:
+    if session.mysql_version is not None:
         names.append("server_uuid")
-    with mapped(endpoint), session.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(f'@@{name}' for name in names)}")
-        row = cursor.fetchone()
+    row = session.row(f"SELECT {', '.join(f'@@{name}' for name in names)}")
     assert row is not None
     found = dict(zip(pinned, map(str, row), strict=False))
     wrong = {name: found[name] for name, value in pinned.items() if found[name] != value}
     if wrong:
         raise SourceError(
-            f"shard {endpoint.shard}: the session does not keep its settings ({wrong}); "
+            f"shard {session.endpoint.shard}: the session does not keep its settings ({wrong}); "
             "connect to the server itself, not through a proxy that shares sessions"
         )
     server_id, hostname, port, *uuid = row[len(pinned) :]
     return Server(int(server_id), str(hostname), int(port), *map(str, uuid))
-
-
-def _literal(value: str) -> str:
-    return value if value.replace(".", "", 1).isdigit() else f"'{value}'"
 
 
 def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:

@@ -7,7 +7,6 @@ to its end, and not again in every epoch.
 
 import threading
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from catchment.model.position import LogOffset, Server, reaches
@@ -20,7 +19,7 @@ from catchment.schema.redefined import Redefined, redefined
 from catchment.schema.verbs import Kind
 from catchment.source.objects import read_objects
 from catchment.source.segment import read_facts
-from catchment.source.session import connect, mysql_version
+from catchment.source.session import connect
 from catchment.wire.log.facts import Ddl, Fact, Statement
 
 _SHARDS_MAX = 64
@@ -101,9 +100,8 @@ class StoredAt:
     def _new(self) -> _Proof:
         """The log is read to its end before the catalog is, and what has come since behind it."""
         before = read_facts(self._endpoint, self._server, self._at, None)
-        with closing(connect(self._endpoint, self._server)) as session:
-            mysql = mysql_version(session) is not None
-            objects = Objects.of(read_objects(session, self._endpoint), mysql=mysql)
+        with connect(self._endpoint, self._server) as session:
+            objects = Objects.of(read_objects(session), mysql=session.mysql_version is not None)
         since = read_facts(self._endpoint, self._server, before.at, None)
         meanwhile = tuple(_defined(since.facts))
         # Of what was defined meanwhile it is not known whether the catalog has it.

@@ -31,12 +31,9 @@ def read_shape(endpoints: dict[str, Endpoint], table: TableId) -> TableShape:
     """
     found: dict[str, Table] = {}
     for shard, endpoint in endpoints.items():
-        connection = connect(endpoint)
-        try:
-            if table in list_tables(connection, endpoint, lambda one: one == table):
-                found[shard] = read_table(connection, endpoint, table)
-        finally:
-            connection.close()
+        with connect(endpoint) as session:
+            if table in list_tables(session, lambda one: one == table):
+                found[shard] = read_table(session, table)
     if not found:
         raise ConfigError(f"option table: no shard has the table {table}")
     return first_shape(merge(found), found)
@@ -75,12 +72,9 @@ class StreamDriver:
         """
         self._end = {}
         for shard, endpoint in self._endpoints.items():
-            connection = snapshot_session(endpoint)
-            try:
-                self._told_end[shard] = connection.server
-                self._end[shard] = snapshot_offset(connection, endpoint)
-            finally:
-                connection.close()
+            with snapshot_session(endpoint) as session:
+                self._told_end[shard] = session.server
+                self._end[shard] = snapshot_offset(session)
 
     def stop(self) -> None:
         """End the clock and its sessions."""

@@ -102,11 +102,8 @@ def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> It
     )
 
     def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
-        connection = connect(endpoint, work.server)
-        try:
-            return inside(connection, endpoint, _table(work.shape), states, ranges)
-        finally:
-            connection.close()
+        with connect(endpoint, work.server) as session:
+            return inside(session, _table(work.shape), states, ranges)
 
     group = read_group(task, work.log_bytes, asked)
     if group.failed:
@@ -196,11 +193,8 @@ def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]
     added = {name.lower() for a in altered for name in a.effect.added} - known
     if not added:
         return
-    connection = connect(endpoint, work.start.server)
-    try:
-        now = {column.name.lower() for column in read_table(connection, endpoint, work.shape.table).columns}
-    finally:
-        connection.close()
+    with connect(endpoint, work.start.server) as session:
+        now = {column.name.lower() for column in read_table(session, work.shape.table).columns}
     if added & now:
         raise Unsupported(
             f"shard {work.shard}, {work.shape.table}: column {', '.join(sorted(added & now))} was added; "

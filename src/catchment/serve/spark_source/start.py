@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import msgspec
 
@@ -14,7 +13,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.serve.spark_source.offset import Copying, ShardCut, StreamCut
 from catchment.source.catalog import list_tables
-from catchment.source.definitions_at import definitions_at, describes_itself
+from catchment.source.definitions_at import definitions_needed
 from catchment.source.find_gtids import locate
 from catchment.source.first_position import known_prepared
 from catchment.source.session import connect
@@ -48,9 +47,10 @@ def _shard(endpoint: Endpoint, table: TableId, gtids: str) -> ShardCut:
     position, xa = locate(endpoint, gtids)
     prepared = known_prepared(endpoint, position.at, xa)
     position = msgspec.structs.replace(position, prepared=prepared)
-    with closing(connect(endpoint)) as session:
-        here = bool(list_tables(session, endpoint, lambda one: one == table))
-    defined = here and not describes_itself(endpoint)
-    definition = next(iter(definitions_at(endpoint, position, [table])), None) if defined else None
+    with connect(endpoint) as session:
+        here = bool(list_tables(session, lambda one: one == table))
+    definitions = definitions_needed(endpoint, position, [table]) if here else ()
     # Nothing is copied, so that no SELECT relies on what is sealed.
-    return ShardCut(position, position.at, False, Copying(done=True) if here else None, definition)
+    return ShardCut(
+        position, position.at, False, Copying(done=True) if here else None, next(iter(definitions), None)
+    )
