@@ -20,6 +20,7 @@ from catchment.source.catalog import read_definition
 from catchment.source.segment import Stretch, read_stretch
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, Wanted
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMariaDB, PrivateMySQL
 
@@ -86,11 +87,8 @@ class Log:
             None,
             self.start,
             LogOffset(*self.server.log_end()),
-            keys={T: ("id",)},
-            definitions=self.followed.now,
-            on_ddl=self.followed.on_ddl,
-            before="key",
-            on_images=on_images,
+            Wanted({T: ("id",)}, definitions=self.followed.now),
+            Handlers(on_images, on_ddl=self.followed.on_ddl),
         )
 
     def altered(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -13,6 +13,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.source.segment import Stretch, read_stretch
 from catchment.source.session import connect
+from catchment.source.wanted import Handlers, Wanted
 
 # More than sockets hold: the server is still sending when the first rows are handed on.
 ROWS, ROW_BYTES = 96, 700_000
@@ -35,9 +36,7 @@ def _killing(shard: PrivateServer, table: TableId, start: LogOffset) -> tuple[St
             killed.extend(number for (number,) in shard.sql(dumps))
             shard.sql(*(f"KILL QUERY {number}" for number in killed))
 
-    stretch = read_stretch(
-        endpoint, server, start, None, keys={table: ("id",)}, before="key", on_images=on_images
-    )
+    stretch = read_stretch(endpoint, server, start, None, Wanted({table: ("id",)}), Handlers(on_images))
     assert len(killed) == 1
     return stretch, rows
 

@@ -20,7 +20,7 @@ from catchment.source.offsets import (
     snapshot_session,
 )
 from catchment.source.pending import ask_pending, must_know_pending
-from catchment.source.prove import sealed_behind
+from catchment.source.prove import sealed_by_mysql
 from catchment.source.session import connect
 from tests.held import held_commit, mysql_options, release
 from tests.servers.builds import Build
@@ -144,7 +144,7 @@ def test_without_gtids_nothing_is_proven(mysql_80_build: Build) -> None:
             ):
                 must_know_pending(session)
             found, end = session.server, snapshot_offset(session)
-            assert sealed_behind(where, found, None, None, end, None, ()) is None
+            assert sealed_by_mysql(where, found, None, end) is None
 
 
 def test_catalog(server: PrivateMySQL, fresh_schema: MakeSchema) -> None:
@@ -171,7 +171,7 @@ def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
     with closing(snapshot_session(where)) as session:
         server = session.server
         before = snapshot_offset(session)
-        assert sealed_behind(where, server, None, None, before, None, ()) == before
+        assert sealed_by_mysql(where, server, None, before) == before
         held = held_commit(holding, "INSERT INTO d.t VALUES (1, 1)", timeout_ms=60_000)
         try:
             end = snapshot_offset(session)
@@ -179,13 +179,13 @@ def test_a_held_commit_is_not_sealed(holding: PrivateMySQL) -> None:
             assert holding.sql("SELECT * FROM d.t") == []
             pending = must_know_pending(session)
             assert pending.gtids != GtidSet()
-            assert sealed_behind(where, server, before, before, end, None, ()) == before
+            assert sealed_by_mysql(where, server, before, end) == before
             assert held.held
             held.release()
         finally:
             release(holding)
         assert pending.over(must_know_pending(session))
-        assert sealed_behind(where, server, before, before, end, None, ()) == end
+        assert sealed_by_mysql(where, server, before, end) == end
         assert holding.sql("SELECT * FROM d.t") == [(1, 1)]
 
 

@@ -25,6 +25,7 @@ from catchment.source.objects import read_objects
 from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, Wanted
 from tests.servers.builds import Build
 from tests.servers.launch import PrivateMySQL
 
@@ -170,9 +171,8 @@ class Shop:
             self.known,
             start,
             stop or self.end(),
-            keys={T: ("id",)},
-            before="key",
-            on_images=on_images,
+            Wanted({T: ("id",)}),
+            Handlers(on_images),
         )
         return stretch, sum(images)
 

@@ -17,6 +17,7 @@ from catchment.rewind.states import AFTER, without_voids
 from catchment.source.segment import Stretch, read_stretch
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, Wanted
 from catchment.wire.log.facts import Ddl, Statement
 from tests.statements.stage import CHOSEN, Content
 
@@ -66,9 +67,8 @@ class Reader:
             self._server,
             start,
             end,
-            keys={table: ("id",) for table in CHOSEN},
-            before="key",
-            on_images=lambda table, batch: images.append((table, pa.Table.from_batches([batch]))),
+            Wanted({table: ("id",) for table in CHOSEN}),
+            Handlers(lambda table, batch: images.append((table, pa.Table.from_batches([batch])))),
         )
         gtids = GtidSet() if self._server.mysql else GtidList()
         must_be_whole("s", Position(start, 0, self._server, gtids), end, stretch)

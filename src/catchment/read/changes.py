@@ -26,11 +26,11 @@ from catchment.schema.columns import shape_after
 from catchment.schema.effects import tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
-from catchment.schema.shape import logged_kinds
 from catchment.sink.delta.writer import emit
 from catchment.source.identity import must_be_same_log
-from catchment.source.segment import OnImages, Stretch, read_stretch
+from catchment.source.segment import Stretch, read_stretch
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, OnImages, Wanted
 from catchment.wire.cells.types import arrow_type
 
 
@@ -83,7 +83,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
         here = tables_here(task.shapes, shard, holders)
         followed = Followed(shapes, task.definitions, here)
-        stretch, resets = _read(task, shapes, on_images, followed)
+        stretch, resets = _read(task, on_images, followed)
         stored = StoredAt(task.endpoint, task.start.server, task.start.at, stretch.at, stretch.facts)
         altered = alterations(shard, shapes, stored, here, evolves=task.evolves)
         must_keep_keys(task.endpoint, task.start.server, (shapes[table] for table in here), stretch)
@@ -92,10 +92,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             task.endpoint,
             task.start.server,
             ends.earlier,
-            shapes=task.shapes,
-            before="key",
-            on_images=on_images,
-            definitions=task.definitions,
+            Wanted.of(task.shapes, task.definitions),
+            on_images,
         )
         tables = met.tables(altered)
         outputs = []
@@ -119,9 +117,7 @@ def _progress(task: SegmentTask, table: TableId) -> Progress:
     return task.progress.get(table, Progress(task.endpoint.shard, table, done=True))
 
 
-def _read(
-    task: SegmentTask, shapes: dict[TableId, TableShape], on_images: OnImages, followed: Followed
-) -> tuple[Stretch, Resets]:
+def _read(task: SegmentTask, on_images: OnImages, followed: Followed) -> tuple[Stretch, Resets]:
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     resets = must_be_same_log(task.endpoint, task.start)
     stretch = read_stretch(
@@ -129,12 +125,8 @@ def _read(
         task.start.server,
         task.start,
         task.stop,
-        keys={table: shape.key for table, shape in shapes.items()},
-        kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
-        definitions=followed.now,
-        on_ddl=followed.on_ddl,
-        before="key",
-        on_images=on_images,
+        Wanted.of(task.shapes, followed.now.values()),
+        Handlers(on_images, on_ddl=followed.on_ddl),
     )
     must_be_whole(task.endpoint.shard, task.start, task.stop, stretch)
     return stretch, resets

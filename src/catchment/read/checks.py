@@ -202,17 +202,7 @@ def arrived(
     # Asked after the log was read: what it does not list of the commits met is visible.
     committed = any(one.committed is not None for one in prepared)
     hidden = hidden_from(prepared, _recovered(endpoint, start) if committed else ())
-    sealed = sealed_behind(
-        endpoint,
-        start.server,
-        known,
-        start.at,
-        at,
-        stretch.last if shown else None,
-        stretch.facts,
-        xa_over=hidden is None and bool(stretch.xa) and stretch.xa[-1].committed,
-        hidden=hidden,
-    )
+    sealed = sealed_behind(endpoint, start, known, stretch, at, shown=shown, hidden=hidden)
     position = Position(
         at=at,
         born=stretch.files[-1].born if stretch.files else start.born,

@@ -3,7 +3,7 @@ epoch.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -32,14 +32,14 @@ from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
 from catchment.schema.ddl import Harmless
 from catchment.schema.effects import Effects
-from catchment.schema.shape import logged_kinds
 from catchment.sink.delta.writer import emit
 from catchment.source.catalog import read_table
 from catchment.source.prove import proven_floor
-from catchment.source.segment import OnImages, Stretch, read_facts, read_stretch
+from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.select import select_chunk
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, OnImages, Wanted
 from catchment.wire.log.facts import Ddl
 
 Read = tuple[CopiedChunk, pa.Table]
@@ -85,17 +85,10 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     reads, failed = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     images = Images(task, {table: (shapes[table], ranges[table]) for table in reads})
-    stretch = _log_behind(task, floor, {table: shapes[table] for table in reads}, images.add, log_bytes)
+    wanted = Wanted.of((shapes[table] for table in reads), task.definitions, before="full")
+    stretch = _log_behind(task, floor, wanted, images.add, log_bytes)
     ends = _commits(task, floor, stretch)
-    prepared_bytes = read_prepared(
-        task.endpoint,
-        task.server,
-        ends.earlier,
-        shapes=[shapes[table] for table in reads],
-        before="full",
-        on_images=images.add,
-        definitions=task.definitions,
-    )
+    prepared_bytes = read_prepared(task.endpoint, task.server, ends.earlier, wanted, images.add)
     stored = StoredAt(task.endpoint, task.server, floor, stretch.at, stretch.facts)
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
@@ -115,7 +108,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
 def _log_behind(
     task: ChunkTask,
     floor: LogOffset,
-    shapes: Mapping[TableId, TableShape],
+    wanted: Wanted,
     on_images: OnImages,
     log_bytes: int | None,
 ) -> Stretch:
@@ -123,19 +116,19 @@ def _log_behind(
 
     A DDL spoils the chunks of its table, and its rows end there; not so up to the epoch, if each row says what it is.
     """
-    lasting = not task.definitions
+    lasting = not wanted.definitions
+
+    def on_ddl(ddl: Ddl) -> dict[TableId, Definition | None]:
+        return {} if lasting and reaches(task.epoch_at, ddl.at) else _spoilt_by(ddl, wanted.keys)
+
     try:
         stretch = read_stretch(
             task.endpoint,
             task.server,
             floor,
             None,
-            keys={table: shape.key for table, shape in shapes.items()},
-            kinds={table: logged_kinds(shape) for table, shape in shapes.items()},
-            definitions={definition.table: definition for definition in task.definitions},
-            on_ddl=lambda ddl: {} if lasting and reaches(task.epoch_at, ddl.at) else _spoilt_by(ddl, shapes),
-            before="full",
-            on_images=on_images,
+            wanted,
+            Handlers(on_images, on_ddl=on_ddl),
             epoch=task.epoch_at,
             budget=log_bytes,
         )

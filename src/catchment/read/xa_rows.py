@@ -2,16 +2,13 @@
 where their PREPARE stands, in a small dump of its own (server id 0, so that many may run at once).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.model.definition import Definition
-from catchment.model.epoch import TableShape
 from catchment.model.errors import NEW_FEED, Diverged, IncompleteImage, Purged
 from catchment.model.image import GROUP, SEQ
 from catchment.model.position import GroupKind, Prepared, Server
@@ -19,12 +16,11 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import without_voids
-from catchment.schema.shape import logged_kinds
 from catchment.source.identity import purged_prepare
 from catchment.source.segment import Stretch, read_stretch
+from catchment.source.wanted import Handlers, OnImages, Wanted
 from catchment.wire.log import facts
 
-OnImages = Callable[[Table, pa.RecordBatch], None]
 # Numbers of image rows below those of any stretch, so that what it undid is not mistaken for them.
 _SEQ_BASE = -(1 << 60)
 
@@ -33,21 +29,17 @@ def read_prepared(
     endpoint: Endpoint,
     server: Server,
     earlier: Iterable[tuple[Prepared, int]],
-    *,
-    shapes: Iterable[TableShape],
-    before: Literal["full", "key"],
+    wanted: Wanted,
     on_images: OnImages,
-    definitions: Iterable[Definition] = (),
 ) -> int:
     """Hand on the images of each PREPARE group, without those undone inside it, as images of the group with the
     ordinal given; the bytes read.
 
-    `definitions`: of the tables where the transactions end; a prepared one keeps its tables from being altered.
+    `wanted` has the definitions where the transactions end; a prepared one keeps its tables from being altered.
 
     Raises Purged naming XID and file, Diverged when another group stands there, IncompleteImage.
     """
-    size, chosen = 0, list(shapes)
-    known = {definition.table: definition for definition in definitions}
+    size = 0
     for prepared, ordinal in earlier:
         with ExitStack() as stack:
             kept: dict[Table, ImageSequence] = {}
@@ -64,15 +56,7 @@ def read_prepared(
 
             try:
                 stretch = read_stretch(
-                    endpoint,
-                    server,
-                    prepared.start,
-                    prepared.end,
-                    keys={shape.table: shape.key for shape in chosen},
-                    kinds={shape.table: logged_kinds(shape) for shape in chosen},
-                    definitions=known,
-                    before=before,
-                    on_images=collect,
+                    endpoint, server, prepared.start, prepared.end, wanted, Handlers(collect)
                 )
             except Purged as error:
                 raise purged_prepare(endpoint.shard, prepared) from error

@@ -31,8 +31,9 @@ from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snaps
 from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, Wanted
 from catchment.wire.cells.types import logged_as_binary
-from catchment.wire.log.facts import Checkpoint, Ddl, Statement
+from catchment.wire.log.facts import Ddl, Statement
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
@@ -162,17 +163,12 @@ def _left_by_rows(
         if pc.any(pc.equal(batch.column(SIDE), BEFORE)).as_py():
             left.add(table.id)
 
-    read_stretch(
-        endpoint,
-        position.server,
-        position.at,
-        None,
+    wanted = Wanted(
         keys={table.id: table.key for table in tables.values()},
         kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
         definitions={definition.table: definition for definition in definitions},
-        before="key",
-        on_images=on_images,
     )
+    read_stretch(endpoint, position.server, position.at, None, wanted, Handlers(on_images))
     return frozenset(left)
 
 
@@ -223,9 +219,7 @@ def _try_to_seal(session: Session, *, in_older_file: bool) -> Position | None:
     snapshot = snapshot_offset(session)
     try:
         log = scan(endpoint, server, LogOffset(snapshot.file, _FILE_START), snapshot)
-        begun = newest_sealed(
-            None, None, snapshot, None, [f.file for f in log.facts if isinstance(f, Checkpoint)]
-        )
+        begun = newest_sealed(None, None, snapshot, None, log.checkpoints)
         if begun is not None and begun.file == snapshot.file:
             position = _newest_position(session, log, begun)
         elif begun is not None and in_older_file:

@@ -5,18 +5,16 @@ after the cut a new snapshot usually proves the cut itself.
 """
 
 import time
-from collections.abc import Sequence
 
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.errors import SourceError, WireError
-from catchment.model.position import LastGroup, LogOffset, Server, reaches
+from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.source.pending import ask_pending
-from catchment.source.segment import read_facts
+from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import Session
-from catchment.wire.log.facts import Checkpoint, Fact
 
 # Less log than this is read twice more cheaply than proven unnecessary.
 WORTH_BYTES = 256 << 10
@@ -47,23 +45,36 @@ def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogO
 
 def sealed_behind(
     endpoint: Endpoint,
-    server: Server,
+    start: Position,
     known: LogOffset | None,
-    start: LogOffset | None,
+    stretch: Stretch,
     at: LogOffset,
-    last: LastGroup | None,
-    facts: Sequence[Fact],
     *,
-    xa_over: bool = False,
+    shown: bool = True,
     hidden: LogOffset | None = None,
 ) -> LogOffset | None:
     """The newest position proven sealed when the log has been read from `start` to `at`, never older than `known`.
 
-    `start`, `at`, `last`, `xa_over` and `hidden` prove as epoch/seal.py says. MySQL is asked. Raises SourceError.
+    `shown`: snapshots have shown both ends of the stretch. `hidden`: where the first XA COMMIT begins that may not be
+    visible (epoch/xa.py). They prove as epoch/seal.py says; MySQL is asked. Raises SourceError.
     """
-    if not server.mysql:
-        checkpoints = [fact.file for fact in facts if isinstance(fact, Checkpoint)]
-        return newest_sealed(known, start, at, last, checkpoints, xa_over=xa_over, hidden=hidden)
+    if start.server.mysql:
+        return sealed_by_mysql(endpoint, start.server, known, at)
+    return newest_sealed(
+        known,
+        start.at,
+        at,
+        stretch.last if shown else None,
+        stretch.checkpoints,
+        xa_over=hidden is None and bool(stretch.xa) and stretch.xa[-1].committed,
+        hidden=hidden,
+    )
+
+
+def sealed_by_mysql(
+    endpoint: Endpoint, server: Server, known: LogOffset | None, at: LogOffset
+) -> LogOffset | None:
+    """`at` when all that MySQL has logged up to now becomes visible soon, else `known`. Raises SourceError."""
     if known == at:
         return known
     with snapshot_session(endpoint, server) as session:
@@ -96,5 +107,4 @@ def _sealed(
         return None
     if not stretch.reached_stop:
         return None
-    checkpoints = [fact.file for fact in stretch.facts if isinstance(fact, Checkpoint)]
-    return newest_sealed(floor, cut, snapshot, stretch.last, checkpoints)
+    return newest_sealed(floor, cut, snapshot, stretch.last, stretch.checkpoints)

@@ -2,13 +2,12 @@
 stands.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 
-from catchment.model.definition import Definition, is_hidden
+from catchment.model.definition import is_hidden
 from catchment.model.errors import NEW_FEED, ConnectionLost, CorruptLog, CutMissed
 from catchment.model.gtidset import GtidSet, UuidGtid
 from catchment.model.position import (
@@ -23,21 +22,18 @@ from catchment.model.position import (
     reaches,
 )
 from catchment.model.source import Endpoint
-from catchment.model.table import Kind, Table, TableId
+from catchment.model.table import Table
 from catchment.source.groups import Groups, Place
 from catchment.source.log import dump
 from catchment.source.offsets import snapshot_offset, snapshot_session
 from catchment.source.session import connect
+from catchment.source.wanted import Handlers, OnGroups, Wanted
 from catchment.wire.log.decoder import LogDecoder
-from catchment.wire.log.facts import Ddl, Fact, LogFile, XaEnd, XaPrepare
+from catchment.wire.log.facts import Checkpoint, Fact, LogFile, XaEnd, XaPrepare
 
 TAKE_BYTES = 8 << 20
 _FILE_START = 4
 _DUMPS_MAX = 200  # to the end of the log; each takes some milliseconds to log in
-
-OnImages = Callable[[Table, pa.RecordBatch], None]
-OnDdl = Callable[[Ddl], Mapping[TableId, Definition | None]]
-OnGroups = Callable[[pa.RecordBatch], None]
 
 
 @dataclass(frozen=True)
@@ -69,6 +65,11 @@ class Stretch:
     reached_stop: bool
     whole: bool
 
+    @property
+    def checkpoints(self) -> list[str]:
+        """The files that checkpoint events name, in order (MariaDB)."""
+        return [fact.file for fact in self.facts if isinstance(fact, Checkpoint)]
+
 
 def read_facts(
     endpoint: Endpoint,
@@ -80,17 +81,7 @@ def read_facts(
     on_groups: OnGroups = lambda batch: None,
 ) -> Stretch:
     """As `read_stretch`, without any row: groups, files, statements and XA transactions."""
-    return read_stretch(
-        endpoint,
-        server,
-        start,
-        stop,
-        keys={},
-        before="key",
-        on_images=lambda table, batch: None,
-        budget=budget,
-        on_groups=on_groups,
-    )
+    return read_stretch(endpoint, server, start, stop, Wanted(), Handlers(on_groups=on_groups), budget=budget)
 
 
 def read_stretch(
@@ -98,39 +89,29 @@ def read_stretch(
     server: Server | None,
     start: LogOffset | Position,
     stop: LogOffset | None,
+    wanted: Wanted,
+    handlers: Handlers,
     *,
-    keys: Mapping[TableId, tuple[str, ...]],
-    kinds: Mapping[TableId, Mapping[str, Kind]] | None = None,
-    definitions: Mapping[TableId, Definition] | None = None,
-    on_ddl: OnDdl | None = None,
-    before: Literal["full", "key"],
-    on_images: OnImages,
     epoch: LogOffset | None = None,
     budget: int | None = None,
-    on_groups: OnGroups = lambda batch: None,
 ) -> Stretch:
     """Read the log from `start` to `stop`; without one, to where the log ends as of the call, or beyond.
 
     From a position, the event that ends there is read again, too: Diverged when it is another one than before.
 
-    `keys`: the chosen tables and their key columns; images of others are skipped. `kinds`: their columns that
-    the log declares as BINARY and the catalog as something else (types.logged_as_binary). `definitions` (at the
-    start) and `on_ddl`: what a log without full metadata leaves out, as `LogDecoder` has it. `before`: "full" images,
-    or the "key" where that is all that is needed. `epoch`: the offset whose groups `boundary` tells apart.
+    `epoch`: the offset whose groups `boundary` tells apart. `budget`: end with the first group by which so many bytes
+    of log are read; the stretch is what lies before, images may come of later groups too.
     Opens and closes a session of its own.
-
-    `budget`: end with the first group by which so many bytes of log are read; the stretch is what lies
-    before, images may come of later groups too. `on_groups` is handed the groups (wire.groups.SCHEMA).
     """
     decoder = LogDecoder(
         start.at if isinstance(start, Position) else start,
-        set(keys),
+        set(wanted.keys),
         stop,
-        keys=dict(keys),
-        kinds=kinds,
-        definitions=definitions,
-        on_ddl=on_ddl,
-        before=before,
+        keys=dict(wanted.keys),
+        kinds=wanted.kinds,
+        definitions=wanted.definitions,
+        on_ddl=handlers.on_ddl,
+        before=wanted.before,
         behind=start.event if isinstance(start, Position) else None,
     )
     groups = Groups(epoch, budget)
@@ -139,10 +120,10 @@ def read_stretch(
         if not all_of_it and budget is None and decoder.pending_bytes < TAKE_BYTES:
             return False
         for images in decoder.take_images():
-            on_images(*_without_hidden(images.table, images.batch))
+            handlers.on_images(*_without_hidden(images.table, images.batch))
         taken = groups.add(decoder.take_groups(), [file.name for file in decoder.files])
         if taken.num_rows:
-            on_groups(taken)
+            handlers.on_groups(taken)
         return groups.full
 
     size = _dump_files(endpoint, server, decoder, drain, to_the_end=stop is None)

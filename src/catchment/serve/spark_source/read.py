@@ -27,7 +27,6 @@ from catchment.rewind.ranges import Mask, follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_values, without_voids
 from catchment.schema.follow import Followed
-from catchment.schema.shape import logged_kinds
 from catchment.serve.spark_source.columns import must_be_new
 from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
@@ -37,6 +36,7 @@ from catchment.source.identity import must_be_same_log
 from catchment.source.segment import Stretch, read_stretch
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.wanted import Handlers, Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,8 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             work.start.server,
             work.start,
             work.stop,
-            keys={table: key},
-            kinds={table: logged_kinds(work.shape)},
-            definitions=followed_ddl.now,
-            on_ddl=followed_ddl.on_ddl,
-            before="full",
-            on_images=on_images,
-            on_groups=groups.add,
+            Wanted.of([work.shape], followed_ddl.now.values(), before="full"),
+            Handlers(on_images, groups.add, followed_ddl.on_ddl),
         )
         must_be_whole(work.shard, work.start, work.stop, stretch)
         stored = StoredAt(endpoint, work.start.server, work.start.at, stretch.at, stretch.facts)
@@ -160,15 +155,8 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         must_keep_keys(endpoint, work.start.server, [work.shape], stretch)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
         server = work.start.server
-        read_prepared(
-            endpoint,
-            server,
-            ends.earlier,
-            shapes=[work.shape],
-            before="full",
-            on_images=on_images,
-            definitions=work.definitions,
-        )
+        earlier = Wanted.of([work.shape], work.definitions, before="full")
+        read_prepared(endpoint, server, ends.earlier, earlier, on_images)
         must_be_new(work.shard, table, work.dropped, altered)
         _must_be_known(work, endpoint, altered)
         known = groups.table()
