@@ -230,7 +230,8 @@ def _crowded(session: Session, table: Table) -> list[Finding]:
 
 
 def _verified_whole(session: Session, table: Table) -> list[Finding]:
-    rows, row_bytes = table_size(session, table.id)
+    size = table_size(session, table.id)
+    rows, row_bytes = size.rows, size.row_bytes
     if rows * row_bytes <= VALUE_BYTES_MAX:
         return []
     return [

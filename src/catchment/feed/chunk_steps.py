@@ -115,7 +115,8 @@ class Walk:
         if self.pace.known:
             return
         table = self._progress.table
-        self.pace.table_rows, self.pace.row_bytes = table_size(self._session, table)
+        size = table_size(self._session, table)
+        self.pace.table_rows, self.pace.row_bytes = size.rows, size.row_bytes
         if self._arithmetic and self._has_ends() and self._end and self._at:
             span = int(self._end[0]) - int(self._at[0])
             self.pace.spacing = max(span / max(self._progress.rows_expected - self._progress.rows, 1), 1e-6)

@@ -177,11 +177,11 @@ def _receipt(
     altered: tuple[Alteration, ...],
     met: tuple[Table, ...],
 ) -> SegmentReceipt:
-    position, sealed = arrived(task.endpoint, task.start, task.sealed, stretch, task.stop)
+    arrival = arrived(task.endpoint, task.start, task.sealed, stretch, task.stop)
     return SegmentReceipt(
         shard=task.endpoint.shard,
-        reached=msgspec.structs.replace(position, resets=resets),
-        sealed=sealed,
+        reached=msgspec.structs.replace(arrival.position, resets=resets),
+        sealed=arrival.sealed,
         outputs=outputs,
         altered=altered,
         met=met,

@@ -1,6 +1,7 @@
 """What must hold of a stretch of log before its rows count, whoever reads it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import dropwhile
 
 from catchment.epoch.chain import must_continue
@@ -184,6 +185,14 @@ def _unkept(endpoint: Endpoint, table: TableId, at: LogOffset, what: str) -> Uns
     )
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """The verified position at which a stretch has arrived, and what is sealed there; None while nothing is."""
+
+    position: Position
+    sealed: LogOffset | None
+
+
 def arrived(
     endpoint: Endpoint,
     start: Position,
@@ -192,10 +201,10 @@ def arrived(
     at: LogOffset,
     *,
     shown: bool = True,
-) -> tuple[Position, LogOffset | None]:
-    """The verified position at which a stretch from `start` has arrived, and what is sealed there; `known` was
-    sealed at `start`. `shown`: snapshots have shown both ends of the stretch (epoch/seal.py).
+) -> Arrival:
+    """Where a stretch from `start` to `at` has arrived; `known` was sealed at `start`.
 
+    `shown`: snapshots have shown both ends of the stretch (epoch/seal.py).
     Raises Unsupported for an XA COMMIT of rows that are not known.
     """
     prepared = prepared_after(endpoint.shard, start.prepared, stretch.xa, known)
@@ -211,7 +220,7 @@ def arrived(
         prepared=prepared_after(endpoint.shard, prepared, (), sealed),
         event=stretch.last_event,
     )
-    return position, sealed
+    return Arrival(position, sealed)
 
 
 def _recovered(endpoint: Endpoint, start: Position) -> list[Xid]:

@@ -4,6 +4,7 @@ Keys of several columns are written as OR terms: a row constructor read 50,104 r
 """
 
 import datetime
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -170,14 +171,22 @@ def key_after(
     return _one(session, table, key, where(key, lo, hi), descending=False, skip=rows - 1)
 
 
-def table_size(session: Session, table: TableId) -> tuple[int, int]:
+@dataclass(frozen=True)
+class TableSize:
     """The server's estimates of a table's rows, and of the bytes of a row."""
+
+    rows: int
+    row_bytes: int
+
+
+def table_size(session: Session, table: TableId) -> TableSize:
+    """A table's size, as of the newest statistics; nothing of a table that is not there."""
     row = session.row(
         "SELECT TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES "
         "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
         (table.schema, table.name),
     )
-    return (0, 0) if row is None else (int(row[0] or 0), int(row[1] or 0))
+    return TableSize(0, 0) if row is None else TableSize(int(row[0] or 0), int(row[1] or 0))
 
 
 def rows_between(

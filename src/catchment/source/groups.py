@@ -13,7 +13,15 @@ from catchment.model.position import GroupKind, Gtid, LastGroup, LogOffset
 _Columns = dict[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]
 _KINDS = tuple(GroupKind)
 _XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_END)], dtype=np.uint8)
-Place = tuple[LogOffset, LogOffset, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a group begins and ends, and when it was written, in seconds since 1970."""
+
+    start: LogOffset
+    end: LogOffset
+    seconds: int
 
 
 @dataclass
@@ -65,9 +73,9 @@ class Groups:
         self.count = int(column["ordinal"][-1]) + 1
         self.event_time = int(column["timestamp"][-1])
         self.last_file = int(column["file"][-1])
-        start, end, _ = _place(column, -1, files)
+        place = _place(column, -1, files)
         kind = _KINDS[int(column["kind"][-1])]
-        self.last = LastGroup(start, end, kind, _gtid(column, -1))
+        self.last = LastGroup(place.start, place.end, kind, _gtid(column, -1))
         return batch
 
     def _within_budget(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -122,4 +130,4 @@ def _place(column: _Columns, row: int, files: list[str]) -> Place:
     """Start, end and time of a group."""
     file = files[int(column["file"][row])]
     start, end = LogOffset(file, int(column["start"][row])), LogOffset(file, int(column["end"][row]))
-    return start, end, int(column["timestamp"][row])
+    return Place(start, end, int(column["timestamp"][row]))

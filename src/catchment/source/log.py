@@ -5,6 +5,7 @@ with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shu
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from catchment.model.errors import (
     NEW_FEED,
@@ -28,16 +29,24 @@ _ACCESS = {1045, 1227}
 _BROKEN_OFF = "truncated in the middle of event"
 
 
+@dataclass(frozen=True)
+class Dumped:
+    """How a dump went. `broken_off`: the server says that a file ends inside an event; a crash left it so, and no dump
+    passes its end."""
+
+    read_bytes: int
+    broken_off: bool
+
+
 def dump(
     session: Session,
     start: LogOffset,
     decoder: LogDecoder,
     drain: Callable[[LogDecoder], bool],
-) -> tuple[int, bool]:
+) -> Dumped:
     """Feed the log from `start` to `decoder` until it has reached its stop or the log's end.
 
-    Returns the bytes read, and whether the server says that a file ends inside an event: a crash left it so,
-    and no dump passes its end. `drain` is called whenever the decoder may hold a batch; when it returns True,
+    `drain` is called whenever the decoder may hold a batch; when it returns True,
     no more is read. The session is abandoned: a dump is its last command. Raises Purged, Diverged, ConnectionLost,
     CutMissed, CorruptLog.
     """
@@ -56,7 +65,7 @@ def dump(
 
 def _dumped(
     session: Session, start: LogOffset, decoder: LogDecoder, drain: Callable[[LogDecoder], bool]
-) -> tuple[int, bool]:
+) -> Dumped:
     endpoint, sock = session.endpoint, session.sock
     with mapped(endpoint):
         sock.sendall(dump_packet(start))
@@ -74,7 +83,7 @@ def _dumped(
             decoder.feed(view[:size])
         except ServerSaid as error:
             if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
-                return total, True
+                return Dumped(total, broken_off=True)
             raise refusal(error, endpoint, start) from error
         except Diverged as error:
             raise Diverged(
@@ -82,7 +91,7 @@ def _dumped(
             ) from error
         if drain(decoder):
             break
-    return total, False
+    return Dumped(total, broken_off=False)
 
 
 def announce_checksums(session: Session) -> bool:

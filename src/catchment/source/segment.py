@@ -148,12 +148,12 @@ def _dump_files(
     size, at, crashed, dumps = 0, decoder.begins, False, 0
     while True:
         with connect(endpoint, server) as session:
-            read, broken_off = dump(session, at, decoder, drain)
-        size += read
+            dumped = dump(session, at, decoder, drain)
+        size += dumped.read_bytes
         if crashed:
             _must_follow_a_crash(endpoint, at.file, decoder.files)
-        crashed = broken_off
-        if broken_off:
+        crashed = dumped.broken_off
+        if crashed:
             at = LogOffset(_next_file(decoder.at), _FILE_START)
         elif not (to_the_end and decoder.ended) or _is_end(decoder, end, dumps):
             return size
@@ -248,10 +248,12 @@ def _xa_groups(facts: tuple[Fact, ...], places: dict[int, Place]) -> tuple[XaGro
     found = []
     for fact in facts:
         if isinstance(fact, XaPrepare | XaEnd) and fact.group in places:
-            start, end, seconds = places[fact.group]
+            place = places[fact.group]
             kind = GroupKind.XA_PREPARE if isinstance(fact, XaPrepare) else GroupKind.XA_END
             committed = isinstance(fact, XaEnd) and fact.committed
-            found.append(XaGroup(kind, committed, fact.xid, start, end, fact.group, seconds))
+            found.append(
+                XaGroup(kind, committed, fact.xid, place.start, place.end, fact.group, place.seconds)
+            )
     return tuple(found)
 
 

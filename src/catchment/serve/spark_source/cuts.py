@@ -87,13 +87,13 @@ def _step(
     at = stop if stretch.reached_stop else stretch.at
     # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
     shown = stretch.reached_stop and known.shown
-    position, sealed = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
+    arrival = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
     copy = None if known.copy is None else advanced(known.copy, [])
     now = Followed([d.table for d in known.definitions], known.definitions).over(stretch.facts).now
     definition = next(iter(now.values()), None)
     return ShardCut(
-        msgspec.structs.replace(position, resets=resets),
-        sealed or known.sealed,
+        msgspec.structs.replace(arrival.position, resets=resets),
+        arrival.sealed or known.sealed,
         stretch.reached_stop,
         copy,
         definition,
