@@ -23,7 +23,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
     """Rates in rows/s from the start of a run to the commit of the last chunk."""
     with (
         tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        PrivateServer(buffer_pool="512M") as server,
+        PrivateServer(settings={"innodb_buffer_pool_size": "512M"}) as server,
     ):
         fill(server, rows)
         began = time.perf_counter()

@@ -28,7 +28,7 @@ BATCH_BYTES = 16 << 20
 
 def run(rows: int = 1_000_000, transactions: int = 50_000, runs: int = 5) -> list[dict[str, Any]]:
     """Medians of `runs` runs over one bulk insert of `rows` rows, and over one-row transactions."""
-    with PrivateServer(buffer_pool="256M") as server:
+    with PrivateServer(settings={"innodb_buffer_pool_size": "256M"}) as server:
         server.sql(
             f"CREATE DATABASE {SCHEMA}",
             f"CREATE TABLE {TABLE} (id bigint AUTO_INCREMENT, sig varchar(40), c char(8),"

@@ -80,7 +80,7 @@ def run(rows: int = 20_000, runs: int = 5) -> list[Figure]:
     """
     wide = {kind: sql for kind, sql in TYPES.items() if not any(word in kind for word in _UNKNOWN)}
     columns = (list(wide.items()) * 2)[:60]
-    with PrivateServer(buffer_pool="256M") as server:
+    with PrivateServer(settings={"innodb_buffer_pool_size": "256M"}) as server:
         server.sql(f"CREATE DATABASE {SCHEMA}")
         figures = measured(server, "wide", columns, rows, runs)
         figures += measured(server, "JSON", [("json", JSON)] * 3, rows, runs)
@@ -94,7 +94,7 @@ def _mysql_documents(rows: int, runs: int) -> list[Figure]:
     except NotHere as why:
         print(f"  no figures of MySQL's JSON: {why}")
         return []
-    with PrivateMySQL(build, buffer_pool="256M") as server:
+    with PrivateMySQL(build, settings={"innodb_buffer_pool_size": "256M"}) as server:
         server.sql(f"CREATE DATABASE {SCHEMA}")
         return measured(server, "JSON of MySQL", [("json", JSON)] * 3, rows, runs)
 
@@ -209,7 +209,7 @@ def slowest(found: dict[str, tuple[float, float]], most: int = 4) -> list[Figure
 
 
 if __name__ == "__main__":
-    with PrivateServer(buffer_pool="256M") as own:
+    with PrivateServer(settings={"innodb_buffer_pool_size": "256M"}) as own:
         own.sql(f"CREATE DATABASE {SCHEMA}")
         for type_name, (from_log, from_select) in costs(own, 20_000, 3).items():
             print(f"{type_name:40} {from_log:8.1f} {from_select:8.1f}")

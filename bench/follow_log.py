@@ -27,8 +27,8 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
     figures: list[Figure] = []
     with (
         tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        PrivateServer(buffer_pool="512M") as little,
-        PrivateServer(buffer_pool="2G") as big,
+        PrivateServer(settings={"innodb_buffer_pool_size": "512M"}) as little,
+        PrivateServer(settings={"innodb_buffer_pool_size": "2G"}) as big,
     ):
         feeds = {
             small: _copied(Path(directory) / "small", little, small),

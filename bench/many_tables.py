@@ -47,7 +47,8 @@ def _measure(tables: int) -> tuple[Ran, float]:
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="catchment-bench-"))
         servers = [
-            stack.enter_context(PrivateServer(server_id=n + 1, buffer_pool="32M")) for n in range(SHARDS)
+            stack.enter_context(PrivateServer(server_id=n + 1, settings={"innodb_buffer_pool_size": "32M"}))
+            for n in range(SHARDS)
         ]
         for server in servers:
             _create(server, tables)

@@ -30,7 +30,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
     """Peak resident MiB with a transaction of `rows` rows, and with an eighth of them."""
     with (
         tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        PrivateServer(buffer_pool="512M", settings={"max_binlog_size": 1 << 30}) as server,
+        PrivateServer(settings={"innodb_buffer_pool_size": "512M", "max_binlog_size": 1 << 30}) as server,
     ):
         create(server)
         endpoint = Endpoint("s0", server.host, server.port, FEED_USER, server.password, None)

@@ -28,7 +28,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
     epochs = FULL_EPOCHS if rows >= FULL_ROWS else EPOCHS
     with (
         tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        PrivateServer(buffer_pool="512M") as server,
+        PrivateServer(settings={"innodb_buffer_pool_size": "512M"}) as server,
     ):
         fill(server, rows)
         old = feed(Path(directory) / "old", [server], epoch={"interval": "0.1s"})

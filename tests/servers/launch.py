@@ -91,9 +91,9 @@ class PrivateMySQL(PrivateServer):
     def _own_settings(self) -> dict[str, str | int]:
         return {"secure-file-priv": "NULL"}
 
-    def _defaults(self, buffer_pool: str, durable: bool) -> dict[str, str | int]:
+    def _defaults(self, durable: bool) -> dict[str, str | int]:
         options = {
-            **super()._defaults(buffer_pool, durable),
+            **super()._defaults(durable),
             "gtid_mode": "ON",
             "enforce_gtid_consistency": "ON",
         }

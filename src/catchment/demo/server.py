@@ -54,7 +54,6 @@ class PrivateServer:
         domain_id: int = 0,
         datadir: Path | None = None,
         port: int | None = None,
-        buffer_pool: str = "64M",
         durable: bool = False,
         settings: Mapping[str, str | int] | None = None,
         password: str | None = None,
@@ -72,7 +71,7 @@ class PrivateServer:
         self._given_port = port
         self.port = port or _free_port()
         self.settings: dict[str, str | int] = {
-            **self._defaults(buffer_pool, durable),
+            **self._defaults(durable),
             **(settings or {}),
         }
         self._dies_with_parent = dies_with_parent
@@ -211,8 +210,8 @@ class PrivateServer:
     def _own_settings(self) -> dict[str, str | int]:
         return {"gtid-domain-id": self.domain_id}
 
-    def _defaults(self, buffer_pool: str, durable: bool) -> dict[str, str | int]:
-        return _defaults(buffer_pool, durable)
+    def _defaults(self, durable: bool) -> dict[str, str | int]:
+        return _defaults(durable)
 
     def _write_accounts(self) -> None:
         statements = self._account_statements()
@@ -279,7 +278,7 @@ class PrivateServer:
             process.wait()
 
 
-def _defaults(buffer_pool: str, durable: bool) -> dict[str, str | int]:
+def _defaults(durable: bool) -> dict[str, str | int]:
     return {
         "log_bin": "binlog",
         "binlog_format": "ROW",
@@ -287,7 +286,7 @@ def _defaults(buffer_pool: str, durable: bool) -> dict[str, str | int]:
         "binlog_row_metadata": "FULL",
         "sync_binlog": 1 if durable else 0,
         "innodb_flush_log_at_trx_commit": 1 if durable else 2,
-        "innodb_buffer_pool_size": buffer_pool,
+        "innodb_buffer_pool_size": "64M",
         "innodb_log_file_size": "48M",
         "innodb_buffer_pool_dump_at_shutdown": "OFF",
         "innodb_fast_shutdown": 1,
