@@ -63,7 +63,7 @@ def _beside(name: str, values: Sequence[float], agreed: float | None, local: Seq
 
 
 def _server() -> PrivateServer:
-    return PrivateServer(buffer_pool="512M")
+    return PrivateServer(settings={"innodb_buffer_pool_size": "512M"})
 
 
 def _start(chosen: Feed) -> float:
