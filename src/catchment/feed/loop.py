@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import msgspec
 
@@ -42,6 +43,23 @@ TICK_WAIT_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Policy:
+    """`interval`: seconds between two epochs while there is nothing to copy. `evolves`: ALTERs may be followed."""
+
+    interval: float
+    evolves: bool
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Who is told of an epoch that is committed, of a turn without one, and of an epoch that is read again."""
+
+    committed: Callable[[Report], None]
+    rested: Callable[[Rest], None]
+    troubles: Troubles
+
+
 class Loop:
     """Runs epochs of one feed from `standing` on, until told to stop. Single use, one thread."""
 
@@ -49,20 +67,17 @@ class Loop:
         self,
         *,
         endpoints: Mapping[str, Endpoint],
-        interval: float,
-        evolves: bool,
+        policy: Policy,
         standing: Manifest,
         clock: Clock,
         planner: Planner,
         engine: Engine,
         applier: Applier,
-        troubles: Troubles,
-        observe: Callable[[Report], None],
-        at_rest: Callable[[Rest], None],
+        audience: Audience,
     ) -> None:
         self._endpoints = endpoints
-        self._interval = interval
-        self._tasks = TaskMaker(endpoints, applier.sink.root, evolves, planner.image_bytes)
+        self._interval = policy.interval
+        self._tasks = TaskMaker(endpoints, applier.sink.root, policy.evolves, planner.image_bytes)
         self._standing = standing
         self._applier = applier
         self._store, self._lease = applier.store, applier.lease
@@ -70,9 +85,7 @@ class Loop:
         self._clock = clock
         self._planner = planner
         self._engine = engine
-        self._troubles = troubles
-        self._observe = observe
-        self._at_rest = at_rest
+        self._audience = audience
         self._event_times = dict.fromkeys(endpoints, 0)
         self._standstill = Standstill()
         self._phases: dict[str, float] = {}
@@ -95,13 +108,13 @@ class Loop:
                     failures += 1
                     if not may_repeat(error, failures):
                         raise
-                    self._troubles.failed(error)
+                    self._audience.troubles.failed(error)
                     self._stop.wait(pause_seconds(failures))
                     continue
                 if read is None:
                     continue
                 failures = 0
-                self._troubles.passed()
+                self._audience.troubles.passed()
                 if pending is not None:
                     if not self._applied(pending):
                         return committed
@@ -114,7 +127,7 @@ class Loop:
                         return committed
                     # The same positions, with what was asked of the servers since.
                     self._standing = msgspec.structs.replace(self._standing, cut=read.cut, sealed=read.sealed)
-                    self._at_rest(Rest(read.time_us, self._standstill.refusals))
+                    self._audience.rested(Rest(read.time_us, self._standstill.refusals))
                     self._stop.wait(self._interval)
                     continue
                 self._lease.check()
@@ -212,7 +225,9 @@ class Loop:
         commit = self._applier.apply(read)
         self._apply_seconds = phases["apply"] = time.monotonic() - began
         times, lag = dict(self._event_times), dict(self._planner.floor_lag)
-        self._observe(Report(read, commit, phases, times, lag, self._standstill.refusals, existence))
+        self._audience.committed(
+            Report(read, commit, phases, times, lag, self._standstill.refusals, existence)
+        )
 
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy. It grows while the apply takes more

@@ -16,7 +16,7 @@ from catchment.engine.choice import engine_of
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
-from catchment.feed.loop import Loop
+from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.settle import settle, take_over
 from catchment.feed.unusable import left_out
@@ -97,16 +97,13 @@ def run_feed(
                 observer.doing(_first_epoch(standing))
                 loop = Loop(
                     endpoints=endpoints,
-                    interval=feed.epoch.interval,
-                    evolves=feed.schema_change is SchemaChange.EVOLVE,
+                    policy=Policy(feed.epoch.interval, feed.schema_change is SchemaChange.EVOLVE),
                     standing=standing,
                     clock=clock,
                     planner=Planner(endpoints, _limits(feed)),
                     engine=engine,
                     applier=dataclasses.replace(applier, fault=fault),
-                    troubles=watch.troubles,
-                    observe=watchers.committed,
-                    at_rest=watchers.rested,
+                    audience=Audience(watchers.committed, watchers.rested, watch.troubles),
                 )
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
