@@ -63,7 +63,9 @@ def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair, count=12)
-    life.describe(sink={"path": str(life.lake), "fold": FOLD_NEVER})  # the fold finds changes in every table
+    life.describe(
+        engine="local", sink={"path": str(life.lake), "fold": FOLD_NEVER}
+    )  # the fold finds changes in every table
     life.load(20)
     assert life.run() == 0, capfd.readouterr().err
     life.touch(-1)

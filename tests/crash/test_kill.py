@@ -27,7 +27,7 @@ def applied(life: Life) -> set[int]:
     return found
 
 
-# A start of Spark costs some seconds; tests/crash/test_work.py kills a driver while it reads.
+# Every place with Spark takes a minute and a half; tests/crash/test_work.py kills a driver while Spark reads.
 IN_SHORT = ("after-plan:2", "after-manifest:2", "between-applies:30", "after-apply:2")
 ALL = (
     "between-applies:1",  # of the epoch that makes the tables
@@ -41,20 +41,27 @@ ALL = (
 
 
 @pytest.mark.parametrize(
-    "faults", [IN_SHORT, pytest.param(ALL, marks=pytest.mark.long)], ids=["in short", "all"]
+    ("engine", "faults"),
+    [("local", IN_SHORT), pytest.param("spark", ALL, marks=pytest.mark.long)],
+    ids=["in short", "all"],
 )
 def test_a_driver_killed_at_every_place_goes_on_exactly(
-    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, faults: tuple[str, ...]
+    pair: dict[str, PrivateServer],
+    spark: SparkContext,
+    live: MakeLife,
+    engine: str,
+    faults: tuple[str, ...],
 ) -> None:
     life = live(pair, count=TABLES)
     life.load(100)
+    life.describe(engine=engine)
     with written(life):
         for fault in faults:
             ended = life.command(*CATCH_UP, fault=fault)
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
-        life.describe(sink={"path": str(life.lake), "fold": FOLD_NEVER})
+        life.describe(engine=engine, sink={"path": str(life.lake), "fold": FOLD_NEVER})
         assert life.run() == 0
         folded = life.command("fold", fault="during-fold:2")
         assert folded.code == -signal.SIGKILL, folded

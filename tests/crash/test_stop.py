@@ -82,22 +82,28 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     return said
 
 
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.long)])
 def test_a_stopped_run_ends_soon_and_goes_on_later(
-    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, engine: str
 ) -> None:
     life = live(pair)
     life.load(1000)
+    life.describe(engine=engine)
     with written(life):
         run = life.start("run")
         wait(run, lambda: copying(life))
         assert stopped_by(run, signal.SIGINT)[0].startswith("stopped at epoch")
         assert copying(life)
         with held_in_a_select(pair["-80"]) as (proxy, inside):
-            life.describe({"-80": {"port": proxy.port}})
+            life.describe({"-80": {"port": proxy.port}}, engine=engine)
             run = life.start("run")
             wait(run, inside.is_set)
             assert "again" in stopped_by(run, signal.SIGINT, signal.SIGINT)[0]
-        life.describe(sink={"path": str(life.lake), "fold": {"files": 1}}, copy={"chunk_rows_max": 1000})
+        life.describe(
+            engine=engine,
+            sink={"path": str(life.lake), "fold": {"files": 1}},
+            copy={"chunk_rows_max": 1000},
+        )
         run = life.start("run", fault="during-fold:1:freeze")
         wait(run, lambda: following(life) and fold_sleeps(run.process.pid))
         assert stopped_by(run, signal.SIGTERM)[0].startswith("stopped at epoch")
