@@ -24,6 +24,7 @@ from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.state.faults import VARIABLE
+from tests.batch import BATCHES, execute_together
 from tests.canonical import canonical_row, key_of
 from tests.judge import compare, lake_rows, source_rows
 from tests.patience import PATIENCE_SECONDS
@@ -128,7 +129,7 @@ class Life:
         """One transaction per shard that changes a few rows of every table, keys too."""
         for name, server in self.servers.items():
             if shard in (None, name):
-                connection = server.connect(autocommit=False)
+                connection = server.connect(autocommit=False, **BATCHES)
                 try:
                     self._transact(connection, random.Random(f"{name} {step}"), step)
                 finally:
@@ -181,18 +182,19 @@ class Life:
             assert not [place for place, times in places.items() if times > 1], table
 
     def _transact(self, connection: "Connection[Any]", dice: random.Random, step: int) -> None:
+        statements = []
+        for number, table in enumerate(self.keys):
+            key = _KEYS[number % 3][-1]
+            old, new, moved = dice.randrange(150), dice.randrange(200, BORN_BELOW), dice.randrange(150)
+            statements += [
+                f"REPLACE INTO {table} VALUES {_row(number, new, step, 'born')}",
+                f"UPDATE {table} SET v = {step}, s = 'changed' WHERE {_at(number, old)}",
+                f"DELETE FROM {table} WHERE {_at(number, dice.randrange(150))}",
+                f"UPDATE IGNORE {table} SET {key} = {_key(number, moved + 100_000 + step)}"
+                f" WHERE {_at(number, moved)}",
+            ]
         with connection.cursor() as cursor:
-            for number, table in enumerate(self.keys):
-                key = _KEYS[number % 3][-1]
-                old, new, moved = dice.randrange(150), dice.randrange(200, BORN_BELOW), dice.randrange(150)
-                for sql in (
-                    f"REPLACE INTO {table} VALUES {_row(number, new, step, 'born')}",
-                    f"UPDATE {table} SET v = {step}, s = 'changed' WHERE {_at(number, old)}",
-                    f"DELETE FROM {table} WHERE {_at(number, dice.randrange(150))}",
-                    f"UPDATE IGNORE {table} SET {key} = {_key(number, moved + 100_000 + step)}"
-                    f" WHERE {_at(number, moved)}",
-                ):
-                    cursor.execute(sql)
+            execute_together(cursor, statements)
         connection.commit()
 
 

@@ -18,6 +18,8 @@ from tests.crash.life import SECONDS_MAX, written
 from tests.crash.test_work import children, held_in_a_select
 
 SECRET = "known-to-the-cluster-alone"
+# As a feed's own Spark: all five JVMs of this test end before code that was compiled twice has paid for that.
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _HERE = "127.0.0.1"
 
 
@@ -38,7 +40,9 @@ def cluster(directory: Path, workers: int) -> Iterator[tuple[str, list[int]]]:
                 ],
                 env={
                     **os.environ,
-                    "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.authenticate=true -Dspark.authenticate.secret={SECRET}",
+                    "SPARK_DAEMON_JAVA_OPTS": (
+                        f"-Dspark.authenticate=true -Dspark.authenticate.secret={SECRET} {LIGHT}"
+                    ),
                     "SPARK_WORKER_DIR": str(directory / name),
                 },
                 stdout=stack.enter_context((directory / f"{name}.log").open("w")),
@@ -77,6 +81,7 @@ def test_a_feed_on_a_cluster_goes_on_without_an_executor_that_died(
     conf = {
         "spark.driver.host": _HERE,
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": LIGHT,
         "spark.authenticate": True,
         "spark.network.crypto.enabled": True,
     }

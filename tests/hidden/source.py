@@ -3,14 +3,17 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
+from pymysql.cursors import Cursor
 from pymysql.err import OperationalError
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Transact, Writer, Writers
 from catchment.model.source import Endpoint
+from tests.batch import BATCHES, execute_together
 from tests.held import Background, commits_wait, ends_on_release, hold_commits, release
 from tests.patience import PATIENCE_SECONDS
 from tests.servers.launch import PrivateMySQL
@@ -64,49 +67,45 @@ def _transact(writer: int, filling: int, xa_share: float) -> Transact:
         nonlocal told
         value = f"{writer} {told + 1} " + "x" * (filling if rng.random() < 0.02 else rng.randrange(60))
         xid = f"'{writer}-{told + 1}'" if rng.random() < xa_share else None
-        with sessions[0].cursor() as cursor, _transaction(cursor.execute, xid, rng):
-            rows = 1
-            for _ in range(rng.randint(1, 3)):
-                rows += _change(cursor.execute, rng, value)
-            cursor.execute("UPDATE d.told SET n = %s WHERE writer = %s", (told + 1, writer))
+        with sessions[0].cursor() as cursor:
+            changes = [_change(cursor, rng, value) for _ in range(rng.randint(1, 3))]
+            changes.append(f"UPDATE d.told SET n = {told + 1} WHERE writer = {writer}")
+            if xid is None:
+                rows = execute_together(cursor, ["BEGIN", *changes, "COMMIT"])
+            else:
+                rows = _commit_in_two(cursor, changes, xid, rng)
         told += 1
         return rows
 
     return transact
 
 
-@contextmanager
-def _transaction(execute: Callable[..., int], xid: str | None, rng: random.Random) -> Iterator[None]:
-    """A transaction that commits at the end of the block; with `xid` in two phases, some time apart."""
-    if xid is None:
-        execute("BEGIN")
-        yield
-        execute("COMMIT")
-        return
-    execute(f"XA START {xid}")
+def _commit_in_two(cursor: Cursor, changes: Sequence[str], xid: str, rng: random.Random) -> int:
+    """An XA transaction of the changes, prepared and committed some time apart."""
     try:
-        yield
-        execute(f"XA END {xid}")
+        rows = execute_together(cursor, [f"XA START {xid}", *changes, f"XA END {xid}", f"XA PREPARE {xid}"])
     except OperationalError:
         for rest in ("END", "ROLLBACK"):  # a deadlock has ended its work, but not the transaction
             with suppress(OperationalError):
-                execute(f"XA {rest} {xid}")
+                cursor.execute(f"XA {rest} {xid}")
         raise
-    execute(f"XA PREPARE {xid}")
     time.sleep(rng.choice((0, 0, rng.uniform(0, 0.1))))
-    execute(f"XA COMMIT {xid}")
+    cursor.execute(f"XA COMMIT {xid}")
+    return rows
 
 
-def _change(execute: Callable[..., int], rng: random.Random, value: str) -> int:
+def _change(cursor: Cursor, rng: random.Random, value: str) -> str:
     key = rng.randint(1, KEYS)
     kind = rng.random()
     if kind < 0.2:
-        return execute("DELETE FROM d.t WHERE id = %s", (key,))
+        return cursor.mogrify("DELETE FROM d.t WHERE id = %s", (key,))
     if kind < 0.4:
-        return execute(
+        return cursor.mogrify(
             "UPDATE IGNORE d.t SET id = %s, v = %s WHERE id = %s", (rng.randint(1, KEYS), value, key)
         )
-    return execute("INSERT INTO d.t VALUES (%s, %s) ON DUPLICATE KEY UPDATE v = VALUES(v)", (key, value))
+    return cursor.mogrify(
+        "INSERT INTO d.t VALUES (%s, %s) ON DUPLICATE KEY UPDATE v = VALUES(v)", (key, value)
+    )
 
 
 class Holder(threading.Thread):
@@ -174,9 +173,10 @@ def under_holds(
 ) -> Iterator[Holder]:
     """16 free writers (one row in fifty is of `filling` bytes; `xa_share` of their transactions are XA) and the
     holder run inside the block."""
+    connect = partial(server.connect, **BATCHES)
     writers = Writers(
         [
-            Writer([server.connect], _transact(n, filling, xa_share), seed=seed * 100 + n, rate=_RATE)
+            Writer([connect], _transact(n, filling, xa_share), seed=seed * 100 + n, rate=_RATE)
             for n in range(_WRITERS)
         ]
     )
