@@ -5,7 +5,8 @@ Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT, groups that end in R
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -65,7 +66,7 @@ class _Prepared(NamedTuple):
     changes: list[_Change]
 
 
-_Done: TypeAlias = "list[_Change] | _Prepared | QueryEvent"
+_Done: TypeAlias = list[_Change] | _Prepared | QueryEvent
 
 
 class Oracle:
@@ -82,6 +83,7 @@ class Oracle:
         self._keys = {table: tuple(key) for table, key in keys.items()}
         self._touched: list[tuple[Place, str, Key]] = []
         self._prepared: dict[str, list[_Change]] = {}
+        self._ahead: deque[tuple[Place, _Done | None]] = deque()
 
     @classmethod
     def from_birth(cls, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> "Oracle":
@@ -132,30 +134,41 @@ class Oracle:
         return deepcopy(self.state)
 
     def _replay(self, target: Place) -> None:
+        if not self._ahead or self._ahead[-1][0] < target:
+            self._read_ahead(target)
+        while self._ahead and self._ahead[0][0] <= target:
+            end, done = self._ahead.popleft()
+            if done is not None:
+                self._apply(done, end)
+            self.at = max(self.at, end)
+        self._check_arrival(target)
+
+    def _read_ahead(self, target: Place) -> None:
+        self._ahead.clear()
+        try:
+            self._ahead.extend(self._read())
+        except OracleError:
+            # What stands behind the target is looked at, and refused, when somebody wants to know of it.
+            if not self._ahead or self._ahead[-1][0] < target:
+                raise
+
+    def _read(self) -> Iterator[tuple[Place, _Done | None]]:
+        """The groups from `at` to the end of the log with their ends, None for the start of a file.
+
+        All at once: each dump takes two logins and a look at every table, and the judge asks for many places.
+        """
         file, group = self.at.file, _Group()
         reader = self._reader()
         try:
             for event in reader:
                 if isinstance(event, RotateEvent):
                     file = event.next_binlog
-                    if Place(file, event.position) > target:
-                        break
-                    self.at = max(self.at, Place(file, event.position))
-                    continue
-                done = group.take(event, self._wanted)
-                if done is None:
-                    continue
-                # an event's header tells the offset of the next event (binary log format: end_log_pos)
-                end = Place(file, event.packet.log_pos)
-                if end > target:
-                    break
-                self._apply(done, end)
-                self.at = end
-                if end == target:
-                    break
+                    yield Place(file, event.position), None
+                elif (done := group.take(event, self._wanted)) is not None:
+                    # an event's header tells the offset of the next event (binary log format: end_log_pos)
+                    yield Place(file, event.packet.log_pos), done
         finally:
             reader.close()
-        self._check_arrival(target)
 
     def _check_arrival(self, target: Place) -> None:
         """Between the last group and the target only events of no group may stand (rotation, checkpoint)."""

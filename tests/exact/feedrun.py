@@ -23,8 +23,9 @@ from catchment.state.faults import Injector, no_fault
 from catchment.watch.report import Observer, Report
 from tests.patience import PATIENCE_SECONDS
 
-_FOLD_SECONDS = 1.0
-_READ_SECONDS = 0.5
+# Between two rounds over all tables: folds and readers that never rest take the processor from the feed.
+_FOLD_SECONDS = 2.0
+_READ_SECONDS = 2.0
 
 
 def make_feed(

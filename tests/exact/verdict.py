@@ -105,8 +105,7 @@ class Court:
             oracle.advance(manifest.cut[shard].at.file, manifest.cut[shard].at.offset)
         rest = self._resting.pop(manifest.epoch, None)
         verdict.rests += rest is not None
-        for table in self.keys:
-            state = read(self.feed, table, manifest.epoch)
+        for table, state in zip(self.keys, read(self.feed, list(self.keys), manifest.epoch), strict=True):
             records = state.arrow()
             self._readers(row, table, records)
             columns = [c for c in records.column_names if not c.startswith("_")]
