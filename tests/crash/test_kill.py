@@ -27,9 +27,8 @@ def applied(life: Life) -> set[int]:
     return found
 
 
-# All places with Spark are for the long run. tests/crash/test_work.py kills a driver while it reads, which leaves a plan
-# and nothing else, as "after-plan" does.
-IN_SHORT = ("after-manifest:2", "between-applies:30", "after-apply:2")
+# Without Java, which takes seconds to start; all places with Spark are for the long run.
+IN_SHORT = ("after-plan:2", "after-manifest:2", "between-applies:30", "after-apply:2")
 ALL = (
     "between-applies:1",  # of the epoch that makes the tables
     "after-plan:2",
