@@ -1,0 +1,613 @@
+/* Plan, manifest, commit, fence and the epochs row, as a model for Spin: see README.md beside this file.
+ *
+ * A comment that begins with "code:" names the file below src/catchment and what in it is modelled;
+ * tests/tidy/test_model.py checks that it exists. Names are those of the code.
+ *
+ * Every step below is one write or one read that nothing can part. Between two steps anything may happen: a crash, any
+ * number of steps of others (a frozen runner), the loss of the state store.
+ */
+
+/* Bounds: the highest epoch number that a run may plan, the starts of each runner, the replacements of the store. */
+#ifndef EPOCHS
+#define EPOCHS 3
+#endif
+#ifndef STARTS
+#define STARTS 2
+#endif
+#ifndef REPLACEMENTS
+#define REPLACEMENTS 0
+#endif
+
+#define RUNNERS 2
+#define TABLES 2
+#define SLOTS (EPOCHS + 1) /* Epoch numbers begin with 1. */
+
+/* A manifest is who read it and the epoch before it. Its epoch is the index under which it is kept. */
+#define MANIFEST(reader, previous) ((reader) * 8 + (previous))
+#define READER(manifest) ((manifest) / 8)
+#define PREVIOUS(manifest) ((manifest) % 8)
+
+/* The rows of a table: who read each of its epochs, three bits an epoch, so that two attempts never look alike. */
+#define WITH(content, epoch, reader) ((content) | ((reader) << (3 * (epoch))))
+#define PART(content, epoch) (((content) >> (3 * (epoch))) & 7)
+
+/* The first epoch creates all tables; after it, every third one leaves the second table untouched. */
+#define TOUCHES(table, epoch, previous) ((table) == 0 || (previous) == 0 || (epoch) % 3 != 0)
+
+/* A feed's first epoch holds no rows: it makes the tables, which look the same whoever does it. */
+#define ROWS(manifest) (PREVIOUS(manifest) == 0 -> 7 : READER(manifest)) /* code: source/first_cut.py originate */
+
+#define AT(table, epoch) ((table) * SLOTS + (epoch))
+
+/* The state store. Plans, manifests and commits are asked for the newest only, apart from manifests. */
+byte store_fence; /* code: state/database.py lease_table */
+byte store_plan; /* code: model/epoch.py Plan */
+byte store_manifest[SLOTS]; /* code: model/epoch.py Manifest */
+byte store_committed; /* code: model/epoch.py Commit */
+byte store_digest; /* code: model/epoch.py Manifest.digest */
+
+/* A copy of the store's file, taken between two of its transactions. */
+bit copied;
+byte copy_fence;
+byte copy_plan;
+byte copy_manifest[SLOTS];
+byte copy_committed;
+byte copy_digest;
+byte copy_holder;
+
+/* The lake: two tables with their app transactions, and what each held right after the commit of an epoch. */
+int table_content[TABLES];
+byte table_epoch[TABLES]; /* code: sink/delta/layout.py epoch_app */
+byte table_fence[TABLES]; /* code: sink/delta/layout.py fence_app */
+int table_version[TABLES * SLOTS]; /* code: sink/delta/apply.py EPOCH_NOTE */
+
+/* The epochs table: one row for each epoch, with the version of each table, that is, what the table held. */
+byte row_manifest[SLOTS]; /* code: sink/delta/epochs.py EpochRow */
+int row_version[TABLES * SLOTS];
+byte epochs_fence; /* code: sink/delta/epochs.py EpochsTable.fence */
+byte undone; /* Cure of the second gap: the highest epoch that `restore` took back. */
+
+/* What only the properties look at. Holds are counted: a later runner has a higher number, whatever its fence. */
+byte holds;
+byte store_holder;
+byte table_holder[TABLES];
+byte epochs_holder;
+byte ever_readable[SLOTS];
+
+/* The world: who runs, how often the store may still be replaced. */
+byte alive;
+byte replacements = REPLACEMENTS;
+bit replaced;
+
+/* The properties. Each is true until it is found broken. */
+bit reader_sees_its_epochs_and_no_other = 1;
+bit readable_once_readable_always = 1;
+bit no_write_under_a_stale_fence = 1;
+bit left_alone_a_run_commits = 1;
+bit chain_has_no_gap = 1;
+
+#define must(property, condition) property = property && (condition); assert(property)
+
+/* Scratch of steps that nothing parts; no part of a state. */
+hidden byte newest;
+hidden byte at;
+hidden byte i;
+hidden int expected;
+hidden byte refused;
+
+inline newest_manifest() { /* code: state/store.py Store.newest */
+    newest = EPOCHS;
+    do
+    :: newest > 0 && store_manifest[newest] == 0 -> newest--
+    :: else -> break
+    od
+}
+
+inline newest_row() { /* code: sink/delta/epochs.py EpochsTable.newest */
+    newest = EPOCHS;
+    do
+    :: newest > 0 && row_manifest[newest] == 0 -> newest--
+    :: else -> break
+    od
+}
+
+/* What table `table` must hold at a row: the epochs of the row's chain that touch it. */
+inline expect(table, row) {
+    expected = 0;
+    at = row;
+    do
+    :: at == 0 -> break
+    :: else ->
+        if
+        :: TOUCHES(table, at, PREVIOUS(row_manifest[at])) ->
+            expected = WITH(expected, at, ROWS(row_manifest[at]))
+        :: else
+        fi;
+        at = PREVIOUS(row_manifest[at])
+    od
+}
+
+/* code: state/store.py Store.guard */
+#ifdef STORE_WITHOUT_GUARD
+#define GUARDED true
+#else
+#define GUARDED (store_fence == fence)
+#endif
+
+/* code: sink/delta/commit.py check_fence */
+#ifdef TABLE_WITHOUT_FENCE
+#define FENCED_TABLE(table) false
+#else
+#define FENCED_TABLE(table) (table_fence[table] > fence)
+#endif
+#ifdef EPOCHS_TABLE_WITHOUT_FENCE
+#define FENCED_EPOCHS false
+#else
+#define FENCED_EPOCHS (epochs_fence > fence)
+#endif
+
+inline wrote_store() {
+    must(no_write_under_a_stale_fence, store_holder <= me)
+}
+
+inline wrote_table(table) {
+    must(no_write_under_a_stale_fence, table_holder[table] <= me);
+    table_holder[table] = me;
+    table_fence[table] = fence
+}
+
+inline wrote_epochs() {
+    must(no_write_under_a_stale_fence, epochs_holder <= me);
+    epochs_holder = me;
+    epochs_fence = fence
+}
+
+/* Anywhere between two steps a run may end. One that never goes on is the same, unless another must follow it. */
+inline may_crash() {
+    if
+    :: starts > 0 || replacements > 0 -> goto dead
+    :: true
+    fi
+}
+
+/* The run ends because a later runner has the feed: then there must be one. */
+inline lease_lost() { /* code: model/errors.py LeaseLost */
+    d_step { must(left_alone_a_run_commits, holds > me) };
+    goto dead
+}
+
+/* The run ends and asks for a human. It may, unless it is the newest, where tables hold what neither store nor epochs
+ * table knows of. */
+inline refuse() { /* code: model/errors.py SinkRestored StateError SinkError */
+    d_step {
+        newest_row();
+        must(left_alone_a_run_commits, holds > me || (replaced && newest == 0 && (table_epoch[0] || table_epoch[1])))
+    };
+    goto dead
+}
+
+/* Readers come at any moment and hold no lock. What they see changes with a write to the lake only, so they look then:
+ * at the newest row with the versions that it names, and whether any earlier row has changed. */
+inline reader_looks() { /* code: api/read.py read */
+    newest_row();
+    expect(0, newest);
+    must(reader_sees_its_epochs_and_no_other, row_version[AT(0, newest)] == expected);
+    expect(1, newest);
+    must(reader_sees_its_epochs_and_no_other, row_version[AT(1, newest)] == expected);
+    for (i : 1 .. EPOCHS) {
+        must(readable_once_readable_always, READER(row_manifest[i]) == ever_readable[i])
+    };
+    i = 0
+}
+
+/* One table's part of an epoch, exactly once; of a table that it does not touch, the newest version. */
+inline apply(table) { /* code: sink/delta/apply.py DeltaSink.apply */
+    if
+    :: !TOUCHES(table, epoch, PREVIOUS(manifest)) -> /* code: sink/delta/apply.py DeltaSink._recent_version */
+        version[table] = table_content[table]
+    :: TOUCHES(table, epoch, PREVIOUS(manifest)) && FENCED_TABLE(table) -> lease_lost()
+#ifndef TABLE_WITHOUT_TRANSACTION
+    :: TOUCHES(table, epoch, PREVIOUS(manifest)) && !FENCED_TABLE(table) && table_epoch[table] >= epoch ->
+        if /* code: sink/delta/apply.py version_of_epoch */
+        :: table_version[AT(table, epoch)] != 0 -> version[table] = table_version[AT(table, epoch)]
+        :: else -> refuse()
+        fi
+#endif
+    :: else ->
+        d_step {
+            wrote_table(table);
+            must(reader_sees_its_epochs_and_no_other, PART(table_content[table], epoch) == 0);
+            table_content[table] = WITH(table_content[table], epoch, ROWS(manifest));
+            table_epoch[table] = epoch;
+            table_version[AT(table, epoch)] = table_content[table];
+            version[table] = table_content[table];
+            reader_looks()
+        }
+    fi;
+    done = done | (1 << table)
+}
+
+#define HOLDS_ANOTHER(table) (table_epoch[table] != 0 && table_epoch[table] != epoch)
+inline must_be_free() { /* code: sink/delta/apply.py DeltaSink.must_be_free */
+    if
+    :: PREVIOUS(manifest) == 0 && (HOLDS_ANOTHER(0) || HOLDS_ANOTHER(1)) -> refuse()
+    :: else
+    fi
+}
+
+inline append() { /* code: sink/delta/epochs.py EpochsTable.append */
+    if
+    :: FENCED_EPOCHS -> lease_lost()
+    :: else ->
+        d_step {
+            newest_row();
+            if
+            :: newest >= epoch
+            :: else ->
+                wrote_epochs();
+                must(chain_has_no_gap, PREVIOUS(manifest) == newest);
+                row_manifest[epoch] = manifest;
+                row_version[AT(0, epoch)] = version[0];
+                row_version[AT(1, epoch)] = version[1];
+                ever_readable[epoch] = READER(manifest);
+                reader_looks()
+            fi
+        }
+    fi
+}
+
+inline put_plan() { /* code: state/store.py Store.put_plan */
+    newest_manifest();
+    if
+    :: !GUARDED -> lease_lost()
+#ifndef PLAN_REPLACED_AFTER_MANIFEST
+    :: GUARDED && planned <= newest -> refuse()
+#endif
+    :: else ->
+        d_step { wrote_store(); store_plan = planned }
+    fi
+}
+
+inline put_manifest() { /* code: state/store.py Store.put_manifest */
+    if
+    :: !GUARDED -> lease_lost()
+#ifndef PLAN_REPLACED_AFTER_MANIFEST
+    :: GUARDED && store_manifest[epoch] != 0 && store_manifest[epoch] != manifest -> refuse()
+#endif
+    :: else ->
+        d_step { wrote_store(); store_manifest[epoch] = manifest }
+    fi
+}
+
+inline put_commit() { /* code: state/store.py Store.put_commit */
+    if
+    :: !GUARDED -> lease_lost()
+    :: GUARDED && READER(store_manifest[epoch]) != READER(manifest) -> refuse()
+    :: else ->
+        d_step {
+            wrote_store();
+            if
+            :: epoch >= store_committed -> store_committed = epoch; store_digest = READER(manifest)
+            :: else
+            fi
+        }
+    fi
+}
+
+inline take_up() { /* code: state/store.py Store.take_up */
+    if
+    :: !GUARDED -> lease_lost()
+    :: else ->
+        d_step {
+            wrote_store();
+            store_manifest[epoch] = manifest;
+            if
+            :: epoch >= store_committed -> store_committed = epoch; store_digest = READER(manifest)
+            :: else
+            fi
+        }
+    fi
+}
+
+inline take_over_epochs() { /* code: sink/delta/epochs.py EpochsTable.take_over */
+#ifdef EPOCHS_TABLE_NOT_TAKEN_OVER
+    epochs_holder = me
+#else
+    if
+    :: FENCED_EPOCHS -> lease_lost()
+#ifdef CURE_SAME_FENCE
+    :: epochs_fence == fence -> lease_lost()
+#endif
+    :: else -> d_step { wrote_epochs() }
+    fi
+#endif
+}
+
+inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over */
+    if
+    :: table_epoch[table] == 0
+#ifdef TABLES_NOT_TAKEN_OVER
+    :: else -> table_holder[table] = me
+#else
+    :: table_epoch[table] && FENCED_TABLE(table) -> lease_lost()
+    :: else -> d_step { wrote_table(table) }
+#endif
+    fi;
+    done = done | (1 << table)
+}
+
+/* Cure of a gap: the epochs table says which epochs were taken back, before they are. */
+inline mark_undone() {
+    if
+    :: FENCED_EPOCHS -> lease_lost()
+    :: else -> d_step { wrote_epochs(); undone = (table_epoch[0] > table_epoch[1] -> table_epoch[0] : table_epoch[1]) }
+    fi
+}
+
+inline restore(table) { /* code: sink/delta/restore.py restore */
+    if
+    :: table_epoch[table] <= undo
+    :: table_epoch[table] > undo && FENCED_TABLE(table) -> lease_lost()
+    :: else ->
+        d_step {
+            wrote_table(table);
+            if
+            :: table_epoch[table] > highest -> highest = table_epoch[table]
+            :: else
+            fi;
+            table_content[table] = row_version[AT(table, undo)];
+            reader_looks()
+        }
+    fi;
+    done = done | (1 << table)
+}
+
+/* Where the feed goes on: `epoch` and `manifest`, whether to apply it, `undo` and `takes_up`. */
+inline decide() { /* code: state/resume.py decide */
+    newest_row();
+    refused = 0;
+    takes_up = 0;
+    applies = 0;
+    undo = 0;
+    if
+    :: stored == 0 && newest == 0 -> epoch = 0 /* code: state/resume.py Fresh */
+    :: stored != 0 && newest == 0 ->
+        if
+        :: committed == 0 -> epoch = stored; manifest = stored_manifest; applies = 1
+        :: else -> refused = 1
+        fi
+    :: stored != 0 && newest == stored ->
+        if
+        :: READER(row_manifest[newest]) != (committed == newest -> digest : READER(stored_manifest)) -> refused = 1
+        :: else -> epoch = stored; manifest = stored_manifest; applies = (committed < stored); undo = newest
+        fi
+    :: newest > stored -> /* code: state/resume.py Continue */
+        epoch = newest; manifest = row_manifest[newest]; undo = newest; takes_up = (committed < newest)
+    :: else ->
+        if
+        :: newest != PREVIOUS(stored_manifest) || committed > newest -> refused = 1
+        :: newest == PREVIOUS(stored_manifest) && committed <= newest && undone >= stored ->
+            epoch = newest; manifest = row_manifest[newest]; undo = newest; takes_up = (committed < newest)
+        :: else ->
+#ifdef PLAN_REPLACED_AFTER_MANIFEST
+            epoch = newest; manifest = row_manifest[newest]; highest = newest
+#else
+            epoch = stored; manifest = stored_manifest; applies = 1
+#endif
+        fi
+    fi;
+    stored = 0;
+    stored_manifest = 0;
+    committed = 0;
+    digest = 0
+}
+
+/* Everything of a run that a crash forgets. */
+inline forget() {
+    fence = 0; me = 0; stored = 0; stored_manifest = 0; committed = 0; digest = 0; epoch = 0; manifest = 0; planned = 0;
+    undo = 0; applies = 0; takes_up = 0; highest = 0; done = 0; version[0] = 0; version[1] = 0
+}
+
+/* What the store says, in one transaction. */
+inline look_at_store() { /* code: state/store.py Store.newest */
+    newest_manifest();
+    stored = newest;
+    stored_manifest = store_manifest[newest];
+    committed = store_committed;
+    digest = store_digest;
+    highest = store_plan
+}
+
+proctype Runner(bit second) {
+    byte starts = STARTS;
+    byte fence, me, stored, stored_manifest, committed, digest, epoch, manifest, planned, undo, highest, done;
+    bit applies, takes_up;
+    int version[TABLES];
+
+end_dead:
+    /* code: feed/runner.py run_feed */
+    atomic {
+        starts > 0 && (!second || holds > 0) -> /* The two are alike: one of them is the first. */
+        starts--;
+        alive++;
+        fence = epochs_fence
+    };
+    atomic { /* code: state/lease.py hold */
+        may_crash();
+        d_step {
+#ifdef FENCE_FROM_THE_STORE_ALONE
+            fence = store_fence + 1;
+#else
+            fence = (store_fence > fence -> store_fence : fence) + 1;
+#endif
+            store_fence = fence;
+            holds++;
+            me = holds;
+            store_holder = me
+        }
+    };
+
+    /* code: feed/runner.py _take_up */
+#ifdef CURE_DECIDE_LATER
+    atomic { may_crash(); take_over_epochs() };
+#endif
+    atomic { may_crash(); d_step { look_at_store() } };
+    atomic {
+        may_crash();
+        d_step { decide() };
+        if
+        :: refused -> refuse()
+        :: else
+        fi
+    };
+
+    /* code: feed/settle.py take_over */
+#ifndef CURE_DECIDE_LATER
+    atomic { may_crash(); take_over_epochs() };
+#endif
+    do
+    :: atomic { epoch != 0 && done == 0 -> may_crash(); take_over_table(0) }
+    :: atomic { epoch != 0 && done == 1 -> may_crash(); take_over_table(1) }
+    :: atomic { epoch == 0 || done == 3 -> done = 0; break }
+    od;
+
+    /* code: feed/settle.py settle */
+    if
+    :: atomic { epoch == 0 -> epoch = highest + 1; goto begin }
+    :: atomic { epoch != 0 -> highest = (highest > epoch -> highest : epoch) }
+    fi;
+#ifdef CURE_UNDONE
+    atomic {
+        may_crash();
+        if
+        :: undo != 0 && (table_epoch[0] > undo || table_epoch[1] > undo) -> mark_undone()
+        :: else
+        fi
+    };
+#endif
+#ifndef NOT_RESTORED
+    do
+    :: atomic { undo != 0 && done == 0 -> may_crash(); restore(0) }
+    :: atomic { undo != 0 && done == 1 -> may_crash(); restore(1) }
+    :: atomic { undo == 0 || done == 3 -> done = 0; undo = 0; break }
+    od;
+#endif
+    if
+    :: applies -> goto tables
+    :: atomic { !applies && takes_up -> may_crash(); take_up() }
+    :: else
+    fi;
+    goto turn;
+
+begin: /* code: feed/runner.py _begin */
+    atomic {
+        if
+        :: epoch > EPOCHS -> goto dead
+        :: else -> may_crash(); manifest = MANIFEST(me, 0); highest = epoch; must_be_free()
+        fi
+    };
+    goto write_manifest;
+
+turn: /* code: feed/loop.py Loop.run */
+    atomic {
+        may_crash();
+        done = 0; applies = 0; takes_up = 0; version[0] = 0; version[1] = 0;
+        if
+        :: planned != 0 -> goto read
+        :: planned == 0 && highest >= EPOCHS -> goto dead
+        :: else -> planned = highest + 1; put_plan()
+        fi
+    };
+
+read: /* code: feed/loop.py Loop._read_epoch */
+    do
+    :: atomic { planned < EPOCHS -> may_crash(); planned++; put_plan() }
+    :: atomic { may_crash(); manifest = MANIFEST(me, epoch); epoch = planned; highest = planned; planned = 0; break }
+    od;
+
+write_manifest:
+#ifndef MANIFEST_AFTER_APPLY
+    atomic { may_crash(); put_manifest() };
+#endif
+
+tables: /* code: feed/applier.py Applier.apply */
+    atomic { may_crash(); must_be_free() };
+#ifdef ROW_BEFORE_TABLES
+    atomic { may_crash(); version[0] = table_content[0]; version[1] = table_content[1]; append() };
+#endif
+    do /* code: sink/delta/apply.py DeltaSink.apply_epoch */
+    :: atomic { !(done & 1) -> may_crash(); apply(0) }
+    :: atomic { !(done & 2) -> may_crash(); apply(1) }
+    :: done == 3 -> break
+#ifdef OVERLAP
+    /* The next epoch is planned and read while this one is applied. */
+    :: atomic { GUARDED && planned == 0 && highest < EPOCHS -> may_crash(); planned = highest + 1; put_plan() }
+#endif
+    od;
+#ifdef MANIFEST_AFTER_APPLY
+    atomic { may_crash(); put_manifest() };
+#endif
+#ifdef COMMIT_BEFORE_ROW
+    atomic { may_crash(); put_commit() };
+    atomic { may_crash(); append() };
+#else
+    atomic { may_crash(); append() };
+    atomic { may_crash(); put_commit() };
+#endif
+    goto turn;
+
+dead:
+    atomic { forget(); alive-- };
+    goto end_dead
+}
+
+#ifdef REPLACED_UNDER_A_RUNNER
+#define MAY_REPLACE true
+#else
+#define MAY_REPLACE (alive == 0)
+#endif
+
+/* Copies the store's file, loses the store, puts the copy back. */
+proctype Operator() {
+end:
+    do
+#ifdef PUT_BACK
+    :: atomic {
+        !copied && replacements > 0 ->
+        d_step {
+            copied = 1;
+            copy_fence = store_fence; copy_plan = store_plan;
+            copy_committed = store_committed; copy_digest = store_digest; copy_holder = store_holder;
+            for (i : 1 .. EPOCHS) { copy_manifest[i] = store_manifest[i] }
+        }
+    }
+#endif
+    :: atomic {
+        replacements > 0 && MAY_REPLACE ->
+        d_step {
+            store_fence = 0; store_plan = 0; store_committed = 0; store_digest = 0; store_holder = 0;
+            for (i : 1 .. EPOCHS) { store_manifest[i] = 0 }
+            replaced = 1; replacements--
+        }
+    }
+#ifdef PUT_BACK
+    :: atomic {
+        replacements > 0 && copied && MAY_REPLACE ->
+        d_step {
+            store_fence = copy_fence; store_plan = copy_plan;
+            store_committed = copy_committed; store_digest = copy_digest; store_holder = copy_holder;
+            for (i : 1 .. EPOCHS) { store_manifest[i] = copy_manifest[i] }
+            replaced = 1; replacements--
+        }
+    }
+#endif
+    od
+}
+
+init {
+    atomic {
+        run Runner(0);
+        run Runner(1);
+        run Operator()
+    }
+}
