@@ -1,10 +1,10 @@
-/* Plan, manifest, commit, fence and the epochs row, as a model for Spin: see README.md beside this file.
+/* Plan, manifest, commit, fence and the epochs row: a model for Spin. README.md beside this file says what it shows.
  *
- * A comment that begins with "code:" names the file below src/catchment and what in it is modelled;
- * tests/tidy/test_model.py checks that it exists. Names are those of the code.
+ * A comment that begins with "code:" names a file below src/catchment and what of it stands here.
+ * tests/tidy/test_model.py checks that all of them exist.
  *
- * Every step below is one write or one read that nothing can part. Between two steps anything may happen: a crash, any
- * number of steps of others (a frozen runner), the loss of the state store.
+ * A step is one read or one write that nothing can part. Between two steps a run may crash, others may take any number
+ * of steps while it is frozen, and the state store may be lost. Planted mistakes, and cures for gaps, are macros.
  */
 
 /* Bounds: the highest epoch number that a run may plan, the starts of each runner, the replacements of the store. */
@@ -17,29 +17,33 @@
 #ifndef REPLACEMENTS
 #define REPLACEMENTS 0
 #endif
-
+#ifndef RUNNERS
 #define RUNNERS 2
+#endif
+
 #define TABLES 2
 #define SLOTS (EPOCHS + 1) /* Epoch numbers begin with 1. */
 
-/* A manifest is who read it and the epoch before it. Its epoch is the index under which it is kept. */
+/* A manifest is its reader and the epoch before it. Its own epoch is the index under which it is kept. A reader is a
+ * start of a runner: no start reads one epoch twice, so two attempts never look alike. */
 #define MANIFEST(reader, previous) ((reader) * 8 + (previous))
 #define READER(manifest) ((manifest) / 8)
 #define PREVIOUS(manifest) ((manifest) % 8)
 
-/* The rows of a table: who read each of its epochs, three bits an epoch, so that two attempts never look alike. */
+/* What a table holds: the reader of each epoch in it, three bits an epoch. */
 #define WITH(content, epoch, reader) ((content) | ((reader) << (3 * (epoch))))
 #define PART(content, epoch) (((content) >> (3 * (epoch))) & 7)
 
 /* The first epoch creates all tables; after it, every third one leaves the second table untouched. */
 #define TOUCHES(table, epoch, previous) ((table) == 0 || (previous) == 0 || (epoch) % 3 != 0)
 
-/* A feed's first epoch holds no rows: it makes the tables, which look the same whoever does it. */
-#define ROWS(manifest) (PREVIOUS(manifest) == 0 -> 7 : READER(manifest)) /* code: source/first_cut.py originate */
+/* A feed's first epoch has no rows: it makes the tables, which look the same whoever does it. */
+#define EMPTY 1
+#define ROWS(manifest) (PREVIOUS(manifest) == 0 -> 0 : READER(manifest)) /* code: source/first_cut.py originate */
 
 #define AT(table, epoch) ((table) * SLOTS + (epoch))
 
-/* The state store. Plans, manifests and commits are asked for the newest only, apart from manifests. */
+/* The state store. The newest plan and the newest commit are enough; manifests are asked for by epoch, too. */
 byte store_fence; /* code: state/database.py lease_table */
 byte store_plan; /* code: model/epoch.py Plan */
 byte store_manifest[SLOTS]; /* code: model/epoch.py Manifest */
@@ -65,17 +69,17 @@ int table_version[TABLES * SLOTS]; /* code: sink/delta/apply.py EPOCH_NOTE */
 byte row_manifest[SLOTS]; /* code: sink/delta/epochs.py EpochRow */
 int row_version[TABLES * SLOTS];
 byte epochs_fence; /* code: sink/delta/epochs.py EpochsTable.fence */
-byte undone; /* Cure of the second gap: the highest epoch that `restore` took back. */
 
-/* What only the properties look at. Holds are counted: a later runner has a higher number, whatever its fence. */
+/* What only the properties look at. `holds` counts who has had the lease, so that the later of two is known. */
 byte holds;
 byte store_holder;
 byte table_holder[TABLES];
 byte epochs_holder;
 byte ever_readable[SLOTS];
 
-/* The world: who runs, how often the store may still be replaced. */
+/* The world: how many run, the highest number used, how often the store may still be replaced, whether it was. */
 byte alive;
+byte clock;
 byte replacements = REPLACEMENTS;
 bit replaced;
 
@@ -88,7 +92,7 @@ bit chain_has_no_gap = 1;
 
 #define must(property, condition) property = property && (condition); assert(property)
 
-/* Scratch of steps that nothing parts; no part of a state. */
+/* Scratch within a step; no part of a state. */
 hidden byte newest;
 hidden byte at;
 hidden byte i;
@@ -113,7 +117,7 @@ inline newest_row() { /* code: sink/delta/epochs.py EpochsTable.newest */
 
 /* What table `table` must hold at a row: the epochs of the row's chain that touch it. */
 inline expect(table, row) {
-    expected = 0;
+    expected = (row == 0 -> 0 : EMPTY);
     at = row;
     do
     :: at == 0 -> break
@@ -146,23 +150,32 @@ inline expect(table, row) {
 #define FENCED_EPOCHS (epochs_fence > fence)
 #endif
 
+/* Who wrote: ordered by fence, and of two with one fence the later is higher. */
+#define RANK (fence * 8 + me)
+
+/* Of two runners with one fence, the cure lets only the one go on that took over the epochs table first. */
+#ifdef CURE_SAME_FENCE
+#define HOLDS_STORE (store_holder <= me || epochs_holder == RANK)
+#else
+#define HOLDS_STORE (store_holder <= me)
+#endif
 inline wrote_store() {
-    must(no_write_under_a_stale_fence, store_holder <= me)
+    must(no_write_under_a_stale_fence, HOLDS_STORE)
 }
 
 inline wrote_table(table) {
-    must(no_write_under_a_stale_fence, table_holder[table] <= me);
-    table_holder[table] = me;
+    must(no_write_under_a_stale_fence, table_holder[table] <= RANK);
+    table_holder[table] = RANK;
     table_fence[table] = fence
 }
 
 inline wrote_epochs() {
-    must(no_write_under_a_stale_fence, epochs_holder <= me);
-    epochs_holder = me;
+    must(no_write_under_a_stale_fence, epochs_holder <= RANK);
+    epochs_holder = RANK;
     epochs_fence = fence
 }
 
-/* Anywhere between two steps a run may end. One that never goes on is the same, unless another must follow it. */
+/* A run may end between any two steps. When nothing can follow, one that never goes on is the same. */
 inline may_crash() {
     if
     :: starts > 0 || replacements > 0 -> goto dead
@@ -170,24 +183,31 @@ inline may_crash() {
     fi
 }
 
+/* A run whose store was replaced under it is not left alone either. */
+#ifdef REPLACED_UNDER_A_RUNNER
+#define OVERTAKEN (holds > me || replaced)
+#else
+#define OVERTAKEN (holds > me)
+#endif
+
 /* The run ends because a later runner has the feed: then there must be one. */
 inline lease_lost() { /* code: model/errors.py LeaseLost */
-    d_step { must(left_alone_a_run_commits, holds > me) };
+    d_step { must(left_alone_a_run_commits, OVERTAKEN) };
     goto dead
 }
 
-/* The run ends and asks for a human. It may, unless it is the newest, where tables hold what neither store nor epochs
- * table knows of. */
+/* The run ends and asks for a human. The newest run may do so in one case only: the store was lost in the feed's first
+ * epoch, so that tables hold what neither store nor epochs table knows. */
 inline refuse() { /* code: model/errors.py SinkRestored StateError SinkError */
     d_step {
         newest_row();
-        must(left_alone_a_run_commits, holds > me || (replaced && newest == 0 && (table_epoch[0] || table_epoch[1])))
+        must(left_alone_a_run_commits, OVERTAKEN || (replaced && newest == 0 && (table_epoch[0] || table_epoch[1])))
     };
     goto dead
 }
 
-/* Readers come at any moment and hold no lock. What they see changes with a write to the lake only, so they look then:
- * at the newest row with the versions that it names, and whether any earlier row has changed. */
+/* Readers come at any moment and hold no lock. What they see changes only with a write to the lake, so they look after
+ * each. They read the tables as the newest row names them, and see whether an earlier row has changed. */
 inline reader_looks() { /* code: api/read.py read */
     newest_row();
     expect(0, newest);
@@ -200,7 +220,7 @@ inline reader_looks() { /* code: api/read.py read */
     i = 0
 }
 
-/* One table's part of an epoch, exactly once; of a table that it does not touch, the newest version. */
+/* A table's part of an epoch, exactly once. Of a table that the epoch does not touch, the newest version counts. */
 inline apply(table) { /* code: sink/delta/apply.py DeltaSink.apply */
     if
     :: !TOUCHES(table, epoch, PREVIOUS(manifest)) -> /* code: sink/delta/apply.py DeltaSink._recent_version */
@@ -217,7 +237,7 @@ inline apply(table) { /* code: sink/delta/apply.py DeltaSink.apply */
         d_step {
             wrote_table(table);
             must(reader_sees_its_epochs_and_no_other, PART(table_content[table], epoch) == 0);
-            table_content[table] = WITH(table_content[table], epoch, ROWS(manifest));
+            table_content[table] = WITH(table_content[table] | EMPTY, epoch, ROWS(manifest));
             table_epoch[table] = epoch;
             table_version[AT(table, epoch)] = table_content[table];
             version[table] = table_content[table];
@@ -242,7 +262,9 @@ inline append() { /* code: sink/delta/epochs.py EpochsTable.append */
         d_step {
             newest_row();
             if
+#ifndef EPOCHS_TABLE_WITHOUT_TRANSACTION
             :: newest >= epoch
+#endif
             :: else ->
                 wrote_epochs();
                 must(chain_has_no_gap, PREVIOUS(manifest) == newest);
@@ -311,7 +333,7 @@ inline take_up() { /* code: state/store.py Store.take_up */
 
 inline take_over_epochs() { /* code: sink/delta/epochs.py EpochsTable.take_over */
 #ifdef EPOCHS_TABLE_NOT_TAKEN_OVER
-    epochs_holder = me
+    epochs_holder = RANK
 #else
     if
     :: FENCED_EPOCHS -> lease_lost()
@@ -327,7 +349,7 @@ inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over
     if
     :: table_epoch[table] == 0
 #ifdef TABLES_NOT_TAKEN_OVER
-    :: else -> table_holder[table] = me
+    :: else -> table_holder[table] = RANK
 #else
     :: table_epoch[table] && FENCED_TABLE(table) -> lease_lost()
     :: else -> d_step { wrote_table(table) }
@@ -336,26 +358,25 @@ inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over
     done = done | (1 << table)
 }
 
-/* Cure of a gap: the epochs table says which epochs were taken back, before they are. */
-inline mark_undone() {
-    if
-    :: FENCED_EPOCHS -> lease_lost()
-    :: else -> d_step { wrote_epochs(); undone = (table_epoch[0] > table_epoch[1] -> table_epoch[0] : table_epoch[1]) }
-    fi
-}
-
+#ifdef CURE_RESTORE_FORGETS
+#define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo && !(applies && table_epoch[table] == epoch))
+#else
+#define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo)
+#endif
 inline restore(table) { /* code: sink/delta/restore.py restore */
     if
-    :: table_epoch[table] <= undo
-    :: table_epoch[table] > undo && FENCED_TABLE(table) -> lease_lost()
+    :: !OF_A_LOST_EPOCH(table)
+    :: OF_A_LOST_EPOCH(table) && FENCED_TABLE(table) -> lease_lost()
     :: else ->
         d_step {
             wrote_table(table);
-            if
-            :: table_epoch[table] > highest -> highest = table_epoch[table]
-            :: else
-            fi;
+#ifndef NUMBERS_TAKEN_AGAIN
+            highest = (table_epoch[table] > highest -> table_epoch[table] : highest);
+#endif
             table_content[table] = row_version[AT(table, undo)];
+#ifdef CURE_RESTORE_FORGETS
+            table_epoch[table] = undo;
+#endif
             reader_looks()
         }
     fi;
@@ -379,20 +400,30 @@ inline decide() { /* code: state/resume.py decide */
     :: stored != 0 && newest == stored ->
         if
         :: READER(row_manifest[newest]) != (committed == newest -> digest : READER(stored_manifest)) -> refused = 1
-        :: else -> epoch = stored; manifest = stored_manifest; applies = (committed < stored); undo = newest
+        :: else -> epoch = stored; manifest = stored_manifest; undo = newest
+#ifdef CURE_ROW_IS_PROOF
+            takes_up = (committed < stored)
+#else
+            applies = (committed < stored)
+#endif
         fi
+#ifdef STORE_BELIEVED
+    :: stored != 0 && newest > stored -> /* The mistake: what the store does not know of is taken back. */
+        epoch = stored; manifest = stored_manifest; undo = stored; row_manifest[newest] = 0; reader_looks()
+#endif
     :: newest > stored -> /* code: state/resume.py Continue */
         epoch = newest; manifest = row_manifest[newest]; undo = newest; takes_up = (committed < newest)
     :: else ->
         if
         :: newest != PREVIOUS(stored_manifest) || committed > newest -> refused = 1
-        :: newest == PREVIOUS(stored_manifest) && committed <= newest && undone >= stored ->
-            epoch = newest; manifest = row_manifest[newest]; undo = newest; takes_up = (committed < newest)
         :: else ->
 #ifdef PLAN_REPLACED_AFTER_MANIFEST
             epoch = newest; manifest = row_manifest[newest]; highest = newest
 #else
             epoch = stored; manifest = stored_manifest; applies = 1
+#ifdef CURE_RESTORE_FORGETS
+            undo = newest
+#endif
 #endif
         fi
     fi;
@@ -400,6 +431,21 @@ inline decide() { /* code: state/resume.py decide */
     stored_manifest = 0;
     committed = 0;
     digest = 0
+}
+
+/* A number above all that the run has seen: the lowest, as if the clock stood still. With a clock that moves it is also
+ * above any number used before, known to this store or not. */
+#ifdef CLOCK_GROWS
+#define AFTER(number) ((clock > (number) -> clock : (number)) + 1)
+#else
+#define AFTER(number) ((number) + 1)
+#endif
+inline tick(number) { /* code: feed/clock.py Clock._tick */
+#ifdef CLOCK_GROWS
+    clock = number
+#else
+    skip
+#endif
 }
 
 /* Everything of a run that a crash forgets. */
@@ -473,18 +519,9 @@ end_dead:
 
     /* code: feed/settle.py settle */
     if
-    :: atomic { epoch == 0 -> epoch = highest + 1; goto begin }
+    :: atomic { epoch == 0 -> epoch = AFTER(highest); goto begin }
     :: atomic { epoch != 0 -> highest = (highest > epoch -> highest : epoch) }
     fi;
-#ifdef CURE_UNDONE
-    atomic {
-        may_crash();
-        if
-        :: undo != 0 && (table_epoch[0] > undo || table_epoch[1] > undo) -> mark_undone()
-        :: else
-        fi
-    };
-#endif
 #ifndef NOT_RESTORED
     do
     :: atomic { undo != 0 && done == 0 -> may_crash(); restore(0) }
@@ -503,7 +540,7 @@ begin: /* code: feed/runner.py _begin */
     atomic {
         if
         :: epoch > EPOCHS -> goto dead
-        :: else -> may_crash(); manifest = MANIFEST(me, 0); highest = epoch; must_be_free()
+        :: else -> may_crash(); manifest = MANIFEST(me, 0); highest = epoch; tick(epoch); must_be_free()
         fi
     };
     goto write_manifest;
@@ -514,14 +551,14 @@ turn: /* code: feed/loop.py Loop.run */
         done = 0; applies = 0; takes_up = 0; version[0] = 0; version[1] = 0;
         if
         :: planned != 0 -> goto read
-        :: planned == 0 && highest >= EPOCHS -> goto dead
-        :: else -> planned = highest + 1; put_plan()
+        :: planned == 0 && AFTER(highest) > EPOCHS -> goto dead
+        :: else -> planned = AFTER(highest); tick(planned); put_plan()
         fi
     };
 
 read: /* code: feed/loop.py Loop._read_epoch */
     do
-    :: atomic { planned < EPOCHS -> may_crash(); planned++; put_plan() }
+    :: atomic { AFTER(planned) <= EPOCHS -> may_crash(); planned = AFTER(planned); tick(planned); put_plan() }
     :: atomic { may_crash(); manifest = MANIFEST(me, epoch); epoch = planned; highest = planned; planned = 0; break }
     od;
 
@@ -541,7 +578,10 @@ tables: /* code: feed/applier.py Applier.apply */
     :: done == 3 -> break
 #ifdef OVERLAP
     /* The next epoch is planned and read while this one is applied. */
-    :: atomic { GUARDED && planned == 0 && highest < EPOCHS -> may_crash(); planned = highest + 1; put_plan() }
+    :: atomic {
+        GUARDED && planned == 0 && AFTER(highest) <= EPOCHS ->
+        may_crash(); planned = AFTER(highest); tick(planned); put_plan()
+    }
 #endif
     od;
 #ifdef MANIFEST_AFTER_APPLY
@@ -567,13 +607,20 @@ dead:
 #define MAY_REPLACE (alive == 0)
 #endif
 
-/* Copies the store's file, loses the store, puts the copy back. */
+/* A copy taken before the first commit leads to a gap of the code. */
+#ifdef COPIED_AT_ANY_TIME
+#define MAY_COPY true
+#else
+#define MAY_COPY (store_committed != 0)
+#endif
+
+/* Copies the store's file once, loses the store, puts the copy back. All runners are dead then, unless told otherwise. */
 proctype Operator() {
 end:
     do
 #ifdef PUT_BACK
     :: atomic {
-        !copied && replacements > 0 ->
+        !copied && replacements > 0 && MAY_COPY ->
         d_step {
             copied = 1;
             copy_fence = store_fence; copy_plan = store_plan;
@@ -607,7 +654,9 @@ end:
 init {
     atomic {
         run Runner(0);
+#if RUNNERS > 1
         run Runner(1);
+#endif
         run Operator()
     }
 }
