@@ -9,7 +9,7 @@ CODE   := src tests bench setup.py
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-mysql test-newest test-all wheel bench lint format lock clean
+.PHONY: help setup demo test test-mysql test-newest test-all model wheel bench lint format lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,12 @@ test-newest: setup ## The wheel in fresh environments with the newest packages o
 	@$(BIN)/python -m pytest tests/install
 
 test-all: setup ## The whole test suite, long runs included
+	@dev/system-packages "$(PYTHON)" spin
 	@$(BIN)/python -m pytest
+
+model: ## Check the protocol of plan, manifest, commit and fence in all its states (two minutes)
+	@dev/system-packages "$(PYTHON)" spin
+	@dev/model
 
 wheel: setup ## The wheel of this machine and Python, in dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
