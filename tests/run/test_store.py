@@ -132,7 +132,7 @@ def test_an_epoch_taken_up_from_the_lake(store: Store) -> None:
             decide("shop", manifest, commit, other)
         store.put_manifest(records.manifest(5), lease.fence)
         _, manifest, commit = store.newest()
-        assert decide("shop", manifest, commit, row) == Continue(records.manifest(5), apply=True)
+        assert decide("shop", manifest, commit, row) == Continue(records.manifest(5), apply=True, undo=row)
     with pytest.raises(LeaseLost):
         store.take_up(row.manifest, row.commit, lease.fence - 1)
 

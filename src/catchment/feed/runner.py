@@ -173,9 +173,9 @@ def _take_up(
     if lake is not None:
         must_hold(feed.sink.path, lake)
     if isinstance(decision, Continue):
-        take_over(applier, decision)
+        take_over(applier, (shape.table for shape in decision.manifest.shapes), lake)
     else:
-        epochs.take_over(lease.fence)
+        take_over(applier, (), lake)
     last = plan.epoch if plan is not None else 0
     if isinstance(decision, Fresh):
         if leave:

@@ -1,16 +1,28 @@
 """Bringing lake and state store to where a feed stands, before anything new is read or written."""
 
+from collections.abc import Iterable
+
 from catchment.feed.applier import Applier
 from catchment.model.epoch import Commit
+from catchment.model.errors import LeaseHeld
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochRow
-from catchment.sink.delta.restore import restore
+from catchment.sink.delta.restore import must_have_files, restore
 from catchment.state.resume import Continue
 
 
-def take_over(applier: Applier, decision: Continue) -> None:
-    """Have lake tables and epochs table carry our fence, so that an older runner cannot write from now on."""
+def take_over(applier: Applier, tables: Iterable[TableId], lake: EpochRow | None) -> None:
+    """Have lake tables and epochs table carry our fence, so that an older runner cannot write from now on.
+
+    `lake`: the newest epoch by which it was decided what to do. Raises LeaseHeld when another one has come since: where
+    the state store was lost, an older runner does not know that it has a successor.
+    """
     applier.epochs.take_over(applier.lease.fence)
-    applier.sink.take_over((shape.table for shape in decision.manifest.shapes), applier.lease.fence)
+    applier.sink.take_over(tables, applier.lease.fence)
+    if applier.epochs.newest() != lake:
+        raise LeaseHeld(
+            f"feed {applier.store.feed}: another runner committed an epoch while this one began; start it again"
+        )
 
 
 def settle(applier: Applier, decision: Continue, committed: Commit | None, lake: EpochRow | None) -> int:
@@ -19,8 +31,11 @@ def settle(applier: Applier, decision: Continue, committed: Commit | None, lake:
     standing, fence = decision.manifest, applier.lease.fence
     highest = standing.epoch
     if decision.undo is not None:
-        highest = max(highest, restore(applier.sink.root, applier.store.feed, decision.undo, fence))
+        applies = standing.epoch if decision.apply else None
+        root, feed = applier.sink.root, applier.store.feed
+        highest = max(highest, restore(root, feed, decision.undo, fence, applies))
     if decision.apply:
+        must_have_files(applier.sink.root, applier.store.feed, standing)
         applier.apply(standing)
     elif lake is not None and (committed is None or committed.epoch < lake.commit.epoch):
         applier.store.take_up(lake.manifest, lake.commit, fence)

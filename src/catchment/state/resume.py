@@ -15,7 +15,7 @@ class Fresh:
 @dataclass(frozen=True)
 class Continue:
     """Go on after `manifest`. `apply`: it must be applied (again) first. `undo`: tables at the lake may hold
-    parts of a later epoch whose manifest is lost; put them back to `row`'s versions."""
+    parts of another epoch, whose manifest is lost; put them back to this row's versions."""
 
     manifest: Manifest
     apply: bool
@@ -49,12 +49,14 @@ def decide(
                 f"feed {feed}: state store and lake hold different epochs {epoch_text(at)}; one of them belongs to "
                 "another feed of that name"
             )
-        # A store restored to just this epoch knows nothing of a later one that was being applied.
-        return Continue(stored, apply=committed is None or committed.epoch < stored.epoch, undo=lake)
+        # The row is the proof that the epoch is applied, with or without its commit record in the store. A store
+        # restored to just this epoch knows nothing of a later one that was being applied.
+        return Continue(stored, apply=False, undo=lake)
     if at > stored.epoch:
         return Continue(lake.manifest, apply=False, undo=lake)
     if at == stored.previous and (committed is None or committed.epoch <= at):
-        return Continue(stored, apply=True)
+        # The store may have been away, and a run without it may have left parts of an epoch of its own.
+        return Continue(stored, apply=True, undo=lake)
     raise SinkRestored(
         f"feed {feed}: the lake stands at epoch {epoch_text(at)}, the state store at "
         f"{epoch_text(stored.epoch)}: the lake was "

@@ -6,6 +6,7 @@ row is ever dropped.
 """
 
 import math
+import secrets
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment.model.epoch import Commit, Manifest
+from catchment.model.errors import LeaseLost
 from catchment.sink.delta.commit import (
     LakeTable,
     check_fence,
@@ -48,6 +50,7 @@ _NAME = "epochs table"
 _LEVEL_FILES_MIN = 32
 _LEVELS = 3
 _BATCH_ROWS = 256
+_RUNNER_BITS = 62
 
 
 class EpochRow(msgspec.Struct, frozen=True):
@@ -83,15 +86,31 @@ class EpochsTable:
         self._table.commit(attempt, self._create)
 
     def take_over(self, fence: int) -> None:
-        """Carry the fence of a new runner, so that an older one cannot add an epoch from now on."""
+        """Carry the fence of a new runner, so that an older one cannot add an epoch from now on.
 
-        def attempt(table: DeltaTable) -> bool | None:
+        Raises LeaseLost when another runner did so under the same fence: a state store that was lost gives one twice.
+        """
+        ours = secrets.randbits(_RUNNER_BITS)
+
+        def attempt(table: DeltaTable) -> bool:
             check_fence(table, self.feed, fence, _NAME)
-            if mark_layout(table, self._directory, self.feed, fence):
-                return None
-            return self._commit(table, [], fence)
+            runner = table.transaction_version(self._runner_app)
+            if runner == ours:
+                return True
+            if runner is not None and table.transaction_version(fence_app(self.feed)) == fence:
+                raise LeaseLost(
+                    f"{_NAME}: another runner of feed {self.feed} has written under this one's fence {fence}: the "
+                    "state store was lost while it ran; stop this one"
+                )
+            return self._commit(table, [], fence, Transaction(self._runner_app, ours))
+
+        def mark(table: DeltaTable) -> bool:
+            check_fence(table, self.feed, fence, _NAME)
+            mark_layout(table, self._directory, self.feed, fence)
+            return True
 
         self._table.commit(attempt, self._create)
+        self._table.commit(mark, self._create)
 
     def compact(self, fence: int) -> int:
         """Bring small files together in one commit; how many there were. Runs beside `append`."""
@@ -169,6 +188,11 @@ class EpochsTable:
     @property
     def _app(self) -> str:
         return f"catchment/{self.feed}/epochs"
+
+    @property
+    def _runner_app(self) -> str:
+        """Its version tells two runners of one fence apart."""
+        return f"catchment/{self.feed}/runner"
 
     def _create(self) -> DeltaTable:
         return create_table(self._directory, SCHEMA, [])

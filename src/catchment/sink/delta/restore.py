@@ -5,10 +5,10 @@ manifest is lost.
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Transaction
 
-from catchment.model.epoch import epoch_text
-from catchment.model.errors import SinkRestored
+from catchment.model.epoch import Manifest, epoch_text
+from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import (
     LakeTable,
@@ -48,11 +48,12 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
         list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
 
 
-def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
+def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int | None = None) -> int:
     """Bring every table that carries a later epoch than `row` back to the row's version; the highest epoch
-    number met.
+    number met. `applies`: the epoch that is applied next, parts of which stay.
 
-    New epochs must be numbered above the result: a table takes no epoch at or below one that it has carried.
+    A table that is brought back carries the row's epoch again. Else an epoch that was taken back, and whose manifest is
+    found later in a state store that was put back, would be taken for applied, and its rows would be missing.
     """
     highest = row.manifest.epoch
     for shape in row.manifest.shapes:
@@ -61,17 +62,39 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int) -> int:
         if table is None:
             gone(str(shape.table), directory)
         carried = table.transaction_version(epoch_app(feed, shape.table)) or 0
-        if carried > row.manifest.epoch:
+        if carried > row.manifest.epoch and carried != applies:
             highest = max(highest, carried)
-            _restore(directory, feed, shape.table, row.commit.versions[str(shape.table)], fence)
+            _restore(directory, feed, shape.table, row, fence)
     return highest
 
 
-def _restore(directory: Path, feed: str, name: TableId, version: int, fence: int) -> None:
+def _restore(directory: Path, feed: str, name: TableId, row: EpochRow, fence: int) -> None:
     def attempt(table: DeltaTable) -> bool:
         check_fence(table, feed, fence, name=str(name))
-        table.restore(version, commit_properties=commit_properties(feed, fence))
+        carries = Transaction(epoch_app(feed, name), row.manifest.epoch)
+        version = row.commit.versions[str(name)]
+        table.restore(version, commit_properties=commit_properties(feed, fence, carries))
         sync_version(directory, table.version())
         return True
 
     LakeTable(str(name), directory).commit(attempt, lambda: gone(str(name), directory))
+
+
+def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
+    """Raise SinkError when a file of an epoch that is to be applied is gone: the cleaner removes what no epoch names.
+
+    So it can be with the manifest of a state store that was put back.
+    """
+    for delta in manifest.deltas:
+        name = delta.shape.table
+        directory = table_dir(root, name)
+        table = open_table(directory)
+        if table is not None and table.transaction_version(epoch_app(feed, name)) == manifest.epoch:
+            continue
+        lost = next((file.path for file in delta.files if not (directory / file.path).is_file()), None)
+        if lost is not None:
+            raise SinkError(
+                f"{name}: {directory / lost} is gone, and the state store asks to apply its epoch "
+                f"{epoch_text(manifest.epoch)}: the store is older than the lake; remove the store, and the feed goes "
+                "on from the lake's epoch"
+            )
