@@ -4,7 +4,7 @@
  * tests/tidy/test_model.py checks that all of them exist.
  *
  * A step is one read or one write that nothing can part. Between two steps a run may crash, others may take any number
- * of steps while it is frozen, and the state store may be lost. Planted mistakes, and cures for gaps, are macros.
+ * of steps while it is frozen, and the state store may be lost. Planted mistakes are macros.
  */
 
 /* Bounds: the highest epoch number that a run may plan, the starts of each runner, the replacements of the store. */
@@ -153,12 +153,8 @@ inline expect(table, row) {
 /* Who wrote: ordered by fence, and of two with one fence the later is higher. */
 #define RANK (fence * 8 + me)
 
-/* Of two runners with one fence, the cure lets only the one go on that took over the epochs table first. */
-#ifdef CURE_SAME_FENCE
+/* Of two runners with one fence, only the one goes on that took over the epochs table first. */
 #define HOLDS_STORE (store_holder <= me || epochs_holder == RANK)
-#else
-#define HOLDS_STORE (store_holder <= me)
-#endif
 inline wrote_store() {
     must(no_write_under_a_stale_fence, HOLDS_STORE)
 }
@@ -337,9 +333,7 @@ inline take_over_epochs() { /* code: sink/delta/epochs.py EpochsTable.take_over 
 #else
     if
     :: FENCED_EPOCHS -> lease_lost()
-#ifdef CURE_SAME_FENCE
     :: epochs_fence == fence -> lease_lost()
-#endif
     :: else -> d_step { wrote_epochs() }
     fi
 #endif
@@ -358,11 +352,7 @@ inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over
     done = done | (1 << table)
 }
 
-#ifdef CURE_RESTORE_FORGETS
 #define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo && !(applies && table_epoch[table] == epoch))
-#else
-#define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo)
-#endif
 inline restore(table) { /* code: sink/delta/restore.py restore */
     if
     :: !OF_A_LOST_EPOCH(table)
@@ -374,9 +364,7 @@ inline restore(table) { /* code: sink/delta/restore.py restore */
             highest = (table_epoch[table] > highest -> table_epoch[table] : highest);
 #endif
             table_content[table] = row_version[AT(table, undo)];
-#ifdef CURE_RESTORE_FORGETS
             table_epoch[table] = undo;
-#endif
             reader_looks()
         }
     fi;
@@ -401,11 +389,7 @@ inline decide() { /* code: state/resume.py decide */
         if
         :: READER(row_manifest[newest]) != (committed == newest -> digest : READER(stored_manifest)) -> refused = 1
         :: else -> epoch = stored; manifest = stored_manifest; undo = newest
-#ifdef CURE_ROW_IS_PROOF
             takes_up = (committed < stored)
-#else
-            applies = (committed < stored)
-#endif
         fi
 #ifdef STORE_BELIEVED
     :: stored != 0 && newest > stored -> /* The mistake: what the store does not know of is taken back. */
@@ -421,9 +405,7 @@ inline decide() { /* code: state/resume.py decide */
             epoch = newest; manifest = row_manifest[newest]; highest = newest
 #else
             epoch = stored; manifest = stored_manifest; applies = 1
-#ifdef CURE_RESTORE_FORGETS
             undo = newest
-#endif
 #endif
         fi
     fi;
@@ -494,9 +476,7 @@ end_dead:
     };
 
     /* code: feed/runner.py _take_up */
-#ifdef CURE_DECIDE_LATER
     atomic { may_crash(); take_over_epochs() };
-#endif
     atomic { may_crash(); d_step { look_at_store() } };
     atomic {
         may_crash();
@@ -508,9 +488,6 @@ end_dead:
     };
 
     /* code: feed/settle.py take_over */
-#ifndef CURE_DECIDE_LATER
-    atomic { may_crash(); take_over_epochs() };
-#endif
     do
     :: atomic { epoch != 0 && done == 0 -> may_crash(); take_over_table(0) }
     :: atomic { epoch != 0 && done == 1 -> may_crash(); take_over_table(1) }
@@ -607,7 +584,7 @@ dead:
 #define MAY_REPLACE (alive == 0)
 #endif
 
-/* A copy taken before the first commit leads to a gap of the code. */
+/* A copy taken before the first commit is another search. */
 #ifdef COPIED_AT_ANY_TIME
 #define MAY_COPY true
 #else
