@@ -22,8 +22,6 @@ KEYS = 1200
 TABLES = {"d.t": ("id",), "d.told": ("writer",)}
 _WRITERS = 16
 _RATE = 12.0  # transactions of each in a second, when none is held
-_PER_EPOCH = 8  # about what the rate gives in an epoch of `Follower` on a machine with nothing else to do
-_AHEAD = 4 * _WRITERS
 _LOADED = 800
 _TIMEOUT_MS = 20_000
 _DELAY_MS = 10, 60  # of holds that nobody can end
@@ -62,37 +60,11 @@ def endpoint(server: PrivateServer) -> Endpoint:
     return Endpoint("a", server.host, server.port, "catchment", server.password)
 
 
-class Pace:
-    """How many transactions the writers may still begin.
-
-    On a busy machine an epoch takes several times as long, and without a pace would hold several times as many.
-    """
-
-    def __init__(self) -> None:
-        self._left = _AHEAD
-        self._lock = threading.Lock()
-
-    def epoch(self) -> None:
-        """Another epoch is over."""
-        with self._lock:
-            self._left = min(self._left + _PER_EPOCH, _AHEAD)
-
-    def take(self) -> bool:
-        """Whether one more transaction may begin."""
-        with self._lock:
-            if self._left == 0:
-                return False
-            self._left -= 1
-            return True
-
-
-def _transact(writer: int, filling: int, xa_share: float, pace: Pace | None) -> Transact:
+def _transact(writer: int, filling: int, xa_share: float) -> Transact:
     told = 0
 
     def transact(sessions: Sequence[Session], rng: random.Random) -> int:
         nonlocal told
-        if pace is not None and not pace.take():
-            return 0
         value = f"{writer} {told + 1} " + "x" * (filling if rng.random() < 0.02 else rng.randrange(60))
         xid = f"'{writer}-{told + 1}'" if rng.random() < xa_share else None
         with sessions[0].cursor() as cursor:
@@ -169,7 +141,7 @@ class Holder(threading.Thread):
         )
         deadline = time.monotonic() + 1.0
         while not (waiting := commits_wait(self._server)) and time.monotonic() < deadline:
-            time.sleep(0.01)  # each look is a login
+            time.sleep(0.004)
         flush: Background | None = None
         if waiting and self._rng.random() < self._flush_share:
             flush = _flush(self._server)
@@ -197,20 +169,14 @@ def _flush(server: PrivateServer) -> Background:
 
 @contextmanager
 def under_holds(
-    server: PrivateServer,
-    seed: int,
-    *,
-    filling: int,
-    flush_share: float = 0.15,
-    xa_share: float = 0.0,
-    pace: Pace | None = None,
+    server: PrivateServer, seed: int, *, filling: int, flush_share: float = 0.15, xa_share: float = 0.0
 ) -> Iterator[Holder]:
     """16 free writers (one row in fifty is of `filling` bytes; `xa_share` of their transactions are XA) and the
     holder run inside the block."""
     connect = partial(server.connect, **BATCHES)
     writers = Writers(
         [
-            Writer([connect], _transact(n, filling, xa_share, pace), seed=seed * 100 + n, rate=_RATE)
+            Writer([connect], _transact(n, filling, xa_share), seed=seed * 100 + n, rate=_RATE)
             for n in range(_WRITERS)
         ]
     )

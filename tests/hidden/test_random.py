@@ -8,7 +8,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import CorruptLog, Diverged
 from tests.hidden.follow import Floor, Follower, floor_at_the_cut, sealed_floor
 from tests.hidden.judge import Verdict, judge, take_base
-from tests.hidden.source import Holder, Pace, create, under_holds
+from tests.hidden.source import Holder, create, under_holds
 from tests.servers.chosen import chosen_server
 
 _SIZES = {4096: 5000, 1 << 20: 150_000}  # max_binlog_size, and the size of a row that helps to fill the file
@@ -37,10 +37,7 @@ def _run(
 ) -> tuple[Verdict, Holder]:
     base = take_base(server)
     filling = _SIZES[int(server.settings["max_binlog_size"])]
-    pace = Pace()
-    with under_holds(
-        server, seed, filling=filling, flush_share=flush_share, xa_share=xa_share, pace=pace
-    ) as holder:
+    with under_holds(server, seed, filling=filling, flush_share=flush_share, xa_share=xa_share) as holder:
         follower = Follower(server, floor)
         try:
             every = max(1, cuts * 4 // chunks)
@@ -53,7 +50,6 @@ def _run(
                 or holder.flushed <= flushes
             ):
                 done += follower.step(with_chunks=done % every == 0)
-                pace.epoch()
         finally:
             follower.close()
     return judge(server, base, follower.seen), holder
