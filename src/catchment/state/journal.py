@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, insert, inspect, select
 from catchment.model.errors import StateError
 from catchment.model.version import __version__
 from catchment.state.database import journal_table
+from catchment.state.decoders import decoded
 from catchment.state.moments import now_us
 from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Trouble, with_errors
 from catchment.state.store import Store
@@ -99,7 +100,7 @@ def _get(connection: Connection, store: Store, kind: str, type_: type[T]) -> T |
     if record is None:
         return None
     try:
-        return msgspec.json.decode(record, type=type_)
+        return decoded(record, type_)
     except msgspec.DecodeError as fault:
         raise StateError(
             f"state store {store.database}: the journal of feed {store.feed} cannot be read ({fault}); move the store "

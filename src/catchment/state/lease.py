@@ -19,6 +19,7 @@ from sqlalchemy.exc import IntegrityError
 
 from catchment.model.errors import LeaseHeld, LeaseLost, StateError
 from catchment.state.database import lease_table
+from catchment.state.decoders import decoded
 from catchment.state.journal import give_sign_of_life
 from catchment.state.store import Store
 
@@ -180,7 +181,7 @@ def _read_in(connection: Connection, store: Store) -> _Row | None:
     if found is None:
         return None
     try:
-        owner = msgspec.json.decode(found.owner, type=Owner) if found.owner else None
+        owner = decoded(found.owner, Owner) if found.owner else None
     except msgspec.DecodeError as fault:
         raise StateError(
             f"state store {store.database}: the lease of feed {store.feed} is damaged"

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from catchment.model.epoch import Commit, Manifest, Plan, epoch_text
 from catchment.model.errors import LeaseLost, StateError
 from catchment.state.database import Database, lease_table, record_table
+from catchment.state.decoders import decoded
 
 KEEP_COMMITS = 100
 _PLAN, _MANIFEST, _COMMIT = "plan", "manifest", "commit"
@@ -159,7 +160,7 @@ class Store:
         if record is None:
             return None
         try:
-            return msgspec.json.decode(record, type=type_)
+            return decoded(record, type_)
         except msgspec.DecodeError as fault:
             raise StateError(
                 f"state store {self.database}: a {kind} of feed {self.feed} cannot be read ({fault}); "

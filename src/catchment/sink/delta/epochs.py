@@ -51,6 +51,9 @@ _LEVEL_FILES_MIN = 32
 _LEVELS = 3
 _BATCH_ROWS = 256
 _RUNNER_BITS = 62
+# Built while one thread is there: msgspec 0.22 crashes the process where two threads build a decoder at once.
+_decode_manifest = msgspec.json.Decoder(Manifest).decode
+_decode_versions = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class EpochRow(msgspec.Struct, frozen=True):
@@ -284,8 +287,7 @@ def _without_deltas(manifest: Manifest) -> str:
 
 
 def _row(row: dict[str, Any]) -> EpochRow:
-    manifest = msgspec.json.decode(row["manifest"], type=Manifest)
-    versions = msgspec.json.decode(row["versions"], type=dict[str, int])
+    manifest, versions = _decode_manifest(row["manifest"]), _decode_versions(row["versions"])
     return EpochRow(
         manifest, Commit(row["epoch"], row["digest"], row["committed_us"], versions), row["fence"]
     )

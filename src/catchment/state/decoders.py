@@ -1,0 +1,20 @@
+"""Decoders of records, built one at a time: msgspec 0.22 crashes the process where two threads build one at once."""
+
+import threading
+from typing import Any, TypeVar
+
+import msgspec
+
+_T = TypeVar("_T")
+
+_lock = threading.Lock()
+_built: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def decoded(record: bytes | str, type_: type[_T]) -> _T:
+    """A record of JSON as a value; raises msgspec.DecodeError."""
+    with _lock:
+        if type_ not in _built:
+            _built[type_] = msgspec.json.Decoder(type_)
+    found: _T = _built[type_].decode(record)
+    return found
