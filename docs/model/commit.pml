@@ -154,7 +154,11 @@ inline expect(table, row) {
 #define RANK (fence * 8 + me)
 
 /* Of two runners with one fence, only the one goes on that took over the epochs table first. */
+#ifndef SAME_FENCE
 #define HOLDS_STORE (store_holder <= me || epochs_holder == RANK)
+#else
+#define HOLDS_STORE (store_holder <= me)
+#endif
 inline wrote_store() {
     must(no_write_under_a_stale_fence, HOLDS_STORE)
 }
@@ -258,9 +262,7 @@ inline append() { /* code: sink/delta/epochs.py EpochsTable.append */
         d_step {
             newest_row();
             if
-#ifndef EPOCHS_TABLE_WITHOUT_TRANSACTION
             :: newest >= epoch
-#endif
             :: else ->
                 wrote_epochs();
                 must(chain_has_no_gap, PREVIOUS(manifest) == newest);
@@ -333,7 +335,9 @@ inline take_over_epochs() { /* code: sink/delta/epochs.py EpochsTable.take_over 
 #else
     if
     :: FENCED_EPOCHS -> lease_lost()
+#ifndef SAME_FENCE
     :: epochs_fence == fence -> lease_lost()
+#endif
     :: else -> d_step { wrote_epochs() }
     fi
 #endif
@@ -352,7 +356,11 @@ inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over
     done = done | (1 << table)
 }
 
+#ifndef RESTORE_REMEMBERS
 #define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo && !(applies && table_epoch[table] == epoch))
+#else
+#define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo)
+#endif
 inline restore(table) { /* code: sink/delta/restore.py restore */
     if
     :: !OF_A_LOST_EPOCH(table)
@@ -360,11 +368,11 @@ inline restore(table) { /* code: sink/delta/restore.py restore */
     :: else ->
         d_step {
             wrote_table(table);
-#ifndef NUMBERS_TAKEN_AGAIN
             highest = (table_epoch[table] > highest -> table_epoch[table] : highest);
-#endif
             table_content[table] = row_version[AT(table, undo)];
+#ifndef RESTORE_REMEMBERS
             table_epoch[table] = undo;
+#endif
             reader_looks()
         }
     fi;
@@ -405,7 +413,9 @@ inline decide() { /* code: state/resume.py decide */
             epoch = newest; manifest = row_manifest[newest]; highest = newest
 #else
             epoch = stored; manifest = stored_manifest; applies = 1
+#ifndef RESTORE_REMEMBERS
             undo = newest
+#endif
 #endif
         fi
     fi;
@@ -476,7 +486,9 @@ end_dead:
     };
 
     /* code: feed/runner.py _take_up */
+#ifndef DECIDES_EARLY
     atomic { may_crash(); take_over_epochs() };
+#endif
     atomic { may_crash(); d_step { look_at_store() } };
     atomic {
         may_crash();
@@ -488,6 +500,9 @@ end_dead:
     };
 
     /* code: feed/settle.py take_over */
+#ifdef DECIDES_EARLY
+    atomic { may_crash(); take_over_epochs() };
+#endif
     do
     :: atomic { epoch != 0 && done == 0 -> may_crash(); take_over_table(0) }
     :: atomic { epoch != 0 && done == 1 -> may_crash(); take_over_table(1) }
