@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from catchment.model.errors import EngineError, ProgramFault
 from catchment.model.position import GtidList, LogOffset, Position, Prepared, Server, Xid
 from catchment.model.source import Endpoint
 from tests.engines import Here
+from tests.worlds import SetClocks, put
 
 AT = LogOffset("binlog.000007", 4)
 SERVER = Server(1, "db1", 3306)
@@ -89,12 +89,14 @@ def test_faults_are_those_of_any_engine() -> None:
 def test_the_engine_behind_rests_when_it_was_not_used_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     far, rests = Here(), []
     monkeypatch.setattr(far, "rest", lambda: rests.append(len(far.done)))
-    now = [100.0]
-    monkeypatch.setattr(near, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clocks = put(monkeypatch, SetClocks())
+    now = 100.0
+    clocks.steady = now
     engine = Near(far)
     engine.each(pid_of, [segment(1)])
     engine.each(pid_of, [segment(LOG_BYTES_MAX + 1)])
     for _ in range(3):
-        now[0] += 0.4 * near.REST_SECONDS
+        now += 0.4 * near.REST_SECONDS
+        clocks.steady = now
         engine.each(pid_of, [segment(1)])
     assert rests == [1]

@@ -4,7 +4,6 @@ import itertools
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,23 +18,25 @@ from catchment.sink.delta.fold.due import FoldLimits
 from catchment.sink.delta.fold.process import FoldOrder
 from catchment.sink.delta.fold.turns import Folding
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
+from tests.worlds import SetClocks, put
 
 Start = Callable[[FoldOrder], "subprocess.Popen[bytes]"]
 
 
-class Time:
-    """The monotonic time, which the test sets; processes take none of it."""
+class Time(SetClocks):
+    """The steady time, which the test sets; processes take none of it."""
 
     now = 1000.0
 
-    def __call__(self) -> float:
+    def steady_seconds(self) -> float:
+        """As set."""
         return self.now
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     clock = Time()
-    monkeypatch.setattr(time, "monotonic", clock)
+    put(monkeypatch, clock)
     return clock
 
 

@@ -31,6 +31,7 @@ from catchment.watch.vitals import Vitals
 from catchment.watch.watch import Watch
 from tests.disks import unwritable
 from tests.run import records
+from tests.worlds import SetClocks, put
 
 SECOND = 1_000_000
 
@@ -166,7 +167,7 @@ def test_a_run_that_was_killed(store: Store, url: str) -> None:
 def test_a_run_that_is_frozen(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with hold(store) as lease, watched(store, lease.fence):
         with monkeypatch.context() as patch, store.database.transaction() as connection:
-            patch.setattr(journal, "now_us", lambda: time.time_ns() // 1000 - 3600 * SECOND)
+            put(patch, SetClocks(us=time.time_ns() // 1000 - 3600 * SECOND))
             journal.give_sign_of_life(connection, "shop")
         found = lines(store)
     assert found[1].startswith("its last sign of life is of 20")

@@ -5,24 +5,24 @@ import logging
 import pytest
 
 from catchment.model.errors import ConnectionLost, CutMissed, ServerSaid
-from catchment.watch import troubles
 from catchment.watch.troubles import Troubles
+from tests.worlds import SetClocks, put
 
 SECOND = 1_000_000
 START = 1_763_784_727 * SECOND
 
 
-class Now:
+class Now(SetClocks):
     """The time that a test sets."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.us = START
-        monkeypatch.setattr(troubles, "now_us", lambda: self.us)
+    us: int
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> Now:
-    return Now(monkeypatch)
+    clocks = Now(us=START)
+    put(monkeypatch, clocks)
+    return clocks
 
 
 def test_a_shard_that_is_away_is_told_with_since_and_try(now: Now) -> None:

@@ -17,7 +17,7 @@ _BEGIN, _END = "<!-- drawn by tests/tidy/floors.py -->", "<!-- end of the drawin
 # From the ground up.
 FLOORS = (
     ("model",),
-    ("config", "wire/cells", "wire/keys"),
+    ("config", "wire/cells", "wire/keys", "world"),
     ("wire/json", "wire/packets"),
     ("wire/log",),
     ("schema", "rewind"),

@@ -1,10 +1,9 @@
 """The driver reads small epochs itself: to hand a few kilobytes of log to workers costs more than to read them."""
 
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+from catchment import world
 from catchment.engine.guarded import Guarded, receipts
 from catchment.engine.port import Engine
 from catchment.epoch.work import SegmentTask
@@ -30,11 +29,11 @@ class Near:
     def each(self, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
         """As the port has it."""
         if not is_small(tasks):
-            self._used = time.monotonic()
+            self._used = world.steady_seconds()
             return self._far.each(work, tasks)
         self._let_rest()
         try:
-            with ThreadPoolExecutor(len(tasks), thread_name_prefix="near") as pool:
+            with world.pool(len(tasks), "near") as pool:
                 return receipts(list(pool.map(Guarded(work), tasks)))
         except MemoryError as error:
             raise EngineError(f"the driver lacks memory for a small epoch: {error}") from error
@@ -56,7 +55,7 @@ class Near:
         self._far.close()
 
     def _let_rest(self) -> None:
-        if self._used is not None and time.monotonic() - self._used > REST_SECONDS:
+        if self._used is not None and world.steady_seconds() - self._used > REST_SECONDS:
             self._used = None
             self._far.rest()
 

@@ -4,13 +4,12 @@ What is written is an epoch of its own, without any rows, whose cut names the ne
 row of the epochs table and commit record hold for it as for any other (docs/decisions/2026-11-22-adopt.md).
 """
 
-import threading
-import time
 from contextlib import closing
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from catchment import world
 from catchment.config import Feed
 from catchment.feed.applier import Applier
 from catchment.feed.moved import Comparison
@@ -69,12 +68,12 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
             return Adopted(known.server, moved.server, compared, None)
         if lake is not None:
             must_hold(feed.sink.path, lake)
-        applier = Applier(store, lease, sink, epochs, threading.Event(), fault)
+        applier = Applier(store, lease, sink, epochs, world.event(), fault)
         take_over(applier, (shape.table for shape in standing.shapes), lake)
         highest = max(settle(applier, decision, committed, lake), plan.epoch if plan is not None else 0)
         if moved == known:
             return Adopted(known.server, moved.server, compared, None)
-        epoch = max(epoch_number(time.time_ns() // 10**9), highest + 1)
+        epoch = max(epoch_number(world.now_us() // 1_000_000), highest + 1)
         adopted = _at(standing, shard, moved, epoch)
         store.put_manifest(adopted, lease.fence)
         fault(Fault.AFTER_MANIFEST)

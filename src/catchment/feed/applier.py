@@ -1,10 +1,9 @@
 """Applying a manifest: the tables of the lake, then the row of the epochs table, then the commit record (DESIGN 5)."""
 
 import logging
-import threading
-import time
 from dataclasses import dataclass
 
+from catchment import world
 from catchment.feed.retries import may_repeat, pause_seconds
 from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import CatchmentError
@@ -25,7 +24,7 @@ class Applier:
     lease: Lease
     sink: DeltaSink
     epochs: EpochsTable
-    stop: threading.Event
+    stop: world.Event
     fault: Injector = no_fault
 
     def apply(self, manifest: Manifest) -> Commit:
@@ -54,7 +53,7 @@ class Applier:
         self.lease.check()
         versions = self.sink.apply_epoch(manifest, self.lease.fence)
         self.fault(Fault.AFTER_APPLY)
-        commit = Commit(manifest.epoch, manifest.digest(), time.time_ns() // 1000, versions)
+        commit = Commit(manifest.epoch, manifest.digest(), world.now_us(), versions)
         self.epochs.append(manifest, commit, self.lease.fence)
         self.fault(Fault.AFTER_EPOCH_ROW)
         self.store.put_commit(commit, self.lease.fence)

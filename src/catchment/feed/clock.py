@@ -5,14 +5,11 @@ a row the log is read at the shard's verified position: either it is another log
 (DESIGN 3).
 """
 
-import threading
-import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import TypeVar
 
+from catchment import world
 from catchment.feed.shard_reader import ShardReader, may_pass
 from catchment.model.epoch import Tick, epoch_number
 from catchment.model.errors import ConnectionLost
@@ -26,22 +23,18 @@ _T = TypeVar("_T")
 SILENT_SECONDS_MAX = 30.0
 
 
-def _done(work: Callable[[], _T]) -> Future[_T]:
-    """The future of work that this thread does itself: to hand a reading over takes half as long again as to read."""
-    future: Future[_T] = Future()
-    try:
-        future.set_result(work())
-    except Exception as error:
-        future.set_exception(error)
-    return future
-
-
-@dataclass(frozen=True)
 class _Question:
-    """Shards that are to say how often RESET was said."""
+    """Shards that are to say how often RESET was said, and what they said."""
 
-    shards: frozenset[str]
-    answer: Future[dict[str, Resets]]
+    def __init__(self, shards: Collection[str]) -> None:
+        self.shards = sorted(set(shards))
+        self.answered = world.event()
+        self.found: dict[str, Resets] | Exception = {}
+
+    def answer(self, found: dict[str, Resets] | Exception) -> None:
+        """Tell who asked."""
+        self.found = found
+        self.answered.set()
 
 
 class Clock:
@@ -61,13 +54,13 @@ class Clock:
         }
         self._seconds = seconds
         self._number = last
-        self._condition = threading.Condition()
+        self._condition = world.condition()
         self._newest: Tick | None = None
         self._failed: Exception | None = None
-        self._stopping = threading.Event()
-        self._wake = threading.Event()
-        self._questions: SimpleQueue[_Question] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="clock", daemon=True)
+        self._stopping = world.event()
+        self._wake = world.event()
+        self._questions: deque[_Question] = deque()
+        self._thread = world.thread("clock", self._run)
 
     def start(self, cut: Mapping[str, Position]) -> "Clock":
         """Begin to tick; offsets before the verified positions of `cut` count as backwards."""
@@ -103,24 +96,25 @@ class Clock:
 
         Raises the error of a shard that did not answer, ConnectionLost when none does.
         """
-        question = _Question(frozenset(shards), Future())
-        self._questions.put(question)
+        question = _Question(shards)
+        self._questions.append(question)
         self._wake.set()
-        try:
-            return question.answer.result(SILENT_SECONDS_MAX)
-        except TimeoutError:
+        if not question.answered.wait(SILENT_SECONDS_MAX):
             raise ConnectionLost(
-                f"no answer from shards {', '.join(sorted(shards))} in {SILENT_SECONDS_MAX:.0f} s"
-            ) from None
+                f"no answer from shards {', '.join(question.shards)} in {SILENT_SECONDS_MAX:.0f} s"
+            )
+        if isinstance(question.found, Exception):
+            raise question.found
+        return question.found
 
     def _beyond(self, number: int) -> Tick | None:
         return self._newest if self._newest is not None and self._newest.number > number else None
 
     def _run(self) -> None:
         silent_since: float | None = None
-        with ThreadPoolExecutor(max(1, len(self._readers) - 1), thread_name_prefix="tick") as pool:
+        with world.pool(max(1, len(self._readers) - 1), "tick") as pool:
             while not self._stopping.is_set():
-                began = time.monotonic()
+                began = world.steady_seconds()
                 try:
                     self._tick(pool)
                     silent_since = self._failed = None
@@ -136,25 +130,22 @@ class Clock:
         for reader in self._readers.values():
             reader.close()
 
-    def _rest_of(self, began: float, pool: ThreadPoolExecutor) -> None:
+    def _rest_of(self, began: float, pool: world.Pool) -> None:
         """Wait for the next tick, and answer questions meanwhile."""
         while not self._stopping.is_set():
             self._wake.clear()
-            while not self._questions.empty():
-                self._answer(self._questions.get(), pool)
-            if not self._wake.wait(max(0.0, self._seconds - (time.monotonic() - began))):
+            while self._questions:
+                self._answer(self._questions.popleft(), pool)
+            if not self._wake.wait(max(0.0, self._seconds - (world.steady_seconds() - began))):
                 return
 
-    def _answer(self, question: "_Question", pool: ThreadPoolExecutor) -> None:
-        shards = sorted(question.shards)
+    def _answer(self, question: "_Question", pool: world.Pool) -> None:
         try:
-            found = self._asked(shards, lambda reader: reader.resets(), pool)
+            question.answer(self._asked(question.shards, lambda reader: reader.resets(), pool))
         except Exception as error:
-            question.answer.set_exception(error)
-        else:
-            question.answer.set_result(found)
+            question.answer(error)
 
-    def _tick(self, pool: ThreadPoolExecutor) -> None:
+    def _tick(self, pool: world.Pool) -> None:
         readings = self._asked(tuple(self._readers), lambda reader: reader.read(), pool)
         accepted = {shard: self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()}
         offsets = {shard: offset for shard, offset in accepted.items() if offset is not None}
@@ -167,7 +158,7 @@ class Clock:
             self._condition.notify_all()
 
     def _asked(
-        self, shards: Collection[str], ask: Callable[[ShardReader], _T], pool: ThreadPoolExecutor
+        self, shards: Collection[str], ask: Callable[[ShardReader], _T], pool: world.Pool
     ) -> dict[str, _T]:
         """What every shard says, when the slowest has answered or given up: a session serves one thread at a time
         (PyMySQL's `threadsafety` is 1), and the next tick uses it again.
@@ -176,12 +167,22 @@ class Clock:
         """
         first, *others = shards
         asked = {shard: pool.submit(ask, self._readers[shard]) for shard in others}
-        asked[first] = _done(lambda: ask(self._readers[first]))
-        wait(asked.values())
-        errors = [error for future in asked.values() if (error := future.exception()) is not None]
+        answers: dict[str, _T] = {}
+        errors: list[BaseException] = []
+        try:
+            # By this thread: to hand a reading over takes half as long again as to read.
+            answers[first] = ask(self._readers[first])
+        except Exception as error:
+            errors.append(error)
+        for shard, future in asked.items():
+            failed = future.exception()
+            if failed is None:
+                answers[shard] = future.result()
+            else:
+                errors.append(failed)
         if errors:
             raise min(errors, key=may_pass)
-        return {shard: asked[shard].result() for shard in shards}
+        return {shard: answers[shard] for shard in shards}
 
     def _fail(self, error: Exception) -> None:
         with self._condition:

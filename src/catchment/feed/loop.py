@@ -6,13 +6,12 @@ Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
 
 import logging
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import msgspec
 
+from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.stuck import Standstill
@@ -96,10 +95,10 @@ class Loop:
         """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
         failures = 0
         committed = self._standing
-        pending: Future[None] | None = None
-        with ThreadPoolExecutor(1, thread_name_prefix="apply") as applier:
+        pending: world.Future[None] | None = None
+        with world.pool(1, "apply") as applier:
             while not self._stop.is_set():
-                began = time.monotonic()
+                began = world.steady_seconds()
                 try:
                     read = self._read_epoch()
                 except CatchmentError as error:
@@ -141,7 +140,7 @@ class Loop:
                 committed = self._standing
         return committed
 
-    def _applied(self, pending: Future[None]) -> bool:
+    def _applied(self, pending: world.Future[None]) -> bool:
         """Wait until an epoch is applied; False when the apply was given up because the run is to stop. The next
         run then begins with it."""
         try:
@@ -156,7 +155,7 @@ class Loop:
         """Cut, plan, read and put together; None when no tick came while we were told to stop."""
         self._engine.check()
         previous = self._standing
-        began = time.monotonic()
+        began = world.steady_seconds()
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:
             return None
@@ -171,7 +170,7 @@ class Loop:
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
-        planned = time.monotonic()
+        planned = world.steady_seconds()
         receipts: list[Receipt] = [*inherited(previous, still, self._clock, self._endpoints)]
         tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence), still)
         receipts += self._engine.each(run_task, tasks)
@@ -192,7 +191,7 @@ class Loop:
         progress, held = (previous.progress, gathered.progress), self._planner.held
         self._standstill.count(*progress, gathered.refused, unplanned, held)
         self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
-        self._phases = {"plan": planned - began, "read": time.monotonic() - planned}
+        self._phases = {"plan": planned - began, "read": world.steady_seconds() - planned}
         return manifest(self._store.feed, previous, plan, gathered, files)
 
     def _describe(self, receipts: list[Receipt]) -> None:
@@ -221,9 +220,9 @@ class Loop:
 
     def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:
         """Apply a manifest, and tell of it."""
-        began = time.monotonic()
+        began = world.steady_seconds()
         commit = self._applier.apply(read)
-        self._apply_seconds = phases["apply"] = time.monotonic() - began
+        self._apply_seconds = phases["apply"] = world.steady_seconds() - began
         times, lag = dict(self._event_times), dict(self._planner.floor_lag)
         self._audience.committed(
             Report(read, commit, phases, times, lag, self._standstill.refusals, existence)
@@ -234,7 +233,7 @@ class Loop:
         than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
         if all(p.done for p in read.progress):
             interval = max(self._interval, 2 * self._apply_seconds)
-            self._stop.wait(max(0.0, interval - (time.monotonic() - began)))
+            self._stop.wait(max(0.0, interval - (world.steady_seconds() - began)))
 
 
 def _brings_nothing(read: Manifest, standing: Manifest) -> bool:

@@ -1,7 +1,5 @@
 """Whether a server of another name has the log of a shard up to the position at which a feed stands."""
 
-import time
-
 from msgspec.structs import replace
 
 from catchment.model.errors import CutMissed, Diverged, Purged, WireError
@@ -11,6 +9,7 @@ from catchment.read.xa_rows import must_be_prepared
 from catchment.source.offsets import ask_resets, log_files
 from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import connect
+from catchment.state.moments import time_text
 
 _FILE_START = 4
 
@@ -115,4 +114,4 @@ class Comparison:
 
 
 def _utc(seconds: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    return time_text(seconds * 1_000_000)

@@ -1,15 +1,13 @@
 """Running a feed: everything that the loop needs is opened here, in order, and closed again."""
 
 import dataclasses
-import threading
-import time
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import chain
 
 from msgspec.structs import replace
 
+from catchment import world
 from catchment.config import Feed, SchemaChange, selects
 from catchment.doctor import must_be_set_up, must_take
 from catchment.engine.choice import engine_of
@@ -64,10 +62,10 @@ def run_feed(
     feed: Feed,
     *,
     until_caught_up: bool,
-    stop: threading.Event,
+    stop: world.Event,
     observer: Observer = NOBODY,
     fault: Injector = no_fault,
-    settled: threading.Event | None = None,
+    settled: world.Event | None = None,
     leave: Collection[TableId] = (),
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
@@ -118,7 +116,7 @@ def _first_epoch(standing: Manifest) -> str:
     return since if all(p.done for p in standing.progress) else f"{since}, and rows to copy"
 
 
-def _watch(feed: Feed, journal: Journal, stop: threading.Event, observer: Observer) -> Watch:
+def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) -> Watch:
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
     notifier, file = Notifier(feed.name, feed.notify), feed.metrics.file
@@ -167,7 +165,7 @@ def _take_up(
     if isinstance(decision, Continue):
         must_name_shards(endpoints, decision.manifest)
         gone = leaving(feed.tables, decision.manifest, leave)
-    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="set-up") as pool:
+    with world.pool(len(endpoints), "set-up") as pool:
         set_up = pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values())
         present = dict(zip(endpoints, set_up, strict=True))
     if lake is not None:
@@ -187,7 +185,7 @@ def _take_up(
     cut = _checked_cut(endpoints, standing)
     last = max(last, settle(applier, decision, committed, lake))
     if gone:
-        last = max(epoch_number(time.time_ns() // 10**9), last + 1)
+        last = max(epoch_number(world.now_us() // 1_000_000), last + 1)
         standing = without(standing, gone, last)
         store.put_manifest(standing, lease.fence)
         applier.apply(standing)
@@ -255,7 +253,7 @@ def _served(vitals: Vitals, feed: Feed) -> Iterator[None]:
             stop()
 
 
-def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
+def _caught_up(settled: world.Event | None) -> Callable[[Manifest], bool]:
     """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the
     lake.
     """
@@ -273,16 +271,16 @@ def _caught_up(settled: threading.Event | None) -> Callable[[Manifest], bool]:
 
 
 @contextmanager
-def _cancelled_on(stop: threading.Event, engine: Engine) -> Iterator[None]:
+def _cancelled_on(stop: world.Event, engine: Engine) -> Iterator[None]:
     """Cancel what runs when told to stop, so that the run ends within seconds."""
-    ended = threading.Event()
+    ended = world.event()
 
     def watch() -> None:
         while not ended.wait(0.1):
             if stop.is_set():
                 engine.cancel()  # again and again: the loop may be about to start another job
 
-    thread = threading.Thread(target=watch, name="stop", daemon=True)
+    thread = world.thread("stop", watch)
     thread.start()
     try:
         yield

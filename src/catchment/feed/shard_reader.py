@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pymysql
 
+from catchment import world
 from catchment.epoch.chain import must_continue, went_backwards
 from catchment.model.errors import NEW_FEED, CatchmentError, Diverged, Purged, Retry, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Resets, Server, reaches
@@ -14,7 +15,6 @@ from catchment.source.identity import must_be_same_log
 from catchment.source.offsets import ask_resets, snapshot_offset, snapshot_session
 from catchment.source.segment import read_facts
 from catchment.source.session import Session
-from catchment.state.moments import now_us
 from catchment.watch.troubles import Troubles
 
 BACKWARD_TICKS_MAX = 2
@@ -37,14 +37,14 @@ class ShardReader:
     def read(self) -> tuple[LogOffset, int]:
         """The offset now, and the time it was read in microseconds since 1970."""
         offset = self._asked(snapshot_offset)
-        return offset, now_us()
+        return offset, world.now_us()
 
     def resets(self) -> Resets:
         """How often RESET was said so far."""
         return self._asked(ask_resets)
 
     def _asked(self, question: Callable[[Session], _T]) -> _T:
-        began = now_us()
+        began = world.now_us()
         try:
             if self._session is None:
                 self._session = snapshot_session(self.endpoint, self.server)

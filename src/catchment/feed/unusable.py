@@ -5,8 +5,8 @@ A table that cannot be carried on one shard is not carried at all: its rows of t
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
+from catchment import world
 from catchment.config import Feed, Unusable, selects
 from catchment.config.table_patterns import exclusion
 from catchment.doctor.finding import on_shards
@@ -25,7 +25,7 @@ def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ..
 
     Raises Unsupported, with all of them, where the feed file does not have them skipped or no table is left.
     """
-    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="survey") as pool:
+    with world.pool(len(endpoints), "survey") as pool:
         found = list(pool.map(lambda endpoint: _survey(endpoint, feed.tables), endpoints.values()))
     faults: dict[TableId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for shard, (_, mine) in zip(endpoints, found, strict=True):

@@ -2,13 +2,13 @@
 epoch.
 """
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catchment import world
 from catchment.epoch.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.epoch.xa import Commits, commits
 from catchment.model.chunk import Chunk, ChunkKey, chunk_key
@@ -161,10 +161,10 @@ def _select_all(
             try:
                 if chunk.table not in tables:
                     tables[chunk.table] = _as_planned(read_table(session, chunk.table), shapes[chunk.table])
-                began = time.monotonic()
+                began = world.steady_seconds()
                 rows = select_chunk(session, tables[chunk.table], chunk)
                 must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
-                seconds = time.monotonic() - began
+                seconds = world.steady_seconds() - began
             except (ConnectionLost, Diverged):
                 raise
             except SourceError as error:

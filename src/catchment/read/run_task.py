@@ -1,8 +1,8 @@
 """Entry of a Spark task: runs one piece of work and turns our errors into values."""
 
-import uuid
 from dataclasses import replace
 
+from catchment import world
 from catchment.epoch.work import Failed, Receipt, SegmentTask, Task
 from catchment.model.errors import CatchmentError
 from catchment.read.changes import read_segment
@@ -14,7 +14,7 @@ def run_task(task: Task) -> Receipt:
 
     Each run of a task writes under a name of its own: two attempts never meet in one file.
     """
-    target = replace(task.target, attempt=f"{task.target.attempt}-{uuid.uuid4().hex[:12]}")
+    target = replace(task.target, attempt=f"{task.target.attempt}-{world.token()[:12]}")
     try:
         if isinstance(task, SegmentTask):
             return read_segment(replace(task, target=target))

@@ -1,14 +1,13 @@
 """The first cut of a feed: who the shards are, where their logs begin for us, what the tables look like."""
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catchment import world
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.chunk import Bound, Progress, chunk_key
@@ -63,7 +62,7 @@ def originate(
     Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
     definitions differ.
     """
-    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="origin") as pool:
+    with world.pool(len(endpoints), "origin") as pool:
         origins = dict(
             zip(
                 endpoints,
@@ -79,7 +78,7 @@ def originate(
     if not by_table:
         raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
     shapes = tuple(first_shape(merge(tables), tables) for _, tables in sorted(by_table.items()))
-    now = time.time_ns() // 1000
+    now = world.now_us()
     return Manifest(
         feed=feed,
         epoch=max(epoch_number(now // 1_000_000), after + 1),
@@ -201,7 +200,7 @@ def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
             position = _try_to_seal(session, in_older_file=older)
             if position is not None:
                 return position
-            time.sleep(0.05)
+            world.sleep(0.05)
     raise SourceError(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)?"

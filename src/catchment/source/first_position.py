@@ -1,8 +1,8 @@
 """What the first cut of any server needs, and that of MySQL."""
 
-import time
 from collections.abc import Sequence
 
+from catchment import world
 from catchment.epoch.xa import prepared_after
 from catchment.model.errors import CutMissed, SourceError, Unsupported
 from catchment.model.position import (
@@ -47,7 +47,7 @@ def mysql_position(endpoint: Endpoint, server: Server) -> Position:
                 end = None
             elif pending.over(now):
                 return _at(endpoint, server, end)
-            time.sleep(_PAUSE_SECONDS)
+            world.sleep(_PAUSE_SECONDS)
     raise SourceError(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
         "(SHOW PROCESSLIST)?"
@@ -92,16 +92,16 @@ def known_prepared(endpoint: Endpoint, at: LogOffset, groups: Sequence[XaGroup])
 
 def await_no_xa(session: Session) -> None:
     """Wait until no XA transaction is prepared and open; raises Unsupported when one stays."""
-    deadline = time.monotonic() + XA_WAIT_SECONDS
+    deadline = world.steady_seconds() + XA_WAIT_SECONDS
     while xids := open_xa(session):
-        if time.monotonic() > deadline:
+        if world.steady_seconds() > deadline:
             raise Unsupported(
                 f"shard {session.endpoint.shard}: {len(xids)} XA transactions are prepared and open "
                 f"({', '.join(map(_name, xids[:_NAMED_MAX]))}); their rows are in no log that a new feed reads: "
                 f"end each one on that shard, with XA COMMIT {xids[0]} or XA ROLLBACK {xids[0]}, then "
                 "start the feed again"
             )
-        time.sleep(0.1)
+        world.sleep(0.1)
 
 
 def _name(xid: Xid) -> str:

@@ -4,8 +4,7 @@ The plan's floor was proven by the epoch before, so a group would read that epoc
 after the cut a new snapshot usually proves the cut itself.
 """
 
-import time
-
+from catchment import world
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.errors import SourceError, WireError
@@ -26,11 +25,11 @@ def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogO
     """The newest position up to the cut that is proven sealed now; the plan's floor when nothing more is."""
     if floor.file == cut.file and cut.offset - floor.offset < WORTH_BYTES:
         return floor
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = world.steady_seconds() + SECONDS_MAX
     with snapshot_session(endpoint, server) as session:
         if server.mysql:
             return cut if _becomes_visible(session, deadline) else floor
-        while time.monotonic() < deadline:
+        while world.steady_seconds() < deadline:
             snapshot = snapshot_offset(session)
             if snapshot.file != cut.file or went_backwards(cut, snapshot):
                 return floor
@@ -39,7 +38,7 @@ def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogO
                 # An XA COMMIT becomes visible outside of the order of the log: which ones lie before the cut
                 # is known to the segment's task alone.
                 return floor if open_xa(session) else cut
-            time.sleep(PAUSE_SECONDS)
+            world.sleep(PAUSE_SECONDS)
     return floor
 
 
@@ -78,18 +77,18 @@ def sealed_by_mysql(
     if known == at:
         return known
     with snapshot_session(endpoint, server) as session:
-        visible = _becomes_visible(session, time.monotonic() + SECONDS_MAX)
+        visible = _becomes_visible(session, world.steady_seconds() + SECONDS_MAX)
     return at if visible else known
 
 
 def _becomes_visible(session: Session, deadline: float) -> bool:
     """Whether all that MySQL has logged up to now is visible before the deadline."""
     pending = now = ask_pending(session)
-    while pending is not None and now is not None and time.monotonic() < deadline:
+    while pending is not None and now is not None and world.steady_seconds() < deadline:
         now = ask_pending(session)
         if now is not None and pending.over(now):
             return True
-        time.sleep(PAUSE_SECONDS)
+        world.sleep(PAUSE_SECONDS)
     return False
 
 

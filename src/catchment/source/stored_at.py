@@ -5,10 +5,10 @@ of that away; one that adds makes it only more. A process keeps one proof for ea
 to its end, and not again in every epoch.
 """
 
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from catchment import world
 from catchment.model.position import LogOffset, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.schema.ddl import Effect, Stop
@@ -40,7 +40,7 @@ class _Proof:
 
 _proofs: dict[Endpoint, _Proof] = {}
 # The driver reads several shards at once.
-_lock = threading.Lock()
+_lock = world.lock()
 
 
 class StoredAt:

@@ -6,7 +6,6 @@ running feed is an error at once, instead of writes into a file that nobody can 
 """
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
+from catchment import world
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.version import __version__
 
@@ -183,7 +183,7 @@ class Database:
             except StateError:
                 if attempt == _MAKE_ATTEMPTS - 1:
                     raise
-                time.sleep(_MAKE_PAUSE_SECONDS)
+                world.sleep(_MAKE_PAUSE_SECONDS)
 
     def _version(self) -> int | None:
         with self.transaction() as connection:

@@ -1,13 +1,14 @@
 """Decoders of records, built one at a time: msgspec 0.22 crashes the process where two threads build one at once."""
 
-import threading
 from typing import Any, TypeVar
 
 import msgspec
 
+from catchment import world
+
 _T = TypeVar("_T")
 
-_lock = threading.Lock()
+_lock = world.lock()
 _built: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 import msgspec
 from sqlalchemy import Connection, delete, insert, inspect, select
 
+from catchment import world
 from catchment.model.errors import StateError
 from catchment.model.version import __version__
 from catchment.state.database import journal_table
 from catchment.state.decoders import decoded
-from catchment.state.moments import now_us
 from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Trouble, with_errors
 from catchment.state.store import Store
 
@@ -30,7 +30,7 @@ class Journal:
 
     def begin(self, owner: str) -> None:
         """A run begins."""
-        now = now_us()
+        now = world.now_us()
         with self._store.database.transaction() as connection:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _RUN, RunNote(owner, now, version=__version__))
@@ -43,7 +43,7 @@ class Journal:
             self._store.guard(connection, self._fence)
             run = _get(connection, self._store, _RUN, RunNote)
             ended = msgspec.structs.replace(
-                run or RunNote("", now_us()), ended_us=now_us(), exit_code=exit_code, error=error
+                run or RunNote("", world.now_us()), ended_us=world.now_us(), exit_code=exit_code, error=error
             )
             _put(connection, self._store.feed, _RUN, ended)
 
@@ -74,7 +74,7 @@ class Journal:
 
 def give_sign_of_life(connection: Connection, feed: str) -> None:
     """Write that the holder of the lease lives, in a transaction that has the lease's row."""
-    _put(connection, feed, _ALIVE, now_us())
+    _put(connection, feed, _ALIVE, world.now_us())
 
 
 def entries(connection: Connection, store: Store) -> Entries:

@@ -7,8 +7,6 @@ process is gone is replaced at once.
 
 import os
 import socket
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +15,7 @@ import msgspec
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from catchment import world
 from catchment.model.errors import LeaseHeld, LeaseLost, StateError
 from catchment.state.database import lease_table
 from catchment.state.decoders import decoded
@@ -64,15 +63,15 @@ class Lease:
         self.fence = fence
         self._store = store
         self._renewed_at = renewed_at
-        self._lost = threading.Event()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep_renewing, name="lease", daemon=True)
+        self._lost = world.event()
+        self._ended = world.event()
+        self._thread = world.thread("lease", self._keep_renewing)
         self._thread.start()
 
     @property
     def lost(self) -> bool:
         """True once another runner took over, or when no renewal went through for the length of the lease."""
-        return self._lost.is_set() or _steady_seconds() - self._renewed_at > LEASE_SECONDS
+        return self._lost.is_set() or world.steady_seconds() - self._renewed_at > LEASE_SECONDS
 
     def check(self) -> None:
         """Call before anything that cannot be taken back; raises LeaseLost or StateError.
@@ -100,7 +99,7 @@ class Lease:
                 continue  # `lost` turns true when this lasts as long as the lease
 
     def _renew(self) -> None:
-        asked_at = _steady_seconds()  # before the store is asked: a waiter's clock starts later
+        asked_at = world.steady_seconds()  # before the store is asked: a waiter's clock starts later
         if not self._update(renewals=lease_table.c.renewals + 1):
             self._lost.set()
             raise LeaseLost(f"feed {self._store.feed}: another runner took over (our fence was {self.fence})")
@@ -152,13 +151,13 @@ def newest_fence(store: Store) -> int:
 
 def _acquire(store: Store, fence_above: int) -> Lease:
     row = _read(store)
-    since = _steady_seconds()
-    while row is not None and _may_live(row) and _steady_seconds() - since < LEASE_SECONDS:
-        time.sleep(_WATCH_SECONDS)
+    since = world.steady_seconds()
+    while row is not None and _may_live(row) and world.steady_seconds() - since < LEASE_SECONDS:
+        world.sleep(_WATCH_SECONDS)
         seen, row = row, _read(store)
         if row is not None and row != seen and _may_live(row):
             raise LeaseHeld(f"feed {store.feed} is run by {row.owner}; end that runner first")
-    taken_at = _steady_seconds()
+    taken_at = world.steady_seconds()
     fence = max(row.fence if row else 0, fence_above) + 1
     if not _take(store, row, fence):
         raise LeaseHeld(f"feed {store.feed}: another runner started at the same moment and was first")
@@ -226,8 +225,3 @@ def _started(pid: int) -> int | None:
     # The name in field 2 may hold spaces and brackets.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in ("Z", "X") else int(fields[19])
-
-
-def _steady_seconds() -> float:
-    """A clock that nobody sets and that goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,12 +1,6 @@
 """Points in time as the state store keeps them and as people read them."""
 
-import time
 from datetime import UTC, datetime
-
-
-def now_us() -> int:
-    """Microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 def time_text(time_us: int) -> str:

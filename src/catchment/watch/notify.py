@@ -17,8 +17,9 @@ from contextlib import suppress
 from http.client import HTTPException
 from typing import IO
 
+from catchment import world
 from catchment.config import NotifyConfig, NotifyEvent
-from catchment.state.moments import now_us, time_text
+from catchment.state.moments import time_text
 
 SEND_SECONDS_MAX = 10.0
 END_SECONDS_MAX = 15.0
@@ -67,7 +68,7 @@ class Notifier:
         notice = {
             "feed": self._feed,
             "event": event.value,
-            "time": time_text(now_us()),
+            "time": time_text(world.now_us()),
             "message": message,
             "text": f"feed {self._feed}: {message}",  # what chat services show
             **details,

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from catchment import world
 from catchment.model.chunk import Phase, Progress
 from catchment.model.epoch import Manifest, Plan, epoch_text
 from catchment.model.table import TableId
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
-from catchment.state.moments import now_us, time_text
+from catchment.state.moments import time_text
 from catchment.state.notes import Entries, ErrorNote, NotCarried, Trouble
 from catchment.state.store import Store
 
@@ -110,7 +111,7 @@ def read_status(store: Store) -> Status:
         errors=tuple(_error(note) for note in reversed(journal.errors)),
         epoch=epoch,
         epoch_text=epoch_text(epoch) if commit else "",
-        lag_seconds=(now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
+        lag_seconds=(world.now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
         tables=_tables(committed, plan),

@@ -1,11 +1,10 @@
 """What a run that goes on is in trouble with: shards that are away, epochs that are read again."""
 
 import logging
-import threading
 from dataclasses import dataclass
 
+from catchment import world
 from catchment.model.errors import CatchmentError
-from catchment.state.moments import now_us
 from catchment.state.notes import ErrorNote, Trouble, with_errors
 
 # An epoch is often read twice, as when a cut was torn; more than this is worth a line.
@@ -32,13 +31,13 @@ class Troubles:
 
     def __init__(self) -> None:
         self.now: tuple[Trouble, ...] = ()
-        self._lock = threading.Lock()
+        self._lock = world.lock()
         self._known: dict[str, _Known] = {}
         self._met: tuple[ErrorNote, ...] = ()
 
     def failed(self, error: CatchmentError, shard: str = "", since_us: int | None = None) -> None:
         """A try that began at `since_us` failed: the clock's of a shard, or the loop's of an epoch."""
-        now = now_us()
+        now = world.now_us()
         with self._lock:
             if any(known.error is error for known in self._known.values()):
                 return  # the clock's, which the loop meets when it waits for a tick
@@ -62,7 +61,7 @@ class Troubles:
             known = self._known.pop(shard)
             self._replace()
         if known.logged:
-            seconds = (now_us() - known.trouble.since_us) / 1e6
+            seconds = (world.now_us() - known.trouble.since_us) / 1e6
             whole = f"shard {shard} answers" if shard else "the epoch was read"
             _log.warning("%s again after %.0f s (%d tries)", whole, seconds, known.trouble.tries)
 

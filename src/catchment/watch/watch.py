@@ -1,17 +1,16 @@
 """What others can see of a run besides its epochs: that it lives, what troubles it, and how it ended."""
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from catchment import world
 from catchment.config import NotifyEvent
 from catchment.model.errors import INTERRUPTED, StateError
 from catchment.state.journal import Journal
 from catchment.state.lease import Owner
-from catchment.state.moments import now_us
 from catchment.state.notes import ErrorNote, Trouble, exit_code_of
 from catchment.watch.notify import Notifier
 from catchment.watch.troubles import Troubles
@@ -40,7 +39,7 @@ class Watch:
         notifier: Notifier,
         *,
         file: Path | None,
-        stop: threading.Event,
+        stop: world.Event,
         show: Show = lambda troubles: None,
     ) -> None:
         self.journal = journal
@@ -53,8 +52,8 @@ class Watch:
         self._shown: tuple[Trouble, ...] = ()
         self._written: tuple[Trouble, ...] = ()
         self._written_us = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._ended = world.event()
+        self._thread = world.thread("watch", self._run)
 
     def __enter__(self) -> Self:
         owner = str(Owner.this_process())
@@ -71,7 +70,7 @@ class Watch:
         errors = self.troubles.take_errors()
         note = None
         if error is not None:
-            note = ErrorNote.of(error, now_us())
+            note = ErrorNote.of(error, world.now_us())
             errors = (*errors, note)
             code = exit_code_of(error)
         else:
@@ -90,7 +89,7 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        now, troubles = now_us(), self.troubles.now
+        now, troubles = world.now_us(), self.troubles.now
         if troubles != self._shown:
             self._shown = troubles
             self._show(troubles)

@@ -1,10 +1,10 @@
 """The next cut of a stream: every position in it is verified by reading the log up to it (DESIGN 3)."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from catchment import world
 from catchment.config import Feed
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
@@ -66,7 +66,7 @@ def next_cut(
     def step(shard: str) -> ShardCut:
         return _step(endpoints[shard], table, start.shards[shard], tick.offsets[shard], budget)
 
-    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="cut") as pool:
+    with world.pool(len(endpoints), "cut") as pool:
         shards = dict(zip(endpoints, pool.map(step, endpoints), strict=True))
     return StreamCut(tick.number, tick.time_us, shards)
 

@@ -5,8 +5,8 @@ A query that finds nothing new reads no log, and an end of the log that lies bef
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
+from catchment import world
 from catchment.epoch.chain import must_continue
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
@@ -16,7 +16,7 @@ from catchment.source.segment import read_facts
 
 def must_go_on(endpoints: Mapping[str, Endpoint], cut: Mapping[str, Position]) -> None:
     """Raise Diverged or Purged unless every shard's log goes on where the cut lies; ConnectionLost."""
-    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="resume") as pool:
+    with world.pool(len(endpoints), "resume") as pool:
         list(pool.map(lambda shard: _must_hold(endpoints[shard], cut[shard]), endpoints))
 
 

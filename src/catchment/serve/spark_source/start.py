@@ -1,12 +1,11 @@
 """Where a stream begins that is told so by GTIDs: behind a backup that was loaded by other means."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from catchment import world
 from catchment.model.epoch import epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.source import Endpoint
@@ -37,9 +36,9 @@ def gtids_of_shards(text: str, shards: Sequence[str]) -> dict[str, str]:
 
 def cut_at(endpoints: Mapping[str, Endpoint], table: TableId, gtids: Mapping[str, str]) -> StreamCut:
     """The cut behind these GTIDs, with nothing to copy; raises as `locate` and `definitions_at`."""
-    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="start") as pool:
+    with world.pool(len(endpoints), "start") as pool:
         shards = pool.map(lambda shard: _shard(endpoints[shard], table, gtids[shard]), endpoints)
-        now = time.time_ns() // 1000
+        now = world.now_us()
         return StreamCut(epoch_number(now // 1_000_000), now, dict(zip(endpoints, shards, strict=True)))
 
 

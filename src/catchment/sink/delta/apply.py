@@ -1,13 +1,12 @@
 """Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
+from catchment import world
 from catchment.model.epoch import DataFile, Manifest, TableDelta, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
@@ -69,7 +68,7 @@ class DeltaSink:
             return create_table(directory, delta_schema(delta.shape), [PART], self.feed)
 
         version = self._table(name).commit(attempt, create)
-        self._versions[name] = (version, time.monotonic())
+        self._versions[name] = (version, world.steady_seconds())
         return version
 
     def apply_epoch(self, manifest: Manifest, fence: int) -> dict[str, int]:
@@ -82,7 +81,7 @@ class DeltaSink:
         first = manifest.previous == 0
         if first:
             self.must_be_free(manifest)
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with world.pool(_THREADS) as pool:
             work = {
                 str(d.shape.table): pool.submit(self._apply_one, d, manifest.epoch, fence, first)
                 for d in manifest.deltas
@@ -95,7 +94,7 @@ class DeltaSink:
 
     def must_be_free(self, manifest: Manifest) -> None:
         """Raise SinkError when a table that the feed's first epoch would create holds something already."""
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with world.pool(_THREADS) as pool:
             list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest.epoch), manifest.deltas))
 
     def take_over(self, tables: Iterable[TableId], fence: int) -> None:
@@ -104,7 +103,7 @@ class DeltaSink:
         Without it, a frozen runner could still apply its epoch to tables that the new one has not written yet.
         Raises LeaseLost when a later runner wrote a table, SinkError when the lake refuses.
         """
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with world.pool(_THREADS) as pool:
             list(pool.map(lambda name: self._take_over_one(name, fence), tables))
 
     def _take_over_one(self, name: TableId, fence: int) -> None:
@@ -172,19 +171,19 @@ class DeltaSink:
     def _recent_version(self, name: TableId) -> int:
         """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
         version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
-        if time.monotonic() - known_at < _VERSION_AGE_S:
+        if world.steady_seconds() - known_at < _VERSION_AGE_S:
             return version
         table = self._table(name).refreshed()
         if table is None:
             gone(str(name), table_dir(self.root, name))
         newest: int = table.version()
-        self._versions[name] = (newest, time.monotonic())
+        self._versions[name] = (newest, world.steady_seconds())
         return newest
 
 
 def add_action(file: DataFile) -> AddAction:
     """The Add action of a file."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = world.now_us() // 1000
     return AddAction(file.path, file.size, {PART: file.part.value}, now_ms, True, file.stats)
 
 

@@ -1,7 +1,6 @@
 """Delta tables of a lake: open, create, and the one way in which everything here commits."""
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -10,6 +9,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from catchment import world
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import NEW_FEED, LeaseLost, SinkConflict, SinkError
 from catchment.model.version import LAKE_LAYOUT, __version__
@@ -145,7 +145,7 @@ class LakeTable:
                 # It may have been ours, with a checkpoint that failed: what is found done must be durable.
                 for version in range(before + 1, now.version() + 1):
                     sync_version(self.directory, version)
-                time.sleep(0.002 * number)
+                world.sleep(0.002 * number)
                 continue
             self._handle = table
             if result is not None:

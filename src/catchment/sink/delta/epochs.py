@@ -7,8 +7,6 @@ row is ever dropped.
 
 import math
 import secrets
-import time
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
+from catchment import world
 from catchment.model.epoch import Commit, Manifest
 from catchment.model.errors import LeaseLost
 from catchment.sink.delta.commit import (
@@ -132,7 +131,7 @@ class EpochsTable:
                 return 0
             if not merged:
                 merged.append(self._write(self._batches(taken)))
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = world.now_us() // 1000
             removes = [RemoveAction(f["path"], True, now_ms, f["size_bytes"], {}) for f in taken]
             self._commit(table, [*merged, *removes], fence)
             return len(taken)
@@ -201,9 +200,9 @@ class EpochsTable:
         return create_table(self._directory, SCHEMA, [])
 
     def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> AddAction:
-        path = f"{uuid.uuid4().hex}.parquet"
+        path = f"{world.token()}.parquet"
         size, footer = write_parquet(self._directory / path, rows, SCHEMA)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = world.now_us() // 1000
         return AddAction(path, size, {}, now_ms, True, delta_stats(footer, ("feed", "epoch")))
 
     def _commit(self, table: DeltaTable, actions: list[Any], fence: int, *transactions: Transaction) -> bool:

@@ -1,12 +1,11 @@
 """Files of an epoch: those that tasks wrote, and one per table and part for the rows that came inline."""
 
-import uuid
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 
+from catchment import world
 from catchment.epoch.gather import Gathered
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import TableId
@@ -29,7 +28,7 @@ def write_inline(root: Path, epoch: int, gathered: Gathered) -> dict[TableId, li
         else:
             inline.setdefault((output.table, output.part), []).append(output.inline)
     shapes = {shape.table: shape for shape in gathered.shapes}
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="inline") as pool:
+    with world.pool(_THREADS, "inline") as pool:
         written = [
             (table, pool.submit(_write, root, epoch, shapes[table], part, parts))
             for (table, part), parts in inline.items()
@@ -46,5 +45,5 @@ def _write(root: Path, epoch: int, shape: TableShape, part: Part, parts: Sequenc
         # A task that saw fewer columns (its shard has not been altered yet) leaves the others null.
         whole = pa.concat_tables([*tables, schema.empty_table()], promote_options="default")
         tables = [whole.select(schema.names).cast(schema)]
-    name = f"{epoch}-{uuid.uuid4().hex[:12]}"
+    name = f"{epoch}-{world.token()[:12]}"
     return write_file(table_dir(root, shape.table), part, name, tables, schema, identity_columns(shape)[1:])

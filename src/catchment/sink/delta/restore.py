@@ -2,11 +2,11 @@
 manifest is lost.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from deltalake import DeltaTable, Transaction
 
+from catchment import world
 from catchment.model.epoch import Manifest, epoch_text
 from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.table import TableId
@@ -44,7 +44,7 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
                 "state store"
             )
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with world.pool(_THREADS) as pool:
         list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
 
 

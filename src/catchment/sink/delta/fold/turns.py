@@ -3,13 +3,12 @@
 import logging
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from catchment import world
 from catchment.config import Feed
 from catchment.model.epoch import DataFile, Manifest, Part, TableShape
 from catchment.model.errors import SinkError
@@ -86,7 +85,7 @@ class Folding:
 
     def turn(self) -> None:
         """Take note of a fold that has ended; start one when a table is due, or the cleaner that runs with it."""
-        now = time.monotonic()
+        now = world.steady_seconds()
         code = self._process.poll() if self._process is not None else None
         if code is not None:
             self._process = None
@@ -112,12 +111,12 @@ class Folding:
         """Share of changes not yet folded, by table."""
         return {table: known.stats.unfolded_share for table, known in self._known.items()}
 
-    def stop(self, hurry: threading.Event) -> None:
+    def stop(self, hurry: world.Event) -> None:
         """Wait for a running fold, and end it in a hurry or when it takes too long: nothing is lost by that."""
         if self._process is None:
             return
-        deadline = time.monotonic() + STOP_SECONDS_MAX
-        while self._process.poll() is None and time.monotonic() < deadline:
+        deadline = world.steady_seconds() + STOP_SECONDS_MAX
+        while self._process.poll() is None and world.steady_seconds() < deadline:
             if hurry.wait(0.1):
                 break
         self._process.kill()
@@ -125,7 +124,7 @@ class Folding:
 
     def _next_clean(self) -> float:
         """When all that was replaced until now lies past the readers' window."""
-        return time.monotonic() + 3600.0 * max(1, window_hours(self._order.keep_seconds))
+        return world.steady_seconds() + 3600.0 * max(1, window_hours(self._order.keep_seconds))
 
     def _ended(self, code: int) -> None:
         """Tell of a fold that failed, and leave twice the time before each further one."""
@@ -172,7 +171,7 @@ class Folding:
     def _add(self, table: TableId, files: tuple[DataFile, ...]) -> None:
         known = self._known[table]
         if not known.stats.changes_rows:
-            known.since = time.monotonic()
+            known.since = world.steady_seconds()
         for file in files:
             stats = known.stats
             if file.part is Part.CHANGES:
