@@ -21,6 +21,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.read.changes import read_segment
+from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 
 RATIO = 8
@@ -69,7 +70,7 @@ def read(file: Path) -> int:
     endpoint, manifest, stop, root = msgspec.json.decode(
         file.read_bytes(), type=tuple[Endpoint, Manifest, LogOffset, str]
     )
-    target = Target(root, ("s0",), manifest.epoch + 1, f"bench-{os.getpid()}")
+    target = Target(LakeWriter(root), ("s0",), manifest.epoch + 1, f"bench-{os.getpid()}")
     cut = manifest.cut["s0"]
     progress = {p.table: p for p in manifest.progress if not p.done}
     receipt = read_segment(SegmentTask(endpoint, cut, cut.at, stop, manifest.shapes, progress, target))

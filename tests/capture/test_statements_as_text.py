@@ -9,7 +9,7 @@ import pymysql
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.epoch.work import ChunkTask, Target
+from catchment.epoch.work import ChunkTask, Nowhere, Target
 from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
@@ -353,7 +353,7 @@ def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop
         stretch, _ = shop.read(start)
         stored = StoredAt(shop.endpoint, shop.known, start, stretch.at, stretch.facts)
         task = ChunkTask(
-            shop.endpoint, shop.known, start, stretch.at, (), (shape,), Target("", ("s",), 1, "x")
+            shop.endpoint, shop.known, start, stretch.at, (), (shape,), Target(Nowhere(), ("s",), 1, "x")
         )
         return spoiled_by(stretch, stored, Images(task, {T: (shape, ())}))
 

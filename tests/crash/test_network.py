@@ -16,6 +16,7 @@ from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import Diverged
 from catchment.read.changes import read_segment
 from catchment.read.copy import read_group
+from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.crash.conftest import MakeLife
 from tests.crash.life import Life, written
@@ -114,7 +115,7 @@ def test_selects_and_dumps_of_another_server_do_not_count(
     endpoints = {endpoint.shard: endpoint for endpoint in life.feed.endpoints()}
     manifest = originate("life", endpoints, lambda table: table.schema == life.schema, 0)
     position, shape = manifest.cut["-80"], manifest.shapes[0]
-    target = Target(str(life.lake), tuple(endpoints), manifest.epoch + 1, "x")
+    target = Target(LakeWriter(str(life.lake)), tuple(endpoints), manifest.epoch + 1, "x")
     chunk = Chunk("-80", shape.table, None, None, last=True)
     copy = ChunkTask(
         endpoints["-80"], position.server, position.at, position.at, (chunk,), manifest.shapes, target

@@ -13,12 +13,13 @@ from catchment.epoch.work import ChunkTask, SegmentTask, Target
 from catchment.model.errors import EngineError, ProgramFault
 from catchment.model.position import GtidList, LogOffset, Position, Prepared, Server, Xid
 from catchment.model.source import Endpoint
+from catchment.sink.delta.writer import LakeWriter
 from tests.engines import Here
 from tests.worlds import SetClocks, put
 
 AT = LogOffset("binlog.000007", 4)
 SERVER = Server(1, "db1", 3306)
-TARGET = Target("/lake", ("a",), 1, "1")
+TARGET = Target(LakeWriter("/lake"), ("a",), 1, "1")
 
 
 def segment(size: int, prepared: int = 0) -> SegmentTask:

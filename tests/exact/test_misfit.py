@@ -16,6 +16,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.read.run_task import run_task
 from catchment.schema.shape import first_shape
+from catchment.sink.delta.writer import LakeWriter
 from catchment.source.catalog import read_definition, read_table
 from catchment.source.definitions_at import definitions_at
 from catchment.source.session import connect
@@ -52,7 +53,7 @@ def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, r
         shape = first_shape(read_table(session, T))
     position = _position(server)
     chunk = Chunk("-80", T, None, None, True)
-    target = Target(str(root), ("-80",), 1, "1")
+    target = Target(LakeWriter(str(root)), ("-80",), 1, "1")
     return ChunkTask(
         _endpoint(server), position.server, floor, position.at, (chunk,), (shape,), target, (), (definition,)
     )

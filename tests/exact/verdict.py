@@ -14,8 +14,9 @@ from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Bound, Progress, chunk_key
+from catchment.model.epoch import EpochRow
 from catchment.model.table import Table, TableId
-from catchment.sink.delta.epochs import EpochRow, EpochsTable
+from catchment.sink.delta.epochs import EpochsTable
 from tests.canonical import Key
 from tests.exact.feedrun import Reading
 from tests.judge import Rows, compare, lake_rows, oracle_rows

@@ -26,6 +26,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.read.changes import read_segment
 from catchment.read.copy import read_group
+from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.hidden.source import KEYS, endpoint
 from tests.oracle import Place
@@ -137,7 +138,7 @@ class Follower:
 
     def segment(self, stop: LogOffset) -> SegmentTask:
         """The task that reads from where we stand to `stop`."""
-        target = Target(str(self._root), ("a",), self._number, "1")
+        target = Target(LakeWriter(str(self._root)), ("a",), self._number, "1")
         return SegmentTask(self.endpoint, self.at, self.sealed, stop, self.shapes, {}, target)
 
     def _accept(self, receipt: SegmentReceipt) -> None:
@@ -162,7 +163,7 @@ class Follower:
         floor = self._floor(self, cut)
         chunks = tuple(Chunk("a", TABLE, (lo,), (hi,)) for lo, hi in ranges)
         shapes = tuple(shape for shape in self.shapes if shape.table == TABLE)
-        target = Target(str(self._root), ("a",), self._number, "1")
+        target = Target(LakeWriter(str(self._root)), ("a",), self._number, "1")
         prepared = self.at.prepared
         task = ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target, prepared)
         group = read_group(task)

@@ -7,7 +7,6 @@ import io
 import pickle
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,7 +16,7 @@ from rich.console import Console
 
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.stuck import Standstill
-from catchment.epoch.work import ChunkReceipt, CopiedChunk, Receipt, SegmentReceipt
+from catchment.epoch.work import ChunkReceipt, CopiedChunk, Nowhere, Receipt, SegmentReceipt
 from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import Commit, Manifest, TableShape
@@ -75,7 +74,7 @@ class Epoch:
             chunks=tuple(chunk for group in self.groups for chunk in group),
         )
         endpoints = {name: Endpoint(name, "127.0.0.1", 3306, "catchment", "secret") for name in names}
-        self.tasks = TaskMaker(endpoints, Path("/lake"), evolves=True, image_bytes=1 << 20)
+        self.tasks = TaskMaker(endpoints, Nowhere(), evolves=True, image_bytes=1 << 20)
         reached = replace(cut, at=at)
         self.receipts: list[Receipt] = [
             SegmentReceipt(name, reached, at, (), (), (), 1, 100, 1_700_000_000) for name in names

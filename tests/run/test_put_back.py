@@ -18,8 +18,10 @@ from catchment.feed.settle import settle, take_over
 from catchment.model.epoch import Manifest, Part
 from catchment.model.errors import LeaseHeld, LeaseLost, SinkError
 from catchment.sink.delta import apply as apply_module
-from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.due import FoldLimits
+from catchment.sink.delta.fold.lake import DeltaLake
+from catchment.sink.delta.fold.process import FoldOrder
 from catchment.sink.delta.layout import table_dir
 from catchment.state.lease import hold
 from catchment.state.resume import Continue, decide
@@ -28,6 +30,11 @@ from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, wr
 
 ITEMS = shape("items", {"id": INT, "sig": TEXT}, ("id",))
 TABLES = (ORDERS, ITEMS)
+
+
+def lake_of(root: Path, after_table: Callable[[], None] = lambda: None) -> DeltaLake:
+    """The lake as a sink."""
+    return DeltaLake(FoldOrder(str(root), FEED, 0, FoldLimits(1.0, 1000, 3600.0), 3600.0), after_table)
 
 
 class Crash(BaseException):
@@ -67,7 +74,7 @@ class World:
             closing(Store.open(f"sqlite:///{self.state}", FEED)) as store,
             hold(store, fence_above=epochs.fence()) as lease,
         ):
-            applier = Applier(store, lease, DeltaSink(self.lake, FEED, after), epochs, threading.Event())
+            applier = Applier(store, lease, lake_of(self.lake, after), threading.Event())
             _, stored, committed = store.newest()
             row = epochs.newest()
             decision = decide(FEED, stored, committed, row)
@@ -175,6 +182,6 @@ def test_an_epoch_of_an_older_runner_that_comes_while_a_run_begins(world: World)
         closing(Store.open(f"sqlite:///{world.state}", FEED)) as store,
         hold(store, fence_above=epochs.fence()) as lease,
     ):
-        applier = Applier(store, lease, DeltaSink(world.lake, FEED), epochs, threading.Event())
+        applier = Applier(store, lease, lake_of(world.lake), threading.Event())
         with pytest.raises(LeaseHeld, match="committed an epoch while this one began"):
             take_over(applier, [], before)

@@ -12,9 +12,8 @@ import msgspec
 import pytest
 from sqlalchemy import select, update
 
-from catchment.model.epoch import Commit, epoch_number
+from catchment.model.epoch import Commit, EpochRow, epoch_number
 from catchment.model.errors import ConfigError, LeaseLost, StateError
-from catchment.sink.delta.epochs import EpochRow
 from catchment.state.database import record_table
 from catchment.state.lease import hold
 from catchment.state.resume import Continue, decide

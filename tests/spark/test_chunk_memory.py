@@ -12,6 +12,7 @@ from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.errors import Retry, TooManyImages
 from catchment.read.copy import read_group
+from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.exact.feedrun import make_feed
 
@@ -39,7 +40,7 @@ def task(shard: PrivateServer, tmp_path: Path) -> Iterator[Callable[[int | None]
 
     def of_keys_up_to(key: int | None) -> ChunkTask:
         chunk = Chunk("-80", shapes[0].table, None, None if key is None else (key,), last=key is None)
-        target = Target(str(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
+        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
         return ChunkTask(endpoints["-80"], at.server, at.at, at.at, (chunk,), shapes, target)
 
     yield of_keys_up_to

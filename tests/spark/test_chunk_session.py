@@ -10,6 +10,7 @@ from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.table import Table, TableId
 from catchment.read.copy import read_group
+from catchment.sink.delta.writer import LakeWriter
 from catchment.source.catalog import read_table
 from catchment.source.first_cut import originate
 from catchment.source.session import Session
@@ -45,7 +46,7 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
     monkeypatch.setattr("catchment.read.copy.read_table", altered_afterwards)
     at = origin.cut["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
-    target = Target(str(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
+    target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
     group = read_group(ChunkTask(endpoints["-80"], at.server, at.at, at.at, chunks, origin.shapes, target))
     assert {table.name: rows.num_rows for table, rows in group.rows.items()} == {"good": ROWS}
     ((refused, why),) = group.failed

@@ -22,6 +22,7 @@ FLOORS = (
     ("wire/log",),
     ("schema", "rewind"),
     ("epoch",),
+    ("sink",),
     ("source", "sink/delta"),
     ("state", "api"),
     ("read", "sink/delta/fold"),
@@ -35,7 +36,7 @@ FLOORS = (
 FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}
 
 # Folders that hold folders only, and the package itself, which hands out what `api` has.
-_HALLS = {"", "wire", "sink", "serve"}
+_HALLS = {"", "wire", "serve"}
 
 
 def folder_of(module: Path) -> str:

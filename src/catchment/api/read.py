@@ -18,11 +18,10 @@ from catchment.api.epochs import Lake, committed, readable_since
 from catchment.api.moment import At, Epoch
 from catchment.api.rule import DUCKDB, SPARK, duckdb_source, output_schema, rule_sql
 from catchment.model.chunk import chunk_key
-from catchment.model.epoch import Part, TableShape, epoch_text
+from catchment.model.epoch import EpochRow, Part, TableShape, epoch_text
 from catchment.model.errors import ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import file_lists, open_table
-from catchment.sink.delta.epochs import EpochRow
 from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.history import oldest_version
 from catchment.sink.delta.layout import arrow_schema, epoch_app, table_dir

@@ -9,10 +9,9 @@ from catchment.api.epochs import Lake, committed
 from catchment.api.moment import At, Epoch
 from catchment.api.read import state
 from catchment.api.rule import double_quoted
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch import EpochRow, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochRow
 from catchment.sink.delta.layout import epochs_dir
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")

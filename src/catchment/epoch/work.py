@@ -1,6 +1,10 @@
 """What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
 
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.definition import Definition
@@ -14,13 +18,54 @@ from catchment.schema.existence import Existence
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where and under which name a task writes."""
+class Output:
+    """Rows for one part of one table: a file when there are many, Arrow IPC bytes when there are few."""
 
-    root: str
+    table: TableId
+    part: Part
+    file: DataFile | None
+    inline: bytes
+    upserts: int
+    deletes: int
+
+
+class Writer(Protocol):
+    """The half of a sink that goes with a task: a value that another process can have."""
+
+    def emit(
+        self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
+    ) -> Output | None:
+        """Write a shard's rows of one table under a name that no other attempt has, or carry them inline when they
+        are few; None when there are none. Raises SinkError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """The writer of tasks whose rows are looked at, and not written."""
+
+    def emit(
+        self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
+    ) -> Output | None:
+        """Raises TypeError: nobody asks for it."""
+        raise TypeError(f"{shape.table}: the rows of this task are not to be written")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and under which name a task writes; `shards` are all of the feed."""
+
+    writer: Writer
     shards: tuple[str, ...]
     epoch: int
     attempt: str
+
+    def emit(
+        self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, number: int
+    ) -> Output | None:
+        """As the writer does, for the output of that number of this attempt."""
+        name = f"{self.epoch}-{self.attempt}-{number}"
+        return self.writer.emit(tables, shape, shard, part, epoch=self.epoch, name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +115,6 @@ class ChunkTask:
     prepared: tuple[Prepared, ...] = ()
     definitions: tuple[Definition, ...] = ()
     image_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Rows for one part of one table: a file when there are many, Arrow IPC bytes when there are few."""
-
-    table: TableId
-    part: Part
-    file: DataFile | None
-    inline: bytes
-    upserts: int
-    deletes: int
 
 
 @dataclass(frozen=True, slots=True)

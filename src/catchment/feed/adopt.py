@@ -14,13 +14,11 @@ from catchment.config import Feed
 from catchment.feed.applier import Applier
 from catchment.feed.moved import Comparison
 from catchment.feed.settle import settle, take_over
+from catchment.feed.sinks import sink_of
 from catchment.model.epoch import Manifest, epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.position import Position, Server
 from catchment.model.source import Endpoint
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.restore import must_hold
 from catchment.source.first_cut import must_be_apart
 from catchment.state.carried import must_name_shards
 from catchment.state.faults import Fault, Injector, no_fault
@@ -49,14 +47,13 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     if shard not in endpoints:
         raise ConfigError(f"--shard {shard}: the feed has the shards {', '.join(endpoints)}")
-    sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
-    epochs = EpochsTable(feed.sink.path, feed.name)
+    sink = sink_of(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
-        hold(store, fence_above=epochs.fence()) as lease,
+        hold(store, fence_above=sink.fence()) as lease,
     ):
         plan, stored, committed = store.newest()
-        lake = epochs.newest()
+        lake = sink.newest()
         decision = decide(feed.name, stored, committed, lake)
         if isinstance(decision, Fresh):
             raise ConfigError(f"feed {feed.name} has not begun yet: there is no server that it knows")
@@ -67,8 +64,8 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
         if not write:
             return Adopted(known.server, moved.server, compared, None)
         if lake is not None:
-            must_hold(feed.sink.path, lake)
-        applier = Applier(store, lease, sink, epochs, world.event(), fault)
+            sink.must_hold(lake)
+        applier = Applier(store, lease, sink, world.event(), fault)
         take_over(applier, (shape.table for shape in standing.shapes), lake)
         highest = max(settle(applier, decision, committed, lake), plan.epoch if plan is not None else 0)
         if moved == known:

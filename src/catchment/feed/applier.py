@@ -1,4 +1,4 @@
-"""Applying a manifest: the tables of the lake, then the row of the epochs table, then the commit record (DESIGN 5)."""
+"""Applying a manifest: the tables of the sink, then its row of epochs, then the commit record (DESIGN 5)."""
 
 import logging
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from catchment import world
 from catchment.feed.retries import may_repeat, pause_seconds
 from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import CatchmentError
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.port import Sink
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.lease import Lease
 from catchment.state.store import Store
@@ -22,8 +21,7 @@ class Applier:
 
     store: Store
     lease: Lease
-    sink: DeltaSink
-    epochs: EpochsTable
+    sink: Sink
     stop: world.Event
     fault: Injector = no_fault
 
@@ -51,10 +49,10 @@ class Applier:
 
     def _apply(self, manifest: Manifest) -> Commit:
         self.lease.check()
-        versions = self.sink.apply_epoch(manifest, self.lease.fence)
+        versions = self.sink.apply(manifest, self.lease.fence)
         self.fault(Fault.AFTER_APPLY)
         commit = Commit(manifest.epoch, manifest.digest(), world.now_us(), versions)
-        self.epochs.append(manifest, commit, self.lease.fence)
+        self.sink.record(manifest, commit, self.lease.fence)
         self.fault(Fault.AFTER_EPOCH_ROW)
         self.store.put_commit(commit, self.lease.fence)
         return commit

@@ -28,7 +28,6 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.read.run_task import run_task
 from catchment.schema.existence import Existence
-from catchment.sink.delta.inline import write_inline
 from catchment.source.catalog import read_table
 from catchment.source.definitions_at import described
 from catchment.source.session import connect
@@ -76,7 +75,7 @@ class Loop:
     ) -> None:
         self._endpoints = endpoints
         self._interval = policy.interval
-        self._tasks = TaskMaker(endpoints, applier.sink.root, policy.evolves, planner.image_bytes)
+        self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.evolves, planner.image_bytes)
         self._standing = standing
         self._applier = applier
         self._store, self._lease = applier.store, applier.lease
@@ -177,7 +176,7 @@ class Loop:
         self._fault(Fault.DURING_READ)
         self._describe(receipts)
         gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
-        files = write_inline(self._applier.sink.root, plan.epoch, gathered)
+        files = self._applier.sink.complete(plan.epoch, gathered)
         for group, receipt in zip(groups, receipts[len(self._endpoints) :], strict=True):
             if isinstance(receipt, Failed) and isinstance(receipt.error, TooManyImages):
                 _log.warning("%s", receipt.error)

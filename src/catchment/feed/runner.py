@@ -17,6 +17,7 @@ from catchment.feed.clock import Clock
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.settle import settle, take_over
+from catchment.feed.sinks import sink_of
 from catchment.feed.unusable import left_out
 from catchment.feed.watchers import Watchers
 from catchment.model.epoch import Manifest, epoch_number
@@ -24,10 +25,7 @@ from catchment.model.errors import ConfigError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.turns import Folding, order_for
-from catchment.sink.delta.restore import must_hold
+from catchment.sink.port import Upkeep
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.source.offsets import kept_seconds
@@ -75,18 +73,18 @@ def run_feed(
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-    sink = DeltaSink(feed.sink.path, feed.name, lambda: fault(Fault.BETWEEN_APPLIES))
-    epochs = EpochsTable(feed.sink.path, feed.name)
+    sink = sink_of(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
-        hold(store, fence_above=epochs.fence()) as lease,
+        hold(store, fence_above=sink.fence()) as lease,
         _watch(feed, Journal(store, lease.fence), stop, observer) as watch,
         _served(watch.vitals, feed),
     ):
-        applier = Applier(store, lease, sink, epochs, stop)
+        applier = Applier(store, lease, sink, stop)
         observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         standing, highest, present = _take_up(feed, endpoints, applier, leave, observer)
-        watchers = _watchers(feed, endpoints, standing, lease.fence, watch, observer)
+        upkeep = sink.upkeep(standing.shapes, lease.fence)
+        watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, present)
         clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
         try:
@@ -106,7 +104,7 @@ def run_feed(
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
-            watchers.folding.stop(stop)
+            upkeep.stop(stop)
     return Outcome(last, stop.is_set())
 
 
@@ -127,13 +125,13 @@ def _watchers(
     feed: Feed,
     endpoints: dict[str, Endpoint],
     standing: Manifest,
-    fence: int,
+    upkeep: Upkeep,
     watch: Watch,
     observer: Observer,
 ) -> Watchers:
     return Watchers(
         feed.name,
-        Folding(order_for(feed, fence), standing.shapes),
+        upkeep,
         Metrics(standing, _kept_seconds(endpoints), registry=watch.vitals.registry),
         Uncarried(feed.tables, watch.journal, watch.vitals, watch.notifier),
         watch.notifier,
@@ -157,9 +155,9 @@ def _take_up(
     """The manifest from which the loop goes on, applied and committed, the highest epoch number used so far, and the
     tables of each shard that the rules take.
     """
-    store, lease, epochs = applier.store, applier.lease, applier.epochs
+    store, lease, sink = applier.store, applier.lease, applier.sink
     plan, stored, committed = store.newest()
-    lake = epochs.newest()
+    lake = sink.newest()
     decision = decide(feed.name, stored, committed, lake)
     gone: list[TableId] = []
     if isinstance(decision, Continue):
@@ -169,7 +167,7 @@ def _take_up(
         set_up = pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values())
         present = dict(zip(endpoints, set_up, strict=True))
     if lake is not None:
-        must_hold(feed.sink.path, lake)
+        sink.must_hold(lake)
     if isinstance(decision, Continue):
         take_over(applier, (shape.table for shape in decision.manifest.shapes), lake)
     else:

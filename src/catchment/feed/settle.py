@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 
 from catchment.feed.applier import Applier
-from catchment.model.epoch import Commit
+from catchment.model.epoch import Commit, EpochRow
 from catchment.model.errors import LeaseHeld
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochRow
-from catchment.sink.delta.restore import must_have_files, restore
 from catchment.state.resume import Continue
 
 
@@ -17,9 +15,8 @@ def take_over(applier: Applier, tables: Iterable[TableId], lake: EpochRow | None
     `lake`: the newest epoch by which it was decided what to do. Raises LeaseHeld when another one has come since: where
     the state store was lost, an older runner does not know that it has a successor.
     """
-    applier.epochs.take_over(applier.lease.fence)
     applier.sink.take_over(tables, applier.lease.fence)
-    if applier.epochs.newest() != lake:
+    if applier.sink.newest() != lake:
         raise LeaseHeld(
             f"feed {applier.store.feed}: another runner committed an epoch while this one began; start it again"
         )
@@ -32,10 +29,9 @@ def settle(applier: Applier, decision: Continue, committed: Commit | None, lake:
     highest = standing.epoch
     if decision.undo is not None:
         applies = standing.epoch if decision.apply else None
-        root, feed = applier.sink.root, applier.store.feed
-        highest = max(highest, restore(root, feed, decision.undo, fence, applies))
+        highest = max(highest, applier.sink.restore(decision.undo, fence, applies))
     if decision.apply:
-        must_have_files(applier.sink.root, applier.store.feed, standing)
+        applier.sink.must_have_files(standing)
         applier.apply(standing)
     elif lake is not None and (committed is None or committed.epoch < lake.commit.epoch):
         applier.store.take_up(lake.manifest, lake.commit, fence)

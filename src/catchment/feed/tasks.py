@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from catchment.epoch.work import ChunkTask, SegmentTask, Target, Task
+from catchment.epoch.work import ChunkTask, SegmentTask, Target, Task, Writer
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.source import Endpoint
@@ -16,7 +15,7 @@ class TaskMaker:
     """What the tasks of all epochs of a run have in common. `image_bytes` is as `ChunkTask` has it."""
 
     endpoints: Mapping[str, Endpoint]
-    root: Path
+    writer: Writer
     evolves: bool
     image_bytes: int
 
@@ -30,7 +29,7 @@ class TaskMaker:
     ) -> list[Task]:
         """The tasks of the epoch after `previous`, in the order of `endpoints`, without those of `unmoved` shards, and
         of `groups`."""
-        target = Target(str(self.root), tuple(self.endpoints), plan.epoch, attempt)
+        target = Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)
         return [
             *self._segments(previous, plan, target, unmoved),
             *(self._copy(previous, plan, group, target) for group in groups),

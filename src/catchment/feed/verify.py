@@ -9,16 +9,16 @@ import msgspec
 from catchment.api.read import state
 from catchment.config import Feed
 from catchment.engine.port import Engine
-from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Target
+from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Nowhere, Target
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, Progress, chunk_key
-from catchment.model.epoch import Manifest, Tick
+from catchment.model.epoch import EpochRow, Manifest, Tick
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.read.verify import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.rewind.compare import Differences
-from catchment.sink.delta.epochs import EpochRow, EpochsTable
+from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.turns import must_have_lake
 from catchment.state.carried import must_name_shards
 from catchment.state.store import Store
@@ -136,7 +136,7 @@ def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
     manifest, shard = row.manifest, group[0].shard
     tables = {chunk.table for chunk in group}
     shapes = tuple(shape for shape in manifest.shapes if shape.table in tables)
-    target = Target(str(feed.sink.path), tuple(endpoints), manifest.epoch, "verify")
+    target = Target(Nowhere(), tuple(endpoints), manifest.epoch, "verify")
     position = manifest.cut[shard]
     copy = ChunkTask(
         endpoints[shard],

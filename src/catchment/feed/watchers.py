@@ -12,7 +12,7 @@ from catchment.epoch.stuck import LOGGED_FROM
 from catchment.feed.clock import Clock
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError
-from catchment.sink.delta.fold.turns import Folding
+from catchment.sink.port import Upkeep
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
 from catchment.watch.report import Observer, Report, Rest
@@ -32,7 +32,7 @@ class Watchers:
     belongs to the starter of the run."""
 
     feed: str
-    folding: Folding
+    upkeep: Upkeep
     metrics: Metrics
     uncarried: Uncarried
     notifier: Notifier
@@ -50,7 +50,7 @@ class Watchers:
 
     def committed(self, report: Report) -> None:
         """An epoch is committed."""
-        self._let("counting for folds", lambda: self.folding.count(report.manifest))
+        self._let("counting for folds", lambda: self.upkeep.count(report.manifest))
         self._let("metrics", lambda: self.metrics.observe(report.manifest, report.phases))
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
         self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
@@ -58,7 +58,7 @@ class Watchers:
         self._let("the observer of epochs", lambda: self.observer.committed(self._with_folds(report)))
 
     def _with_folds(self, report: Report) -> Report:
-        return replace(report, folding=self.folding.running)
+        return replace(report, folding=self.upkeep.running)
 
     def rested(self, rest: Rest) -> None:
         """A turn brought no epoch."""
@@ -68,12 +68,12 @@ class Watchers:
 
     def _turned(self, refused: tuple[Refusal, ...]) -> None:
         """What the start and every turn ask for, with an epoch or without."""
-        self._let("folding", self.folding.turn)
+        self._let("folding", self.upkeep.turn)
         self._let("metrics of a turn", lambda: self._measure(refused))
         self._let("the metrics file", self.write)
 
     def _measure(self, refused: tuple[Refusal, ...]) -> None:
-        for table, share in self.folding.unfolded().items():
+        for table, share in self.upkeep.unfolded().items():
             self.metrics.observe_unfolded(str(table), share)
         self.metrics.observe_refused(refused)
         self.notifier.keep(NotifyEvent.RETENTION, self.metrics.warn_of_purges())

@@ -239,9 +239,18 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """That an epoch is applied: version of every lake table as of it (`schema.name` -> Delta version)."""
+    """That an epoch is applied: version of every lake table as of it (`schema.name` -> version)."""
 
     epoch: int
     digest: str
     time_us: int
     versions: dict[str, int]
+
+
+class EpochRow(msgspec.Struct, frozen=True):
+    """A committed epoch as the sink holds it. `manifest` has no deltas: its files are in the tables' logs. Its cut,
+    tick time, progress and shapes are whole. `commit.digest` is that of the manifest with its deltas."""
+
+    manifest: Manifest
+    commit: Commit
+    fence: int

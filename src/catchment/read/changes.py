@@ -26,7 +26,6 @@ from catchment.schema.columns import shape_after
 from catchment.schema.effects import tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
-from catchment.sink.delta.writer import emit
 from catchment.source.identity import must_be_same_log
 from catchment.source.segment import Stretch, read_stretch
 from catchment.source.stored_at import StoredAt
@@ -154,7 +153,7 @@ def _write(
             if kept.num_rows:
                 yield _together(task, shape, net(kept, shape.key), types)
 
-    return emit(tables(), shape, task.endpoint.shard, Part.CHANGES, task.target, number)
+    return task.target.emit(tables(), shape, task.endpoint.shard, Part.CHANGES, number)
 
 
 def _together(

@@ -32,7 +32,6 @@ from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
 from catchment.schema.ddl import Harmless
 from catchment.schema.effects import Effects
-from catchment.sink.delta.writer import emit
 from catchment.source.catalog import read_table
 from catchment.source.prove import proven_floor
 from catchment.source.segment import Stretch, read_facts, read_stretch
@@ -67,7 +66,7 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     outputs = []
     for number, (table, rows) in enumerate(group.rows.items()):
         part = Part.BASE if _chunk_key(shapes[table]).ordered else Part.CHANGES
-        output = emit([rows], shapes[table], task.endpoint.shard, part, task.target, number)
+        output = task.target.emit([rows], shapes[table], task.endpoint.shard, part, number)
         outputs += [output] if output is not None else []
     copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
     return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.failed, group.log_bytes)

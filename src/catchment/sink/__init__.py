@@ -1,1 +1,1 @@
-"""Targets of a feed."""
+"""Where epochs are applied: the port that every target has."""

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from catchment.model.epoch import Commit, Manifest, epoch_text
+from catchment.model.epoch import Commit, EpochRow, Manifest, epoch_text
 from catchment.model.errors import SinkRestored, StateError
-from catchment.sink.delta.epochs import EpochRow
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from catchment.epoch.work import Alteration, ChunkTask, Target
+from catchment.epoch.work import Alteration, ChunkTask, Nowhere, Target
 from catchment.epoch.xa import Commits, commits
 from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
 from catchment.model.definition import Definition
@@ -88,7 +88,7 @@ def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
 
 
 def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
-    target = Target("", (work.shard,), work.epoch, "source")
+    target = Target(Nowhere(), (work.shard,), work.epoch, "source")
     task = ChunkTask(
         endpoint,
         work.server,

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from catchment import world
-from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch import Commit, EpochRow, Manifest
 from catchment.model.errors import LeaseLost
 from catchment.sink.delta.commit import (
     LakeTable,
@@ -53,15 +53,6 @@ _RUNNER_BITS = 62
 # Built while one thread is there: msgspec 0.22 crashes the process where two threads build a decoder at once.
 _decode_manifest = msgspec.json.Decoder(Manifest).decode
 _decode_versions = msgspec.json.Decoder(dict[str, int]).decode
-
-
-class EpochRow(msgspec.Struct, frozen=True):
-    """A committed epoch. `manifest` has no deltas: its files are in the tables' logs. Its cut, tick time,
-    progress and shapes are whole. `commit.digest` is that of the manifest with its deltas."""
-
-    manifest: Manifest
-    commit: Commit
-    fence: int
 
 
 class EpochsTable:

@@ -7,7 +7,7 @@ from pathlib import Path
 from deltalake import DeltaTable, Transaction
 
 from catchment import world
-from catchment.model.epoch import Manifest, epoch_text
+from catchment.model.epoch import EpochRow, Manifest, epoch_text
 from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import (
@@ -18,7 +18,6 @@ from catchment.sink.delta.commit import (
     open_table,
     sync_version,
 )
-from catchment.sink.delta.epochs import EpochRow
 from catchment.sink.delta.layout import epoch_app, table_dir
 
 _THREADS = 8

@@ -1,12 +1,13 @@
 """Turning a task's rows into lake rows, and writing them where they were read."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.epoch.work import Output, Target
+from catchment.epoch.work import Output
 from catchment.model.epoch import Part, TableShape
 from catchment.model.image import DELETED
 from catchment.sink.delta.files import write_file
@@ -41,34 +42,39 @@ def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.T
     return pa.table(columns, schema=schema)
 
 
-def emit(
-    tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, target: Target, number: int
-) -> Output | None:
-    """Write the rows, or carry them inline when they are few; None when there are none."""
-    counts = {"upserts": 0, "deletes": 0}
+@dataclass(frozen=True, slots=True)
+class LakeWriter:
+    """Writes the rows of tasks as files of the lake at `root`."""
 
-    def converted() -> Iterator[pa.Table]:
-        for rows in tables:
-            deletes = pc.sum(rows.column(DELETED)).as_py() or 0 if DELETED in rows.schema.names else 0
-            counts["deletes"] += deletes
-            counts["upserts"] += rows.num_rows - deletes
-            if rows.num_rows:
-                yield lake_rows(rows, shape, shard, target.epoch)
+    root: str
 
-    stream = converted()
-    first = next(stream, None)
-    if first is None:
-        return None
-    second = next(stream, None)
-    if second is None and first.nbytes <= INLINE_BYTES:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, first.schema) as writer:
-            writer.write_table(first)
-        return Output(
-            shape.table, part, None, sink.getvalue().to_pybytes(), counts["upserts"], counts["deletes"]
-        )
-    name = f"{target.epoch}-{target.attempt}-{number}"
-    batches = chain([first], [] if second is None else [second], stream)
-    directory = table_dir(target.root, shape.table)
-    file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
-    return Output(shape.table, part, file, b"", counts["upserts"], counts["deletes"])
+    def emit(
+        self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
+    ) -> Output | None:
+        """As the port has it: a file, or a stream of Arrow."""
+        counts = {"upserts": 0, "deletes": 0}
+
+        def converted() -> Iterator[pa.Table]:
+            for rows in tables:
+                deletes = pc.sum(rows.column(DELETED)).as_py() or 0 if DELETED in rows.schema.names else 0
+                counts["deletes"] += deletes
+                counts["upserts"] += rows.num_rows - deletes
+                if rows.num_rows:
+                    yield lake_rows(rows, shape, shard, epoch)
+
+        stream = converted()
+        first = next(stream, None)
+        if first is None:
+            return None
+        second = next(stream, None)
+        if second is None and first.nbytes <= INLINE_BYTES:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, first.schema) as writer:
+                writer.write_table(first)
+            return Output(
+                shape.table, part, None, sink.getvalue().to_pybytes(), counts["upserts"], counts["deletes"]
+            )
+        batches = chain([first], [] if second is None else [second], stream)
+        directory = table_dir(self.root, shape.table)
+        file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
+        return Output(shape.table, part, file, b"", counts["upserts"], counts["deletes"])

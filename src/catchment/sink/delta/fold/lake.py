@@ -1,0 +1,77 @@
+"""A Delta lake as the sink of a feed."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from catchment.epoch.gather import Gathered
+from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, TableShape
+from catchment.model.table import TableId
+from catchment.sink.delta import restore
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.process import FoldOrder
+from catchment.sink.delta.fold.turns import Folding
+from catchment.sink.delta.inline import write_inline
+from catchment.sink.delta.writer import LakeWriter
+
+
+class DeltaLake:
+    """`catchment.sink.port.Sink` over the tables of a lake, its epochs table and its folds. `order` says where the lake is,
+    whose, and how to fold.
+
+    `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
+    """
+
+    def __init__(self, order: FoldOrder, after_table: Callable[[], None] = lambda: None) -> None:
+        self._order = order
+        self._root, self._feed = Path(order.root), order.feed
+        self._tables = DeltaSink(self._root, self._feed, after_table)
+        self._epochs = EpochsTable(self._root, self._feed)
+        self.writer = LakeWriter(order.root)
+
+    def newest(self) -> EpochRow | None:
+        """As the port has it."""
+        return self._epochs.newest()
+
+    def fence(self) -> int:
+        """As the port has it."""
+        return self._epochs.fence()
+
+    def must_be_free(self, first: Manifest) -> None:
+        """As the port has it."""
+        self._tables.must_be_free(first)
+
+    def must_hold(self, row: EpochRow) -> None:
+        """As the port has it."""
+        restore.must_hold(self._root, row)
+
+    def must_have_files(self, manifest: Manifest) -> None:
+        """As the port has it."""
+        restore.must_have_files(self._root, self._feed, manifest)
+
+    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+        """As the port has it."""
+        self._epochs.take_over(fence)
+        self._tables.take_over(tables, fence)
+
+    def restore(self, row: EpochRow, fence: int, applies: int | None) -> int:
+        """As the port has it."""
+        return restore.restore(self._root, self._feed, row, fence, applies)
+
+    def complete(self, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
+        """As the port has it."""
+        return write_inline(self._root, epoch, gathered)
+
+    def apply(self, manifest: Manifest, fence: int) -> dict[str, int]:
+        """As the port has it."""
+        return self._tables.apply_epoch(manifest, fence)
+
+    def record(self, manifest: Manifest, commit: Commit, fence: int) -> None:
+        """As the port has it."""
+        self._epochs.append(manifest, commit, fence)
+
+    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Folding:
+        """Folds, in processes of their own."""
+        return Folding(replace(self._order, fence=fence), shapes)

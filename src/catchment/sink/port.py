@@ -1,0 +1,91 @@
+"""Where epochs are applied. The half of a sink that goes with the tasks is `epoch.work.Writer`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from catchment.epoch.gather import Gathered
+from catchment.epoch.work import Writer
+from catchment.model.epoch import Commit as CommitRecord
+from catchment.model.epoch import DataFile, EpochRow, Manifest, TableShape
+from catchment.model.table import TableId
+from catchment.world import Event
+
+
+class Upkeep(Protocol):
+    """What a sink does to its tables beside the feed, in one run. Calls come one at a time."""
+
+    @property
+    def running(self) -> bool:
+        """Whether something is being done now, as far as the last turn has seen."""
+        ...
+
+    def count(self, manifest: Manifest) -> None:
+        """An epoch was committed."""
+        ...
+
+    def turn(self) -> None:
+        """The loop has turned: begin what is due."""
+        ...
+
+    def unfolded(self) -> Mapping[TableId, float]:
+        """Share of a table's rows that wait to be folded."""
+        ...
+
+    def stop(self, hurry: Event) -> None:
+        """End, at once in a hurry; nothing is lost by that."""
+        ...
+
+
+class Sink(Protocol):
+    """A feed's target, for its one runner. Everything that writes takes the runner's fence, and raises LeaseLost when a
+    later runner has written; all raise SinkError when the target refuses. Whatever writes may be repeated after a
+    crash, with the same arguments."""
+
+    @property
+    def writer(self) -> Writer:
+        """What tasks write with."""
+        ...
+
+    def newest(self) -> EpochRow | None:
+        """The newest epoch that readers see; None before the first."""
+        ...
+
+    def fence(self) -> int:
+        """The newest fence that it carries, 0 before the first."""
+        ...
+
+    def must_be_free(self, first: Manifest) -> None:
+        """Raise SinkError where something stands already that a feed's first epoch would make."""
+        ...
+
+    def must_hold(self, row: EpochRow) -> None:
+        """Raise SinkRestored where a table is older than the epoch."""
+        ...
+
+    def must_have_files(self, manifest: Manifest) -> None:
+        """Raise SinkError when something is gone that an epoch, not applied yet, needs."""
+        ...
+
+    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+        """Carry the fence of a new runner everywhere, so that an older one cannot write from now on."""
+        ...
+
+    def restore(self, row: EpochRow, fence: int, applies: int | None) -> int:
+        """Take back what tables hold beyond `row`, but for parts of the epoch `applies`; the highest epoch met."""
+        ...
+
+    def complete(self, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
+        """All files of an epoch by table, when what came inline is written, too."""
+        ...
+
+    def apply(self, manifest: Manifest, fence: int) -> dict[str, int]:
+        """Apply an epoch to the tables; the version of every table (`schema.name`)."""
+        ...
+
+    def record(self, manifest: Manifest, commit: CommitRecord, fence: int) -> None:
+        """Make an applied epoch the newest that readers see."""
+        ...
+
+    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Upkeep:
+        """The upkeep of a run that begins with these tables."""
+        ...
