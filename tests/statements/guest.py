@@ -15,9 +15,9 @@ from pymysql.constants import SERVER_STATUS
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from tests.statements.corpus import number_of
-from tests.statements.stage import COLUMNS, KINDS, WIDTHS
+from tests.statements.stage import COLUMNS, GUEST, KINDS, WIDTHS
 
-USER, PASSWORD = "guest", "guest"
+USER, PASSWORD = GUEST, "guest"
 _PRIVILEGES = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, EXECUTE,"
     " CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, TRIGGER"

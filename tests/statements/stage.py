@@ -5,13 +5,16 @@ are, in widths of 1, 2, 3 and 5 columns: tables whose triggers write chosen ones
 tables and over such views, tables and views that reach nothing; besides functions and procedures that write.
 """
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pymysql
 
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
+from tests.patience import PATIENCE_SECONDS
 
 CHOSEN = (TableId("shop", "orders"), TableId("shop", "t1"), TableId("shop", "t2"))
 COLUMNS = ("a", "b", "c", "d", "e")
@@ -19,6 +22,8 @@ WIDTHS = (5, 3, 2, 1)
 # What a name of a statement may be taken to mean; the width is put behind it.
 KINDS = ("fires", "calls", "chained", "over", "above", "joined", "functional", "silent")
 _GROWN = 12  # rows
+GUEST = "guest"
+_LOCKED = 1205
 
 _SCHEMA = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'test'"
 _LOOK = (
@@ -156,8 +161,28 @@ class Stage:
         """Run statements; the rows of the last."""
         with self._session.cursor() as cursor:
             for statement in statements:
-                cursor.execute(statement)
+                try:
+                    cursor.execute(statement)
+                except pymysql.err.OperationalError as error:
+                    if error.args[0] != _LOCKED:
+                        raise
+                    self._free()
+                    cursor.execute(statement)
             return list(cursor.fetchall())
+
+    def _free(self) -> None:
+        """End what holds locks: sessions that the guest gave up while they were busy, and XA that it prepared."""
+        guests = f"FROM information_schema.PROCESSLIST WHERE USER = '{GUEST}'"
+        for (thread,) in self.run(f"SELECT ID {guests}"):
+            with suppress(pymysql.err.MySQLError):  # it has just ended
+                self.run(f"KILL {thread}")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.run(f"SELECT ID {guests}") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for number, gtrid, bqual, data in self.run("XA RECOVER"):
+            name = data if isinstance(data, bytes) else str(data).encode()
+            ends, length = int(str(gtrid)), int(str(bqual))
+            self.run(f"XA ROLLBACK X'{name[:ends].hex()}',X'{name[ends : ends + length].hex()}',{number}")
 
     def end(self) -> tuple[str, int]:
         """Where the log ends."""

@@ -18,8 +18,8 @@ from catchment.sink.delta.writer import LakeWriter
 
 
 class DeltaLake:
-    """`catchment.sink.port.Sink` over the tables of a lake, its epochs table and its folds. `order` says where the lake is,
-    whose, and how to fold.
+    """`catchment.sink.port.Sink` over the tables of a lake, its epochs table and its folds.
+    `order` says where the lake is, whose, and how to fold.
 
     `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
     """
