@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup.py
 CODE   := src tests bench setup.py
 # Two processes: a test waits for servers, locks and clocks half of its time. Who is done first takes over tests.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-mysql test-newest test-all model wheel bench lint format lock clean

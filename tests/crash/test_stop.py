@@ -30,7 +30,7 @@ def wait(command: Command, holds: Callable[[], bool]) -> None:
     while not holds():
         assert command.process.poll() is None, command.output.read_text()
         assert time.monotonic() < deadline, command.output.read_text()
-        time.sleep(0.05)
+        time.sleep(0.2)  # to look at a lake costs some CPU
 
 
 def newest(life: Life) -> Manifest | None:
