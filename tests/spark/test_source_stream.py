@@ -24,7 +24,7 @@ from tests.spark.replay import Replay
 
 FreshSchema = Callable[..., str]
 TABLE = "items"
-ROWS = 200
+ROWS = 300
 
 
 def test_a_stream_is_resumed_and_repeated_exactly(
@@ -37,7 +37,7 @@ def test_a_stream_is_resumed_and_repeated_exactly(
     for server in shards:
         create_tables(server, schema)
         load(server, schema, ROWS)  # the same keys on both shards
-    feed, name = make_feed(*shards, chunk_rows=ROWS // 8), f"{schema}.{TABLE}"
+    feed, name = make_feed(*shards, chunk_rows=50), f"{schema}.{TABLE}"
     replay = Replay(spark, feed, name, tmp_path / "checkpoint")
     replay.fail_at = 2
     with steady_writers(shards, schema, ROWS, rate=20.0) as writers:
