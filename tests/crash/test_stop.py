@@ -24,6 +24,9 @@ from tests.crash.test_work import children, held_in_a_select
 STOP_SECONDS_MAX = 90.0
 
 
+STOPPED = "catchment: stopped; the same command goes on from here"
+
+
 def wait(command: Command, holds: Callable[[], bool]) -> None:
     """Wait until something holds, while the command runs."""
     deadline = time.monotonic() + SECONDS_MAX
@@ -78,6 +81,8 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     assert ended.code == EXIT_INTERRUPTED, ended
     assert seconds < STOP_SECONDS_MAX
     said = [line for line in ended.said.splitlines()[before:] if line and not line.startswith("life: epoch ")]
+    if len(signals) > 1 and said[0] == STOPPED:
+        said = said[1:]  # the first signal was heard, and a thread still waits for a shard that is silent
     assert len(said) == 1, ended
     return said
 
@@ -127,7 +132,7 @@ def test_other_commands_are_stopped_as_well_and_leave_nothing_behind(
         family = [command.process.pid]
         for parent in family:
             family += children(parent)
-        assert stopped_by(command, number) == ["catchment: stopped; the same command goes on from here"]
+        assert stopped_by(command, number) == [STOPPED]
     deadline = time.monotonic() + STOP_SECONDS_MAX
     while left := [process for process in family if Path(f"/proc/{process}").exists()]:
         assert time.monotonic() < deadline, left
