@@ -1,7 +1,7 @@
 """Running a feed: everything that the loop needs is opened here, in order, and closed again."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 
@@ -25,7 +25,7 @@ from catchment.model.errors import ConfigError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.sink.port import Upkeep
+from catchment.sink.port import Sink, Upkeep
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.source.offsets import kept_seconds
@@ -49,6 +49,18 @@ NOBODY = Observer()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Ports:
+    """What a run is joined to: its sink, its engine, and who says that a shard is set up and which tables it has."""
+
+    sink: Callable[[Feed, Callable[[], None]], Sink] = sink_of
+    engine: Callable[[Feed], Engine] = engine_of
+    set_up: Callable[[Endpoint, Sequence[str]], list[TableId]] = must_be_set_up
+
+
+PORTS = Ports()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """How a run ended: the last epoch committed, and whether it was told to stop before it was done."""
 
@@ -65,6 +77,7 @@ def run_feed(
     fault: Injector = no_fault,
     settled: world.Event | None = None,
     leave: Collection[TableId] = (),
+    ports: Ports = PORTS,
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
     (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file takes them no
@@ -73,7 +86,7 @@ def run_feed(
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-    sink = sink_of(feed, lambda: fault(Fault.BETWEEN_APPLIES))
+    sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=sink.fence()) as lease,
@@ -82,13 +95,13 @@ def run_feed(
     ):
         applier = Applier(store, lease, sink, stop)
         observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
-        standing, highest, present = _take_up(feed, endpoints, applier, leave, observer)
+        standing, highest, present = _take_up(feed, endpoints, applier, leave, observer, ports)
         upkeep = sink.upkeep(standing.shapes, lease.fence)
         watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, present)
         clock = _started_clock(feed, endpoints, standing, highest, watch.troubles)
         try:
-            with closing(engine_of(feed)) as engine, _cancelled_on(stop, engine):
+            with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
                 watchers.begun(standing, clock)
                 observer.doing(_first_epoch(standing))
                 loop = Loop(
@@ -151,6 +164,7 @@ def _take_up(
     applier: Applier,
     leave: Collection[TableId],
     observer: Observer,
+    ports: Ports,
 ) -> tuple[Manifest, int, dict[str, list[TableId]]]:
     """The manifest from which the loop goes on, applied and committed, the highest epoch number used so far, and the
     tables of each shard that the rules take.
@@ -164,7 +178,7 @@ def _take_up(
         must_name_shards(endpoints, decision.manifest)
         gone = leaving(feed.tables, decision.manifest, leave)
     with world.pool(len(endpoints), "set-up") as pool:
-        set_up = pool.map(lambda endpoint: must_be_set_up(endpoint, feed.tables), endpoints.values())
+        set_up = pool.map(lambda endpoint: ports.set_up(endpoint, feed.tables), endpoints.values())
         present = dict(zip(endpoints, set_up, strict=True))
     if lake is not None:
         sink.must_hold(lake)

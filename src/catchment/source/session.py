@@ -14,6 +14,7 @@ from pymysql.charset import charset_by_name
 from pymysql.connections import Connection
 from pymysql.cursors import DictCursor
 
+from catchment import world
 from catchment.model.errors import (
     NEW_FEED,
     CatchmentError,
@@ -208,9 +209,14 @@ def connect(
     `snapshots`: REPEATABLE READ, for consistent snapshots. Raises ConnectionLost, SourceError (also where the server
     ignores a setting), Diverged when it is not the `expected` server, or ConfigError for what `tls` names.
     """
-    session = _logged_in(endpoint, _Snapshots if snapshots else Session, read_seconds)
+    servers = world.servers()
+    if servers is not None:
+        session: Session = servers.login(endpoint, snapshots=snapshots)
+    else:
+        session = _logged_in(endpoint, _Snapshots if snapshots else Session, read_seconds)
     try:
-        session.server = _known(session)
+        if servers is None:
+            session.server = _known(session)
         if expected is not None:
             must_be(session.server, expected, endpoint)
     except BaseException:

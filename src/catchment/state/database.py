@@ -142,8 +142,10 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """A transaction that commits at the end of the block."""
+        world.step("before a transaction of the state store")
         with self._edge(), self._engine.begin() as connection:
             yield connection
+        world.step("behind a transaction of the state store")
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:

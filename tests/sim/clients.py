@@ -1,0 +1,97 @@
+"""What the clients and the operators of the servers do, as a seed says."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.sim.scheduler import SimWorld
+from tests.sim.server import Change, Server
+from tests.sim.session import Network
+
+
+@dataclass
+class Clients:
+    """`calm`: what was begun is ended, and nothing new comes."""
+
+    world: SimWorld
+    network: Network
+    calm: bool = False
+    idle: set[str] = field(default_factory=set)
+
+    def of(self, server: Server) -> Callable[[], None]:
+        """The life of a server's clients."""
+
+        def live() -> None:
+            rng = self.world.rng
+            pace = rng.choice((0.02, 0.1, 0.5, 3.0))
+            while not self.calm:
+                self.world.sleep(rng.expovariate(1 / pace))
+                server.settle()
+                server.settle_late()
+                self._act(server)
+            for xid in list(server.prepared):
+                if all(xid != one for _, one in server._late):
+                    server.end_xa(xid, commit=rng.random() < 0.5, hold=0.0)
+            server.settle_all()
+            # A server at rest proves its last groups by one more that comes.
+            self.world.sleep(5.0)
+            self._write(server, hold=0.0)
+            server.settle_all()
+            self.idle.add(server.name)
+
+        return live
+
+    def quiet(self) -> bool:
+        """Whether all clients have ended."""
+        return len(self.idle) == len(self.network.by_port)
+
+    def _act(self, server: Server) -> None:
+        rng = self.world.rng
+        chance = rng.random()
+        if chance < 0.80:
+            self._write(server, hold=rng.choice((0.0, 0.0, 0.0, 0.05, 0.4, 3.0)))
+        elif chance < 0.84:
+            server.rotate()
+        elif chance < 0.90:
+            self._prepare_or_end(server)
+        elif chance < 0.915:
+            self._restart(server)
+        elif chance < 0.93 and not server.locked() and len(server.tables["t"].columns) < 5:
+            server.settle_all()
+            server.add_column("t", f"c{len(server.tables['t'].columns)}")
+        elif chance < 0.96:
+            port = next(port for port, one in self.network.by_port.items() if one is server)
+            self.network.cut_until[port] = self.world.now + rng.choice((0.1, 1.0, 8.0))
+
+    def _restart(self, server: Server) -> None:
+        rng = self.world.rng
+        server.up = False
+        self.world.sleep(rng.choice((0.2, 2.0)))
+        server.restart(crash=rng.random() < 0.5, cut_off=rng.random() < 0.5)
+        server.up = True
+
+    def _changes(self, server: Server, most: int = 4) -> tuple[Change, ...]:
+        rng = self.world.rng
+        held = server.locked()
+        changes: dict[tuple[str, int], Change] = {}
+        for _ in range(rng.randrange(1, most + 1)):
+            table = server.tables[rng.choice(sorted(server.tables))]
+            key = rng.randrange(1, 80)
+            if (table.name, key) in held or (table.name, key) in changes:
+                continue
+            row = (key, *(rng.randrange(1000) for _ in table.columns[1:]))
+            gone = key in table.logged and rng.random() < 0.35
+            changes[table.name, key] = (table.name, key, None if gone else row)
+        return tuple(changes.values())
+
+    def _write(self, server: Server, hold: float) -> None:
+        changes = self._changes(server)
+        if changes:
+            server.commit(changes, hold)
+
+    def _prepare_or_end(self, server: Server) -> None:
+        rng = self.world.rng
+        open_xa = [xid for xid in server.prepared if all(xid != one for _, one in server._late)]
+        if open_xa:
+            server.end_xa(rng.choice(open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0)))
+        elif (changes := self._changes(server)) and len(server.prepared) < 2:
+            server.prepare(f"x{rng.getrandbits(30)}".encode(), changes)
