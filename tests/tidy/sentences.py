@@ -46,9 +46,9 @@ class _Line(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """The pages that people write: the README and the docs."""
+    """The pages that people write, without the decisions, which are records."""
     docs = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED]
-    return [ROOT / "README.md", *docs]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs, ROOT / "docs" / "model" / "README.md"]
 
 
 def too_long(page: str, words_max: int = WORDS_MAX) -> Iterator[Sentence]:
