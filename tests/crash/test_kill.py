@@ -28,7 +28,7 @@ def applied(life: Life) -> set[int]:
 
 
 # Without Java, which takes seconds to start; all places with Spark are for the long run.
-IN_SHORT = ("after-plan:2", "after-manifest:2", "between-applies:30", "after-apply:2")
+IN_SHORT = ("after-manifest:2", "between-applies:30", "after-apply:2")
 ALL = (
     "between-applies:1",  # of the epoch that makes the tables
     "after-plan:2",

@@ -119,7 +119,7 @@ def columns_known(feed: Feed) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("fixture", "settings"),
     [
-        pytest.param("", _NO_LOG, id="MariaDB NO_LOG"),
+        pytest.param("", _NO_LOG, id="MariaDB NO_LOG", marks=pytest.mark.long),
         pytest.param("", _MINIMAL | _NOBLOB | _PACKED_MARIADB, id="MariaDB MINIMAL, NOBLOB, packed"),
         pytest.param("mysql_80_build", _MINIMAL, id="MySQL 8.0 MINIMAL"),
         pytest.param(

@@ -28,9 +28,8 @@ class Clients:
                 server.settle()
                 server.settle_late()
                 self._act(server)
-            for xid in list(server.prepared):
-                if all(xid != one for _, one in server._late):
-                    server.end_xa(xid, commit=rng.random() < 0.5, hold=0.0)
+            for xid in server.open_xa:
+                server.end_xa(xid, commit=rng.random() < 0.5, hold=0.0)
             server.settle_all()
             # A server at rest proves its last groups by one more that comes.
             self.world.sleep(5.0)
@@ -66,7 +65,8 @@ class Clients:
         rng = self.world.rng
         server.up = False
         self.world.sleep(rng.choice((0.2, 2.0)))
-        server.restart(crash=rng.random() < 0.5, cut_off=rng.random() < 0.5)
+        lost = self._changes(server)
+        server.restart(crash=rng.random() < 0.5, cut_off=rng.random() < 0.5, lost=lost)
         server.up = True
 
     def _changes(self, server: Server, most: int = 4) -> tuple[Change, ...]:
@@ -90,8 +90,9 @@ class Clients:
 
     def _prepare_or_end(self, server: Server) -> None:
         rng = self.world.rng
-        open_xa = [xid for xid in server.prepared if all(xid != one for _, one in server._late)]
-        if open_xa:
-            server.end_xa(rng.choice(open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0)))
+        if server.open_xa:
+            server.end_xa(
+                rng.choice(server.open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0))
+            )
         elif (changes := self._changes(server)) and len(server.prepared) < 2:
             server.prepare(f"x{rng.getrandbits(30)}".encode(), changes)

@@ -30,7 +30,10 @@ class Table:
 
 @dataclass
 class Group:
-    """What the log holds between two places: `changes` count where they stand, unless an XA PREPARE made them."""
+    """What the log holds between two places: `changes` count where they stand, unless an XA PREPARE made them.
+
+    `late`: of an XA COMMIT, for how long its rows stay hidden when the group has passed.
+    """
 
     start: Place
     end: Place
@@ -38,6 +41,7 @@ class Group:
     visible_at: float
     shown: bool = False
     xid: bytes = b""
+    late: float | None = None
 
 
 @dataclass
@@ -83,6 +87,7 @@ class Server:
         self.pending: list[Group] = []
         self.loaded: dict[str, Rows] = {}
         self._late: list[tuple[Group, bytes]] = []
+        self._ending: set[bytes] = set()
         self._sequence = 0
         self._table_number = 17
         self._checkpointed = 0
@@ -131,8 +136,12 @@ class Server:
             self._show(self.pending.pop(0))
 
     def _show(self, group: Group) -> None:
-        self._apply(group)
-        group.shown = True
+        if group.late is not None:
+            group.visible_at = self._now() + group.late
+            self._late.append((group, group.xid))
+        else:
+            self._apply(group)
+            group.shown = True
         # After a rotation the old offset stands beside the new file's name, until the next commit: torn.
         self.snapshot = (self.files[-1].number, group.end[1])
         if self._checkpointed < self.files[-1].number and all(
@@ -171,16 +180,16 @@ class Server:
         self._log(Group(start, self.end(), (), self._now(), xid=xid))
 
     def end_xa(self, xid: bytes, *, commit: bool, hold: float) -> None:
-        """XA COMMIT or XA ROLLBACK. A commit becomes visible outside of the order of the log."""
+        """XA COMMIT or XA ROLLBACK. It passes in the order of the log, its rows become visible `hold` seconds later."""
         changes = self.prepared[xid] if commit else ()
         start = self._begin_group(binlog.STANDALONE | binlog.COMPLETED, xid)
         verb = "COMMIT" if commit else "ROLLBACK"
         self._write(binlog.QUERY, binlog.query_body("", f"XA {verb} X'{xid.hex()}',X'',1"))
         for table, key, row in changes:
             self._change(self.tables[table].logged, key, row)
-        group = Group(start, self.end(), changes, self._now() + hold)
-        self.history.append(group)
-        self._late.append((group, xid))
+        group = Group(start, self.end(), changes, self._now(), xid=xid, late=hold)
+        self._ending.add(xid)
+        self._log(group)
 
     def add_column(self, table: str, column: str) -> None:
         """ALTER TABLE ... ADD COLUMN ... NULL, when no transaction is open."""
@@ -204,21 +213,25 @@ class Server:
         file.closed = True
         self._begin_file()
 
-    def restart(self, *, crash: bool, cut_off: bool = False) -> None:
-        """The server ends and begins again: what was logged is visible then; a crash may leave half a group."""
+    def restart(self, *, crash: bool, cut_off: bool = False, lost: tuple[Change, ...] = ()) -> None:
+        """The server ends and begins again: what was logged is visible then; a crash may leave a group without
+        its end, whose rows are `lost`.
+        """
         if crash and cut_off:
             self._begin_group(binlog.TRANSACTIONAL)
+            self._rows(lost, logged=False)
             self._sequence -= 1
         elif not crash:
             self._write(binlog.STOP, b"")
         self.files[-1].closed = True
-        for group in [*self.pending, *(group for group, _ in self._late)]:
+        for group in [*(group for group, _ in self._late), *self.pending]:
             self._apply(group)
             group.shown = True
         self.pending.clear()
-        for _, xid in self._late:
-            self.prepared.pop(xid, None)
         self._late.clear()
+        for xid in self._ending:
+            self.prepared.pop(xid, None)
+        self._ending.clear()
         self.started = self._now()
         self.resets = 0
         self.session_age += 1
@@ -239,6 +252,11 @@ class Server:
         """PURGE BINARY LOGS: all files but the newest go."""
         del self.files[:-1]
 
+    @property
+    def open_xa(self) -> list[bytes]:
+        """Transactions that are prepared and that nobody has ended."""
+        return [xid for xid in self.prepared if xid not in self._ending]
+
     def settle_all(self) -> None:
         """Show all that is logged."""
         for group in self.pending:
@@ -258,8 +276,8 @@ class Server:
         self._apply(group)
         group.shown = True
         self.prepared.pop(xid, None)
+        self._ending.discard(xid)
         self._late.remove((group, xid))
-        self.snapshot = (self.files[-1].number, group.end[1])
 
     def _begin_group(self, flags: int, xid: bytes = b"") -> Place:
         self._sequence += 1
@@ -341,6 +359,9 @@ class Server:
                     raise ConnectionResetError
                 if at >= len(file.data):
                     break
+                if self.rng.random() < 0.001:  # KILL QUERY, said to the thread of the dump
+                    yield b"\xfe\0\0\2\0"
+                    return
                 size = int.from_bytes(file.data[at + 9 : at + 13], "little")
                 yield b"\0" + bytes(file.data[at : at + size])
                 at += size

@@ -194,6 +194,9 @@ def _selected(sql: str, body: bytes, server: Server) -> Iterator[bytes]:
     if any(column not in table.columns for column in columns):
         yield b"\xff" + struct.pack("<H", 1054) + b"#42S22Unknown column"
         return
+    if server.rng.random() < 0.04:
+        yield b"\xff" + struct.pack("<H", 1317) + b"#70100Query execution was interrupted"
+        return
     yield bytes([len(columns)])
     yield from map(_definition, columns)
     yield _EOF

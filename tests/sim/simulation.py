@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import StaticPool, create_engine, event
 
 from catchment import world as door
-from catchment.config import CopyConfig, EpochConfig, Feed, SinkConfig, SourceConfig
+from catchment.config import Feed
 from catchment.engine.guarded import Guarded, receipts
 from catchment.feed.runner import Ports, run_feed
 from catchment.model.epoch import Manifest, epoch_text
@@ -129,6 +129,7 @@ class Simulation:
     def _surroundings(self) -> Iterator[None]:
         """What is not behind a port yet: logs, small sizes, a state store in memory, and whose processes have died."""
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+        end, engine.dispose = engine.dispose, lambda close=True: None  # type: ignore[method-assign]
         event.listen(engine, "connect", _begins_nothing)
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
         seen_dead = self.rng.random() < 0.7
@@ -142,7 +143,7 @@ class Simulation:
                 yield
             finally:
                 logging.disable(logging.NOTSET)
-                engine.dispose()
+                end()
 
     def _is_dead(self, name: str) -> bool:
         return any(process.dead for process in self._processes if process.name == name)
@@ -155,17 +156,18 @@ class Simulation:
             {"name": s.name, "host": "sim", "port": port, "user": "catchment", "password": "x"}
             for port, s in self.network.by_port.items()
         ]
-        return Feed(
-            name=FEED,
-            source=SourceConfig.model_validate({"keyspace": "sim", "shards": shards}),
-            tables=("shop.*",),
-            epoch=EpochConfig(interval="1s", tick=self.rng.choice(("100ms", "500ms"))),
-            copy=CopyConfig(
-                chunk_rows_max=self.rng.randrange(2, 9), groups_per_shard=self.rng.randrange(1, 4)
-            ),
-            sink=SinkConfig(path=self.directory / "lake"),
-            state=str(self.directory / "state.db"),
-        )  # type: ignore[call-arg]
+        groups, rows = self.rng.randrange(1, 4), self.rng.randrange(2, 9)
+        return Feed.model_validate(
+            {
+                "name": FEED,
+                "source": {"keyspace": "sim", "shards": shards},
+                "tables": ["shop.*"],
+                "epoch": {"interval": "1s", "tick": self.rng.choice(("100ms", "500ms"))},
+                "copy": {"chunk_rows_max": rows, "groups_per_shard": groups},
+                "sink": {"path": self.directory / "lake"},
+                "state": str(self.directory / "state.db"),
+            }
+        )
 
     def _operate(self) -> None:
         """Start the feed again whenever it has ended, until trouble is over and it has caught up."""

@@ -128,7 +128,7 @@ def read_stretch(
 
     size = _dump_files(endpoint, server, decoder, drain, to_the_end=stop is None)
     drain(decoder, all_of_it=True)
-    return _stretch(decoder, groups, size)
+    return _stretch(endpoint.shard, decoder, groups, size)
 
 
 def _dump_files(
@@ -216,7 +216,10 @@ def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) ->
         )
 
 
-def _stretch(decoder: LogDecoder, groups: Groups, size: int) -> Stretch:
+def _stretch(shard: str, decoder: LogDecoder, groups: Groups, size: int) -> Stretch:
+    if not decoder.files:
+        # As a dump does whose thread is killed, by KILL QUERY or a shutdown, before it has sent a format event.
+        raise ConnectionLost(f"shard {shard}: the server ended a dump before it had begun")
     at, files, last, last_event = decoder.at, tuple(decoder.files), decoder.last_group, decoder.last_event
     facts, reached_stop, ended = tuple(decoder.facts), decoder.reached_stop, decoder.ended
     if groups.full and groups.last is not None and groups.last != last:
