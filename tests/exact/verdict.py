@@ -15,7 +15,8 @@ from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Bound, Progress, chunk_key
 from catchment.model.table import Table, TableId
-from catchment.sink.delta.epochs import EpochRow, EpochsTable
+from catchment.sink.delta.epoch_rows import EpochRow
+from catchment.sink.delta.epochs import EpochsTable
 from tests.canonical import Key
 from tests.exact.feedrun import Reading
 from tests.judge import Rows, compare, lake_rows, oracle_rows

@@ -70,7 +70,8 @@ class World:
             applier = Applier(store, lease, DeltaSink(self.lake, FEED, after), epochs, threading.Event())
             _, stored, committed = store.newest()
             row = epochs.newest()
-            decision = decide(FEED, stored, committed, row)
+            digests = store.digests(stored.epoch) if stored is not None else ()
+            decision = decide(FEED, stored, committed, row, digests)
             if isinstance(decision, Continue):
                 take_over(applier, [table.table for table in TABLES if row], row)
                 settle(applier, decision, committed, row)

@@ -13,7 +13,8 @@ from catchment.model.chunk import Progress
 from catchment.model.epoch import Commit, Manifest, Part
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
-from catchment.sink.delta.epochs import SCHEMA, EpochsTable, feeds
+from catchment.sink.delta.epoch_rows import SCHEMA
+from catchment.sink.delta.epochs import EpochsTable, feeds
 from catchment.sink.delta.layout import epochs_dir
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 

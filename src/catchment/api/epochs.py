@@ -13,7 +13,8 @@ from catchment.model.epoch import epoch_text, gci_of
 from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.epochs import EpochRow, EpochsTable, feeds
+from catchment.sink.delta.epoch_rows import EpochRow
+from catchment.sink.delta.epochs import EpochsTable, feeds
 from catchment.sink.delta.history import oldest_version
 from catchment.sink.delta.layout import epoch_app, table_dir
 

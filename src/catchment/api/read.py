@@ -22,7 +22,7 @@ from catchment.model.epoch import Part, TableShape, epoch_text
 from catchment.model.errors import ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import file_lists, open_table
-from catchment.sink.delta.epochs import EpochRow
+from catchment.sink.delta.epoch_rows import EpochRow
 from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.history import oldest_version
 from catchment.sink.delta.layout import arrow_schema, epoch_app, table_dir

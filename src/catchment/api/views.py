@@ -12,7 +12,7 @@ from catchment.api.rule import double_quoted
 from catchment.model.epoch import epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochRow
+from catchment.sink.delta.epoch_rows import EpochRow
 from catchment.sink.delta.layout import epochs_dir
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")

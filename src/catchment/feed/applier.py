@@ -29,7 +29,7 @@ class Applier:
     fault: Injector = no_fault
 
     def apply(self, manifest: Manifest) -> Commit:
-        """Apply a manifest, make its epoch readable and write its commit.
+        """Apply a manifest of the store, make its epoch readable and write its commit.
 
         What may pass, as a conflict with other writers, is tried again with the same manifest: tables, epochs table
         and store each know whether they have the epoch. Raises CatchmentError, at once when the run is to stop.
@@ -54,7 +54,8 @@ class Applier:
         self.lease.check()
         versions = self.sink.apply_epoch(manifest, self.lease.fence)
         self.fault(Fault.AFTER_APPLY)
-        commit = Commit(manifest.epoch, manifest.digest(), time.time_ns() // 1000, versions)
+        digest = self.store.digest(manifest.epoch)
+        commit = Commit(manifest.epoch, digest, time.time_ns() // 1000, versions)
         self.epochs.append(manifest, commit, self.lease.fence)
         self.fault(Fault.AFTER_EPOCH_ROW)
         self.store.put_commit(commit, self.lease.fence)

@@ -162,7 +162,8 @@ def _take_up(
     store, lease, epochs = applier.store, applier.lease, applier.epochs
     plan, stored, committed = store.newest()
     lake = epochs.newest()
-    decision = decide(feed.name, stored, committed, lake)
+    digests = store.digests(stored.epoch) if stored is not None else ()
+    decision = decide(feed.name, stored, committed, lake, digests)
     gone: list[TableId] = []
     if isinstance(decision, Continue):
         must_name_shards(endpoints, decision.manifest)

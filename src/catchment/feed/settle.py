@@ -6,7 +6,7 @@ from catchment.feed.applier import Applier
 from catchment.model.epoch import Commit
 from catchment.model.errors import LeaseHeld
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochRow
+from catchment.sink.delta.epoch_rows import EpochRow
 from catchment.sink.delta.restore import must_have_files, restore
 from catchment.state.resume import Continue
 

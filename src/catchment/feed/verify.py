@@ -18,7 +18,8 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.read.verify import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.rewind.compare import Differences
-from catchment.sink.delta.epochs import EpochRow, EpochsTable
+from catchment.sink.delta.epoch_rows import EpochRow
+from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.turns import must_have_lake
 from catchment.state.carried import must_name_shards
 from catchment.state.store import Store

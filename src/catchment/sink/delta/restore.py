@@ -18,7 +18,7 @@ from catchment.sink.delta.commit import (
     open_table,
     sync_version,
 )
-from catchment.sink.delta.epochs import EpochRow
+from catchment.sink.delta.epoch_rows import EpochRow
 from catchment.sink.delta.layout import epoch_app, table_dir
 
 _THREADS = 8
