@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from catchment.feed.applier import Applier
 from catchment.feed.settle import settle, take_over
+from catchment.model import records
 from catchment.model.epoch import Manifest, Part
 from catchment.model.errors import LeaseHeld, LeaseLost, SinkError
+from catchment.model.records import SHARE_MAX
 from catchment.sink.delta import apply as apply_module
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
@@ -104,6 +106,12 @@ class World:
             )
             for table in TABLES
         }
+
+
+@pytest.fixture(autouse=True, params=[0, SHARE_MAX])
+def share(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a share of 0 every record that can be says what has changed; these small ones would be whole."""
+    monkeypatch.setattr(records, "SHARE_MAX", request.param)
 
 
 @pytest.fixture
