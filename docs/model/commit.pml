@@ -48,7 +48,7 @@ byte store_fence; /* code: state/database.py lease_table */
 byte store_plan; /* code: model/epoch.py Plan */
 byte store_manifest[SLOTS]; /* code: model/epoch.py Manifest */
 byte store_committed; /* code: model/epoch.py Commit */
-byte store_digest; /* code: model/epoch.py Manifest.digest */
+byte store_digest; /* code: model/records.py digest */
 
 /* A copy of the store's file, taken between two of its transactions. */
 bit copied;

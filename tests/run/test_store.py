@@ -213,7 +213,7 @@ def test_changes_whose_whole_record_is_gone_or_another_one(store: Store) -> None
     whole = select(record_table.c.record).filter_by(kind="manifest", epoch=epoch_number(1))
     first = record_table.c.epoch == epoch_number(1)
     with store.database.transaction() as connection:
-        other = connection.scalar(whole).replace(b'"changes":9', b'"changes":8')
+        other = connection.execute(whole).scalar_one().replace(b'"changes":9', b'"changes":8')
         connection.execute(
             update(record_table).where(first, record_table.c.kind == "manifest").values(record=other)
         )

@@ -234,12 +234,13 @@ class Manifest(msgspec.Struct, frozen=True):
         )
 
     def digest(self) -> str:
-        """SHA-256 of the record, hexadecimal."""
+        """SHA-256 of the content, hexadecimal, as commits of records without a version name it (model/records.py)."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """That an epoch is applied: version of every lake table as of it (`schema.name` -> Delta version)."""
+    """That an epoch is applied: version of every lake table as of it (`schema.name` -> Delta version). `digest`: that of
+    the manifest's record."""
 
     epoch: int
     digest: str

@@ -162,9 +162,9 @@ def value_of(record: bytes, base: Base[T] | None, kind: type[T]) -> T:
         found = "is not there" if base is None else "is another one"
         raise Unreadable(f"builds on epoch {epoch_text(link.epoch)}, whose record {found}")
     change = _decoded(record, _CHANGES[kind])
-    return cast(
-        T, _manifest(change, base.value) if isinstance(base.value, Manifest) else _commit(change, base.value)
-    )
+    if isinstance(base.value, Manifest):
+        return _manifest(change, base.value)
+    return _commit(change, base.value)
 
 
 def changed(before: Mapping[str, V], after: Mapping[str, V]) -> dict[str, V | None]:
@@ -191,12 +191,11 @@ def _decoded(record: bytes, kind: type) -> Any:
 def _changed(value: T, base: Base[T]) -> bytes | None:
     link = Link(base.value.epoch, base.digest)
     if isinstance(value, Commit):
-        commit = cast(Commit, base.value)
-        versions = changed(commit.versions, value.versions)
+        versions = changed(base.value.versions, value.versions)
         return _encode(
             _CommitChange(RECORD_VERSION, *_fields(link), value.epoch, value.digest, value.time_us, versions)
         )
-    change = _manifest_change(value, cast(Manifest, base.value), link)
+    change = _manifest_change(value, base.value, link)
     return None if change is None else _encode(change)
 
 

@@ -110,7 +110,10 @@ def merge(tables: Mapping[str, Table]) -> Table:
 
 
 def _lacking(name: str, shards: Mapping[str, Table]) -> tuple[str, ...]:
-    return tuple(s for s in sorted(shards) if name.lower() not in _names(shards[s]))
+    # Many shards share one table: each is looked at once.
+    tables = {id(table): table for table in shards.values()}
+    having = {one for one, table in tables.items() if name.lower() in _names(table)}
+    return tuple(sorted(shard for shard, table in shards.items() if id(table) not in having))
 
 
 def _names(table: Table) -> dict[str, Column]:

@@ -64,9 +64,12 @@ def encoded_row(row: EpochRow, base: RowBase | None) -> tuple[pa.Table, RowBase]
     """A row as a table of one, and the base for those of later epochs."""
     known = None if base is None else base.manifest
     text, manifest = encoded(replace(row.manifest, deltas=()), known)
-    whole = base is None or manifest.digest != base.manifest.digest
-    after = RowBase(manifest, row.commit.versions if whole else base.versions)
-    versions = row.commit.versions if whole else changed(after.versions, row.commit.versions)
+    versions: Mapping[str, int | None] = row.commit.versions
+    if base is None or manifest.digest != base.manifest.digest:
+        after = RowBase(manifest, row.commit.versions)
+    else:
+        after = RowBase(manifest, base.versions)
+        versions = changed(base.versions, row.commit.versions)
     columns = {
         "feed": [row.manifest.feed],
         "epoch": [row.manifest.epoch],
