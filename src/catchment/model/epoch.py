@@ -239,8 +239,8 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """That an epoch is applied: version of every lake table as of it (`schema.name` -> Delta version). `digest`: that of
-    the manifest's record."""
+    """That an epoch is applied: version of every lake table as of it (`schema.name` -> Delta version). `digest`: that
+    of the manifest's record."""
 
     epoch: int
     digest: str

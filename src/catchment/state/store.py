@@ -222,8 +222,10 @@ class Store:
             raise self._fault(_PLAN, fault) from fault
 
     def _fault(self, kind: str, fault: ValueError) -> StateError:
-        advice = "" if isinstance(fault, OfLater) else "; move the store away, it is rebuilt from the lake"
-        return StateError(f"state store {self.database}: a {kind} of feed {self.feed} {fault}{advice}")
+        said = f"state store {self.database}: a {kind} of feed {self.feed} {fault}"
+        if isinstance(fault, OfLater):
+            return StateError(said)
+        return StateError(f"{said}; move the store away, it is rebuilt from the lake")
 
     def _trim(self, connection: Connection, keep: int) -> None:
         """Forget what is older than the newest `keep` commits and the whole records that those build on."""
