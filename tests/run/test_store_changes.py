@@ -1,6 +1,9 @@
 """The state store keeps most manifests and commits as what has changed: each of them comes back, or is refused."""
 
+import random
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -122,3 +125,31 @@ def test_after_an_epoch_that_was_taken_up_comes_a_whole_record(store: Store) -> 
         store.take_up(taken, records.commit(2), lease.fence)
         put(store, 3, lease.fence)
     assert stored(store) == {1: "whole", 2: "whole", 3: "whole"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_course_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Runs begin and end anywhere, copies of the store are put back, little is kept: what is there comes back."""
+    monkeypatch.setattr("catchment.model.records.CHANGES_MAX", 4)
+    chance = random.Random(seed)
+    file, copy, last = tmp_path / "state.db", tmp_path / "copy.db", 0
+    for _ in range(8):
+        if copy.exists() and chance.random() < 0.3:
+            shutil.copy(copy, file)
+        with closing(Store.open(url_of(tmp_path), "shop")) as store, hold(store) as lease:
+            for _ in range(chance.randrange(1, 9)):
+                last += chance.randrange(1, 3)
+                put(store, last, lease.fence, keep=3)
+                if chance.random() < 0.1:
+                    digest = store.put_manifest(records.large(last + 1), lease.fence)  # and no commit of it
+                    assert digest == store.put_manifest(records.large(last + 1), lease.fence)
+                    last += 1
+            if chance.random() < 0.2:
+                last += 1
+                store.take_up(records.large(last), records.commit(last), lease.fence)
+            for turn in stored(store):
+                assert store.manifest(epoch_number(turn)) == records.large(turn)
+            assert store.newest()[1] == records.large(last)
+            assert len(stored(store)) <= 3 + 2 * 5
+        if chance.random() < 0.5:
+            shutil.copy(file, copy)

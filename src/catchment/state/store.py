@@ -125,7 +125,7 @@ class Store:
 
     def manifest(self, epoch: int) -> Manifest | None:
         """The manifest of an epoch, None when there is none (any more)."""
-        with self.database.transaction() as connection:
+        with self.database.snapshot() as connection:
             return self.manifest_in(connection, epoch)
 
     def manifest_in(self, connection: Connection, epoch: int) -> Manifest | None:
@@ -134,7 +134,7 @@ class Store:
 
     def digest(self, epoch: int) -> str:
         """The digest of the record of an epoch's manifest; raises StateError when there is none (any more)."""
-        with self.database.transaction() as connection:
+        with self.database.snapshot() as connection:
             record = self._record(connection, _MANIFEST, epoch)
         if record is None:
             raise StateError(
@@ -148,13 +148,13 @@ class Store:
 
         More than one where a version before records had one of their own wrote it: it named the content.
         """
-        with self.database.transaction() as connection:
+        with self.database.snapshot() as connection:
             record = self._record(connection, _MANIFEST, epoch)
             return frozenset() if record is None else self._names(connection, record)
 
     def commit(self, epoch: int) -> Commit | None:
         """The commit of an epoch, None when there is none (any more)."""
-        with self.database.transaction() as connection:
+        with self.database.snapshot() as connection:
             return self._value(connection, _COMMIT, Commit, self._record(connection, _COMMIT, epoch))
 
     def guard(self, connection: Connection, fence: int) -> None:
