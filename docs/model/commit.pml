@@ -48,7 +48,7 @@ byte store_fence; /* code: state/database.py lease_table */
 byte store_plan; /* code: model/epoch.py Plan */
 byte store_manifest[SLOTS]; /* code: model/epoch.py Manifest */
 byte store_committed; /* code: model/epoch.py Commit */
-byte store_digest; /* code: model/epoch.py Manifest.digest */
+byte store_digest; /* code: model/records.py digest */
 
 /* A copy of the store's file, taken between two of its transactions. */
 bit copied;
@@ -66,7 +66,7 @@ byte table_fence[TABLES]; /* code: sink/delta/layout.py fence_app */
 int table_version[TABLES * SLOTS]; /* code: sink/delta/apply.py EPOCH_NOTE */
 
 /* The epochs table: one row for each epoch, with the version of each table, that is, what the table held. */
-byte row_manifest[SLOTS]; /* code: sink/delta/epochs.py EpochRow */
+byte row_manifest[SLOTS]; /* code: sink/delta/epoch_rows.py EpochRow */
 int row_version[TABLES * SLOTS];
 byte epochs_fence; /* code: sink/delta/epochs.py EpochsTable.fence */
 

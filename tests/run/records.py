@@ -1,5 +1,7 @@
 """Small but complete records for tests of the store and what reads it."""
 
+from msgspec.structs import replace
+
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import (
     Commit,
@@ -49,6 +51,17 @@ def manifest(turn: int) -> Manifest:
         changes=9,
         log_bytes=4096,
         chunk_bytes=512,
+    )
+
+
+def large(turn: int) -> Manifest:
+    """An epoch of so many tables that most records of it say what has changed."""
+    base = manifest(turn)
+    tables = [TableId("shop", f"t{number}") for number in range(40)]
+    return replace(
+        base,
+        shapes=tuple(replace(base.shapes[0], table=table) for table in tables),
+        progress=tuple(Progress("-80", table, done=True) for table in tables),
     )
 
 

@@ -16,10 +16,11 @@ from rich.console import Console
 
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.stuck import Standstill
-from catchment.epoch.work import ChunkReceipt, CopiedChunk, Nowhere, Receipt, SegmentReceipt
+from catchment.epoch.work import ChunkReceipt, CopiedChunk, Nowhere, Output, Receipt, SegmentReceipt
 from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk, Progress
-from catchment.model.epoch import Commit, Manifest, TableShape
+from catchment.model.epoch import Commit, Manifest, Part, TableShape
+from catchment.model.records import encoded
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.screen.progress import RunView
@@ -51,7 +52,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 class Epoch:
-    """An epoch in which every shard of a feed has moved and copies a chunk of each table."""
+    """An epoch in which every shard of a feed has moved, with rows of all tables, and copies a chunk of each."""
 
     def __init__(self, shards: int, tables: int) -> None:
         names = [f"s{number:04}" for number in range(shards)]
@@ -76,11 +77,13 @@ class Epoch:
         endpoints = {name: Endpoint(name, "127.0.0.1", 3306, "catchment", "secret") for name in names}
         self.tasks = TaskMaker(endpoints, Nowhere(), evolves=True, image_bytes=1 << 20)
         reached = replace(cut, at=at)
+        met = tuple(shape.definition for shape in self.previous.shapes)
+        outputs = tuple(Output(table, Part.CHANGES, None, b"", 1, 0) for table in ids)
         self.receipts: list[Receipt] = [
-            SegmentReceipt(name, reached, at, (), (), (), 1, 100, 1_700_000_000) for name in names
+            SegmentReceipt(name, reached, at, outputs, (), met, 1, 100, 1_700_000_000) for name in names
         ]
         self.receipts += [
-            ChunkReceipt(group[0].shard, tuple(CopiedChunk(c, 5, 50, 0.1) for c in group), (), (), 0)
+            ChunkReceipt(group[0].shard, tuple(CopiedChunk(c, 5, 50, 0.1) for c in group), outputs, (), 0)
             for group in self.groups
         ]
 
@@ -88,6 +91,11 @@ class Epoch:
         gathered = gather(self.previous, self.plan, self.groups, self.receipts, {})
         Standstill().count(self.previous.progress, gathered.progress, gathered.refused, {}, {})
         return manifest("shop", self.previous, self.plan, gathered, {})
+
+    def stored(self) -> None:
+        """As the state store and the epochs table write it, after an epoch that was written whole."""
+        _, base = encoded(self.previous, None)
+        encoded(self.made(), base)
 
     def pickled(self) -> int:
         return sum(map(len, map(pickle.dumps, self.tasks.of(self.previous, self.plan, self.groups, "1"))))
@@ -101,6 +109,7 @@ WORK: dict[str, Callable[[Epoch], object]] = {
     "tasks": lambda epoch: epoch.tasks.of(epoch.previous, epoch.plan, epoch.groups, "1"),
     "holders": lambda epoch: epoch.previous.holders,
     "manifest": Epoch.made,
+    "records": Epoch.stored,
     "screen": Epoch.shown,
 }
 

@@ -15,26 +15,21 @@ from msgspec.structs import replace
 
 from catchment.feed.applier import Applier
 from catchment.feed.settle import settle, take_over
+from catchment.model import records
 from catchment.model.epoch import Manifest, Part
 from catchment.model.errors import LeaseHeld, LeaseLost, SinkError
+from catchment.model.records import SHARE_MAX
 from catchment.sink.delta import apply as apply_module
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.due import FoldLimits
-from catchment.sink.delta.fold.lake import DeltaLake
-from catchment.sink.delta.fold.process import FoldOrder
 from catchment.sink.delta.layout import table_dir
 from catchment.state.lease import hold
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
+from tests.run.lakes import lake_of
 from tests.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 ITEMS = shape("items", {"id": INT, "sig": TEXT}, ("id",))
 TABLES = (ORDERS, ITEMS)
-
-
-def lake_of(root: Path, after_table: Callable[[], None] = lambda: None) -> DeltaLake:
-    """The lake as a sink."""
-    return DeltaLake(FoldOrder(str(root), FEED, 0, FoldLimits(1.0, 1000, 3600.0), 3600.0), after_table)
 
 
 class Crash(BaseException):
@@ -77,7 +72,8 @@ class World:
             applier = Applier(store, lease, lake_of(self.lake, after), threading.Event())
             _, stored, committed = store.newest()
             row = epochs.newest()
-            decision = decide(FEED, stored, committed, row)
+            digests = store.digests(stored.epoch) if stored is not None else ()
+            decision = decide(FEED, stored, committed, row, digests)
             if isinstance(decision, Continue):
                 take_over(applier, [table.table for table in TABLES if row], row)
                 settle(applier, decision, committed, row)
@@ -110,6 +106,12 @@ class World:
             )
             for table in TABLES
         }
+
+
+@pytest.fixture(autouse=True, params=[0, SHARE_MAX])
+def share(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a share of 0 every record that can be says what has changed; these small ones would be whole."""
+    monkeypatch.setattr(records, "SHARE_MAX", request.param)
 
 
 @pytest.fixture

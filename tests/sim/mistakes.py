@@ -4,6 +4,7 @@ Each takes a rule away by patching the function that is the rule, where it is us
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,15 +14,22 @@ import pytest
 
 from catchment import world
 from catchment.epoch import gather
+from catchment.epoch.seal import newest_sealed
 from catchment.epoch.xa import Commits
-from catchment.feed import applier, clock, loop
-from catchment.model.image import DELETED, GROUP
+from catchment.feed import loop
+from catchment.feed import unmoved as unmoved_module
+from catchment.model.chunk import chunk_key
+from catchment.model.image import DELETED
 from catchment.model.position import LogOffset
 from catchment.read import changes, checks, copy
 from catchment.rewind import states
+from catchment.rewind.ranges import follows_log
 from catchment.source import first_cut, prove, segment
+from catchment.source.bounds import newest_key
+from catchment.source.catalog import list_tables, read_table
+from catchment.source.segment import read_stretch
+from catchment.source.session import connect
 from catchment.state.store import Store
-from tests.sim.scheduler import SimWorld
 from tests.sim.session import Network
 from tests.sim.sink import SimSink
 
@@ -55,7 +63,7 @@ def the_floor_is_proven_after_the_select(patch: pytest.MonkeyPatch) -> None:
 @mistake
 def the_log_behind_chunks_ends_where_it_did_before_the_select(patch: pytest.MonkeyPatch) -> None:
     select: Any = copy._select_all
-    read: Any = copy.read_stretch
+    read: Any = read_stretch
     ends: dict[Any, LogOffset] = {}
 
     def first_the_end(task: Any, shapes: Any) -> Any:
@@ -82,7 +90,7 @@ def chunks_are_not_rewound(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def chunks_are_brought_to_the_end_of_the_log_instead_of_the_cut(patch: pytest.MonkeyPatch) -> None:
-    at: Any = copy.states_at
+    at: Any = states.states_at
     patch.setattr(copy, "states_at", lambda images, key, boundary: at(images, key, 1 << 60))
 
 
@@ -106,7 +114,7 @@ def a_snapshot_that_may_be_torn_proves_what_lies_before_it(patch: pytest.MonkeyP
 
 @mistake
 def the_last_group_of_a_snapshot_is_taken_for_visible(patch: pytest.MonkeyPatch) -> None:
-    real: Any = prove.newest_sealed
+    real: Any = newest_sealed
 
     def newest(known: Any, start: Any, snapshot: Any, last: Any, checkpoints: Any, **named: Any) -> Any:
         return snapshot if known is not None else real(known, start, snapshot, last, checkpoints, **named)
@@ -145,7 +153,7 @@ def changes_of_rows_that_are_not_copied_yet_are_applied(patch: pytest.MonkeyPatc
 
 @mistake
 def changes_of_rows_that_were_born_later_are_left_out(patch: pytest.MonkeyPatch) -> None:
-    follows: Any = changes.follows_log
+    follows: Any = follows_log
 
     def copied_alone(images: Any, key: Any, progress: Any) -> Any:
         return follows(images, key, msgspec.structs.replace(progress, born_after=None))
@@ -169,13 +177,13 @@ def progress_goes_beyond_what_was_delivered(patch: pytest.MonkeyPatch) -> None:
 @mistake
 def the_largest_key_is_read_before_the_cut_is_sealed(patch: pytest.MonkeyPatch) -> None:
     shard_origin: Any = first_cut._shard_origin
-    newest: Any = first_cut.newest_key
+    newest: Any = newest_key
 
     def early(endpoint: Any, chosen: Any, reserved: Any) -> Any:
         known: dict[Any, Any] = {}
-        with first_cut.connect(endpoint) as session:
-            for table in first_cut.list_tables(session, chosen):
-                key = first_cut.chunk_key(first_cut.read_table(session, table))
+        with connect(endpoint) as session:
+            for table in list_tables(session, chosen):
+                key = chunk_key(read_table(session, table))
                 known[endpoint.shard, table] = newest(session, table, key)
         world.sleep(0.5)
         keys.update(known)
@@ -205,8 +213,6 @@ def inline_rows_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     complete: Any = SimSink.complete
 
     def without(sink: SimSink, epoch: int, gathered: Any) -> Any:
-        from dataclasses import replace
-
         return complete(sink, epoch, replace(gathered, outputs=gathered.outputs[:-1]))
 
     patch.setattr(SimSink, "complete", without)
@@ -219,8 +225,8 @@ def a_dump_that_ends_early_is_taken_for_the_end_of_the_log(patch: pytest.MonkeyP
 
 @mistake
 def shards_that_have_moved_are_taken_for_unmoved(patch: pytest.MonkeyPatch) -> None:
-    unmoved: Any = loop.unmoved
-    inherited: Any = loop.inherited
+    unmoved: Any = unmoved_module.unmoved
+    inherited: Any = unmoved_module.inherited
 
     def most(standing: Any, tick: Any) -> tuple[str, ...]:
         copying = {p.shard for p in standing.progress if not p.done}
@@ -237,12 +243,7 @@ def shards_that_have_moved_are_taken_for_unmoved(patch: pytest.MonkeyPatch) -> N
         server = next(s for s in network.by_port.values() if s.name == receipt.shard)
         number, offset = server.end()
         at = LogOffset(f"binlog.{number:06}", offset)
-        from dataclasses import replace
-
         return replace(receipt, reached=msgspec.structs.replace(receipt.reached, at=at))
 
     patch.setattr(loop, "unmoved", most)
     patch.setattr(loop, "inherited", at_the_tick)
-
-
-_ = (applier, clock, GROUP, SimWorld)

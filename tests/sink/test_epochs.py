@@ -6,15 +6,20 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from catchment.model.chunk import Progress
-from catchment.model.epoch import Commit, Manifest, Part
+from catchment.model.epoch import Commit, EpochRow, Manifest, Part, epoch_number
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
-from catchment.sink.delta.epochs import SCHEMA, EpochsTable, feeds
+from catchment.model.records import link_of
+from catchment.model.version import LAKE_LAYOUT
+from catchment.sink.delta.epoch_rows import SCHEMA
+from catchment.sink.delta.epochs import EpochsTable, feeds
 from catchment.sink.delta.layout import epochs_dir
+from tests.run import records
 from tests.sink.model import FEED, ORDERS, delta, manifest, write
 
 
@@ -144,6 +149,108 @@ def test_large_epochs_are_brought_together_level_by_level(tmp_path: Path) -> Non
     assert newest is not None
     assert newest.manifest.epoch == 5000
     assert epochs.compact(1) == 0
+
+
+def fill(epochs: EpochsTable, turns: Iterable[int]) -> None:
+    """Epochs of so many tables that most rows say what has changed."""
+    for turn in turns:
+        made = msgspec.structs.replace(records.large(turn), feed=epochs.feed)
+        epochs.append(
+            made, Commit(made.epoch, f"d{turn}", turn, {"shop.a": turn // 3, f"shop.{turn % 2}": 1}), 1
+        )
+
+
+def rows_of(root: Path) -> dict[int, str]:
+    """The turns of all rows, and how each is written."""
+    found = {}
+    for path in epochs_dir(root).glob("*.parquet"):
+        for row in pq.read_table(path).to_pylist():
+            found[row["epoch"] >> 32] = "whole" if link_of(row["manifest"].encode()) is None else "changes"
+    return dict(sorted(found.items()))
+
+
+def check(row: EpochRow | None, turn: int, feed: str = FEED) -> None:
+    """The row is that of the turn, as `fill` has written it."""
+    assert row is not None
+    assert row.manifest == msgspec.structs.replace(records.large(turn), feed=feed, deltas=())
+    assert row.commit == Commit(
+        epoch_number(turn), f"d{turn}", turn, {"shop.a": turn // 3, f"shop.{turn % 2}": 1}
+    )
+
+
+def test_rows_of_changes(tmp_path: Path) -> None:
+    fill(EpochsTable(tmp_path, FEED), range(1, 4))
+    again = EpochsTable(tmp_path, FEED)
+    fill(again, range(4, 60))
+    kinds = rows_of(tmp_path)
+    assert [turn for turn, kind in kinds.items() if kind == "whole"] == [1, 4, 55]
+    fresh = EpochsTable(tmp_path, FEED)
+    check(fresh.newest(), 59)
+    for turn in (1, 2, 3, 4, 54, 55):
+        check(fresh.at(epoch_number(turn)), turn)
+    for row, turn in zip(fresh.last(8, epoch_number(57)), range(57, 49, -1), strict=True):
+        check(row, turn)
+    for row, turn in zip(fresh.read_all(), range(1, 60), strict=True):
+        check(row, turn)
+
+
+def test_a_reader_needs_two_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(EpochsTable(tmp_path, FEED), range(1, 40))
+    opened: list[str] = []
+    read = EpochsTable._read
+
+    def counted(table: EpochsTable, paths: list[str], filters: object = None) -> pa.Table:
+        opened.extend(paths)
+        return read(table, paths, filters)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EpochsTable, "_read", counted)
+    check(EpochsTable(tmp_path, FEED).newest(), 39)
+    assert len(opened) == 2
+
+
+def test_rows_of_changes_of_two_feeds_that_were_brought_together(tmp_path: Path) -> None:
+    here, other = EpochsTable(tmp_path, FEED), EpochsTable(tmp_path, "other")
+    for turn in range(1, 35):
+        fill(here, [turn])
+        fill(other, [turn])
+    assert here.compact(1) == 68
+    fill(here, [35, 36])
+    check(EpochsTable(tmp_path, FEED).newest(), 36)
+    check(EpochsTable(tmp_path, FEED).at(epoch_number(7)), 7)
+    check(EpochsTable(tmp_path, "other").newest(), 34, "other")
+
+
+def test_after_a_row_that_stood_already_comes_a_whole_one(tmp_path: Path) -> None:
+    """Two attempts at an epoch may be written in two ways; nothing builds on what another object wrote."""
+    epochs = EpochsTable(tmp_path, FEED)
+    fill(epochs, [1, 2, 2, 3, 4])
+    assert rows_of(tmp_path) == {1: "whole", 2: "changes", 3: "whole", 4: "changes"}
+    check(EpochsTable(tmp_path, FEED).newest(), 4)
+
+
+def test_a_row_whose_whole_one_is_gone(tmp_path: Path) -> None:
+    """As where files of two copies of a lake were mixed."""
+    epochs = EpochsTable(tmp_path / "here", FEED)
+    fill(epochs, [1, 2])
+    other = EpochsTable(tmp_path / "there", FEED)
+    other._base = epochs._base
+    fill(other, [2])
+    for look in (other.newest, other.read_all, lambda: other.at(epoch_number(2))):
+        with pytest.raises(
+            SinkError, match=r"row of epoch .*02Z.0000 builds on epoch .*01Z.0000, whose record is not"
+        ):
+            look()
+
+
+def test_a_table_is_marked_before_its_first_row_of_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("catchment.sink.delta.commit.LAKE_LAYOUT", 1)
+        fill(EpochsTable(tmp_path, FEED), [1])
+    fill(EpochsTable(tmp_path, FEED), [2])
+    assert DeltaTable(epochs_dir(tmp_path)).metadata().configuration["catchment.layout"] == str(LAKE_LAYOUT)
+    check(EpochsTable(tmp_path, FEED).newest(), 2)
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"")])

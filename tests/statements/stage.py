@@ -167,8 +167,17 @@ class Stage:
                     if error.args[0] != _LOCKED:
                         raise
                     self._free()
-                    cursor.execute(statement)
+                    try:
+                        cursor.execute(statement)
+                    except pymysql.err.OperationalError as again:
+                        raise AssertionError(f"{statement}: {again}; {self._held()}") from again
             return list(cursor.fetchall())
+
+    def _held(self) -> str:
+        """Who is there, and what InnoDB says of transactions."""
+        sessions = self.run("SHOW FULL PROCESSLIST")
+        ((*_, status),) = self.run("SHOW ENGINE INNODB STATUS")
+        return f"{sessions} {str(status).partition('TRANSACTIONS')[2][:3000]}"
 
     def _free(self) -> None:
         """End what holds locks: sessions that the guest gave up while they were busy, and XA that it prepared."""

@@ -54,8 +54,9 @@ def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
     """
     findings = []
     try:
-        stored, committed = _stored(feed)
-        decision = decide(feed.name, stored, committed, EpochsTable(feed.sink.path, feed.name).newest())
+        stored, committed, digests = _stored(feed)
+        lake = EpochsTable(feed.sink.path, feed.name).newest()
+        decision = decide(feed.name, stored, committed, lake, digests)
     except CatchmentError as fault:
         return None, [Finding(Severity.ERROR, "", str(fault))]
     if not isinstance(decision, Continue):
@@ -86,16 +87,17 @@ def check_logs(
         return [finding for findings in found for finding in findings]
 
 
-def _stored(feed: Feed) -> tuple[Manifest | None, Commit | None]:
+def _stored(feed: Feed) -> tuple[Manifest | None, Commit | None, frozenset[str]]:
     try:
         with closing(Database(feed.state.get_secret_value())) as database:
             if not database.is_made():
-                return None, None
+                return None, None, frozenset()
             database.open(create=False)
-            _, manifest, commit = Store(database, feed.name).newest()
-            return manifest, commit
+            store = Store(database, feed.name)
+            _, manifest, commit = store.newest()
+            return manifest, commit, store.digests(manifest.epoch) if manifest is not None else frozenset()
     except CatchmentError:
-        return None, None
+        return None, None, frozenset()
 
 
 def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: float) -> list[Finding]:

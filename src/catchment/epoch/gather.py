@@ -55,17 +55,15 @@ def gather(
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
             raise receipt.error
     log = _Log.of(segments, late_tables)
-    holders = previous.holders
-    shapes = tuple(_shape(shape, holders[shape.table], log, plan.epoch) for shape in previous.shapes)
     altered = set(log.effects)
     accepted = _accept(groups, copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
     return Gathered(
         segments=segments,
-        shapes=shapes,
+        shapes=_shapes(previous, log, plan.epoch),
         outputs=tuple(outputs),
-        progress=tuple(_advance(p, accepted.chunks.get((p.shard, p.table), [])) for p in previous.progress),
+        progress=_progress(previous.progress, accepted.chunks),
         copied_rows=accepted.rows,
         chunk_bytes=accepted.bytes,
         log_bytes=sum(s.log_bytes for s in segments.values())
@@ -76,10 +74,10 @@ def gather(
 
 @dataclass(frozen=True)
 class _Log:
-    """What the segments say of each shard's tables: as the last row event described them, effects of DDL, and which
-    ones they wrote changes of; and the catalog's word."""
+    """What the segments say of each shard's tables: as the last row event described them (by table and shard), effects
+    of DDL, and which of those that DDL altered they wrote changes of; and the catalog's word."""
 
-    met: dict[tuple[str, TableId], Table]
+    met: dict[TableId, dict[str, Table]]
     effects: dict[tuple[str, TableId], list[Columns]]
     written: frozenset[tuple[str, TableId]]
     catalog: Mapping[tuple[str, TableId], Table]
@@ -88,13 +86,39 @@ class _Log:
     def of(
         cls, segments: Mapping[str, SegmentReceipt], catalog: Mapping[tuple[str, TableId], Table]
     ) -> "_Log":
-        met = {(shard, table.id): table for shard, segment in segments.items() for table in segment.met}
+        met: dict[TableId, dict[str, Table]] = {}
         effects: dict[tuple[str, TableId], list[Columns]] = {}
         for shard, segment in segments.items():
+            for table in segment.met:
+                met.setdefault(table.id, {})[shard] = table
             for alteration in segment.altered:
                 effects.setdefault((shard, alteration.effect.table), []).append(alteration.effect)
-        written = frozenset((shard, o.table) for shard, segment in segments.items() for o in segment.outputs)
+        # Only who altered a table is asked for.
+        written = frozenset(
+            (shard, output.table)
+            for shard in {shard for shard, _ in effects}
+            for output in segments[shard].outputs
+        )
         return cls(met, effects, written, catalog)
+
+
+def _shapes(previous: Manifest, log: _Log, epoch: int) -> tuple[TableShape, ...]:
+    altered = {table for _, table in log.effects}
+    moved = [s for s in previous.shapes if s.table in altered or not _is_met(s, log.met.get(s.table, {}))]
+    if not moved:
+        return previous.shapes
+    holders = previous.holders
+    after = {shape.table: _shape(shape, holders[shape.table], log, epoch) for shape in moved}
+    return tuple(after.get(shape.table, shape) for shape in previous.shapes)
+
+
+def _is_met(shape: TableShape, met: Mapping[str, Table]) -> bool:
+    """Whether every shard with rows showed all columns of the shape, as nearly always: then nothing has changed."""
+    if not met:
+        return True
+    columns = shape.definition.columns
+    everywhere = not any(column.missing for column in shape.columns if column.live)
+    return everywhere and all(table.columns == columns for table in met.values())
 
 
 def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> TableShape:
@@ -103,19 +127,20 @@ def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> T
     Each task knows the others as of the epoch before. So who only adds columns comes first here: it joins a column that
     another shard drops in the same epoch, as its task has done.
     """
-    changed = [s for s in shards if (s, shape.table) in log.met or (s, shape.table) in log.effects]
+    met = log.met.get(shape.table, {})
+    changed = [s for s in shards if s in met or (s, shape.table) in log.effects]
     changed.sort(key=lambda shard: any(e.dropped for e in log.effects.get((shard, shape.table), [])))
     after = shape
     for shard in changed:
         key = (shard, shape.table)
         effects = log.effects.get(key, [])
-        after = shape_after(after, shard, shards, log.met.get(key), effects, epoch, log.catalog.get(key))
+        after = shape_after(after, shard, shards, met.get(shard), effects, epoch, log.catalog.get(key))
     altered = [shard for shard in changed if (shard, shape.table) in log.effects]
     if len(altered) > 1:
         for shard in altered:
             key = (shard, shape.table)
             if key in log.written:
-                alone = shape_after(shape, shard, shards, log.met.get(key), log.effects[key], epoch)
+                alone = shape_after(shape, shard, shards, met.get(shard), log.effects[key], epoch)
                 _must_agree(shard, alone, after, altered)
     return after
 
@@ -158,6 +183,9 @@ def _accept(
         copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
         reasons = dict(receipt.failed) if isinstance(receipt, ChunkReceipt) else {}
         whole = str(receipt.error) if isinstance(receipt, Failed) else "not delivered"
+        outputs: dict[TableId, list[Output]] = {}
+        for output in receipt.outputs if isinstance(receipt, ChunkReceipt) else ():
+            outputs.setdefault(output.table, []).append(output)
         of_table: dict[TableId, list[Chunk]] = {}
         for chunk in group:
             of_table.setdefault(chunk.table, []).append(chunk)
@@ -169,13 +197,21 @@ def _accept(
             accepted.chunks.setdefault((shard, table), []).extend((c.chunk, c.rows) for c in delivered)
             accepted.bytes += sum(c.bytes for c in delivered)
             accepted.rows[table] = accepted.rows.get(table, 0) + sum(c.rows for c in delivered)
-            if isinstance(receipt, ChunkReceipt):
-                accepted.outputs += [(shard, output) for output in receipt.outputs if output.table == table]
+            accepted.outputs += [(shard, output) for output in outputs.get(table, ())]
             missing = planned[len(delivered) :]
             if missing:
                 broken[shard, table] = "a chunk before it was not delivered"
                 accepted.refused += [(chunk, reasons.get(chunk, whole)) for chunk in missing]
     return accepted
+
+
+def _progress(
+    before: tuple[Progress, ...], chunks: Mapping[tuple[str, TableId], Sequence[tuple[Chunk, int]]]
+) -> tuple[Progress, ...]:
+    """The same tuple where nothing was copied, so that others see it at a glance."""
+    if not chunks:
+        return before
+    return tuple(p if p.done else _advance(p, chunks.get((p.shard, p.table), ())) for p in before)
 
 
 def _advance(progress: Progress, chunks: Sequence[tuple[Chunk, int]]) -> Progress:

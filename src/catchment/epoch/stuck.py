@@ -52,8 +52,8 @@ class Standstill:
         for chunk, reason in refused:
             reasons.setdefault((chunk.shard, chunk.table), reason)
         reasons = {**unplanned, **reasons}
-        for old, new in zip(before, after, strict=True):
-            if new != old:
+        for old, new in zip(before, after, strict=True) if before is not after else ():
+            if new is not old and new != old:
                 known.pop((new.shard, new.table), None)
                 reasons.pop((new.shard, new.table), None)
         for (shard, table), reason in reasons.items():
@@ -72,6 +72,8 @@ class Standstill:
     def _held_back(self, progress: Sequence[Progress], held: Mapping[str, str]) -> list[Refusal]:
         """What is not copied on shards held for long, of which each is logged once."""
         self._held = {shard: self._held.get(shard, 0) + 1 for shard in held}
+        if not held:
+            return []
         for shard, epochs in self._held.items():
             if epochs == _HELD_FROM:
                 _log.warning(

@@ -54,7 +54,8 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
     ):
         plan, stored, committed = store.newest()
         lake = sink.newest()
-        decision = decide(feed.name, stored, committed, lake)
+        digests = store.digests(stored.epoch) if stored is not None else ()
+        decision = decide(feed.name, stored, committed, lake, digests)
         if isinstance(decision, Fresh):
             raise ConfigError(f"feed {feed.name} has not begun yet: there is no server that it knows")
         standing = decision.manifest

@@ -26,7 +26,7 @@ class Applier:
     fault: Injector = no_fault
 
     def apply(self, manifest: Manifest) -> Commit:
-        """Apply a manifest, make its epoch readable and write its commit.
+        """Apply a manifest of the store, make its epoch readable and write its commit.
 
         What may pass, as a conflict with other writers, is tried again with the same manifest: tables, epochs table
         and store each know whether they have the epoch. Raises CatchmentError, at once when the run is to stop.
@@ -51,7 +51,8 @@ class Applier:
         self.lease.check()
         versions = self.sink.apply(manifest, self.lease.fence)
         self.fault(Fault.AFTER_APPLY)
-        commit = Commit(manifest.epoch, manifest.digest(), world.now_us(), versions)
+        digest = self.store.digest(manifest.epoch)
+        commit = Commit(manifest.epoch, digest, world.now_us(), versions)
         self.sink.record(manifest, commit, self.lease.fence)
         self.fault(Fault.AFTER_EPOCH_ROW)
         self.store.put_commit(commit, self.lease.fence)

@@ -172,7 +172,8 @@ def _take_up(
     store, lease, sink = applier.store, applier.lease, applier.sink
     plan, stored, committed = store.newest()
     lake = sink.newest()
-    decision = decide(feed.name, stored, committed, lake)
+    digests = store.digests(stored.epoch) if stored is not None else ()
+    decision = decide(feed.name, stored, committed, lake, digests)
     gone: list[TableId] = []
     if isinstance(decision, Continue):
         must_name_shards(endpoints, decision.manifest)

@@ -44,7 +44,9 @@ class TaskMaker:
                 copying.setdefault(progress.shard, {})[progress.table] = progress
         everywhere = len(target.shards)
         # A task takes all shards to have a table that is not named: naming them to each shard is quadratic.
-        apart = {table: shards for table, shards in previous.holders.items() if len(shards) < everywhere}
+        whole = len(previous.progress) == len(previous.shapes) * everywhere
+        holders = {} if whole else previous.holders
+        apart = {table: shards for table, shards in holders.items() if len(shards) < everywhere}
         return [
             SegmentTask(
                 endpoint=endpoint,

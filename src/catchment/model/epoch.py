@@ -234,12 +234,13 @@ class Manifest(msgspec.Struct, frozen=True):
         )
 
     def digest(self) -> str:
-        """SHA-256 of the record, hexadecimal."""
+        """SHA-256 of the content, hexadecimal, as commits of records without a version name it (model/records.py)."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """That an epoch is applied: version of every lake table as of it (`schema.name` -> version)."""
+    """That an epoch is applied: version of every lake table as of it (`schema.name` -> version). `digest`: that of the
+    manifest's record."""
 
     epoch: int
     digest: str
@@ -249,7 +250,7 @@ class Commit(msgspec.Struct, frozen=True):
 
 class EpochRow(msgspec.Struct, frozen=True):
     """A committed epoch as the sink holds it. `manifest` has no deltas: its files are in the tables' logs. Its cut,
-    tick time, progress and shapes are whole. `commit.digest` is that of the manifest with its deltas."""
+    tick time, progress and shapes are whole. `commit.digest` is that of the manifest's record in the state store."""
 
     manifest: Manifest
     commit: Commit

@@ -49,8 +49,26 @@ def shape_after(
         table = found
     if table == before and not effects:
         return shape
-    others = {other: table_on(shape, other) for other in shards if other != shard}
-    return evolve(shape, table, effects, epoch, shard=shard, others=others)
+    return evolve(shape, table, effects, epoch, shard=shard, others=_others(shape, shards, shard))
+
+
+def _others(shape: TableShape, shards: Sequence[str], shard: str) -> dict[str, Table]:
+    """The table as the other shards have it. Those that lack the same columns share one value: when a thousand shards
+    alter a table in one epoch, each of them asks for all others."""
+    live = tuple(c for c in shape.columns if c.live)
+    lacking: dict[str, tuple[int, ...]] = {}
+    for place, column in enumerate(live):
+        for other in column.missing:
+            lacking[other] = (*lacking.get(other, ()), place)
+    others = dict.fromkeys(shards, shape.definition)
+    made: dict[tuple[int, ...], Table] = {}
+    for other, places in lacking.items():
+        if other in others:
+            if places not in made:
+                made[places] = table_on(shape, other)
+            others[other] = made[places]
+    others.pop(shard, None)
+    return others
 
 
 def _resulting(before: Table, effects: Sequence[Columns], catalog: Table | None) -> Table | None:

@@ -61,7 +61,9 @@ def evolve(
         for name in effect.dropped:
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
         for name in effect.added:
-            new = _new(name, table, epoch, {folded(c.physical) for c in columns}, others)
+            known = any(c.live and c.column.name.lower() == name.lower() for c in columns)
+            taken = {folded(c.physical) for c in columns}
+            new = None if known else _new(name, table, epoch, taken, others)
             if new is not None and folded(name) in RESERVED:
                 raise Unsupported(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
@@ -110,7 +112,10 @@ def merge(tables: Mapping[str, Table]) -> Table:
 
 
 def _lacking(name: str, shards: Mapping[str, Table]) -> tuple[str, ...]:
-    return tuple(s for s in sorted(shards) if name.lower() not in _names(shards[s]))
+    # Many shards share one table: each is looked at once.
+    tables = {id(table): table for table in shards.values()}
+    having = {one for one, table in tables.items() if name.lower() in _names(table)}
+    return tuple(sorted(shard for shard, table in shards.items() if id(table) not in having))
 
 
 def _names(table: Table) -> dict[str, Column]:

@@ -56,6 +56,8 @@ class RunView:
         self._troubles: tuple[Trouble, ...] = ()
         self._changes = Pace()
         self._rows: dict[TableId, Pace] = {}
+        self._progress: tuple[Progress, ...] = ()
+        self._tables: dict[TableId, _Copied] = {}
         self.copy_seconds = 0.0
         self.newest: Report | None = None
 
@@ -84,7 +86,9 @@ class RunView:
         self.newest = report
         changes = before.changes + manifest.changes
         self._changes.add(now, changes)
-        tables = _by_table(manifest.progress)
+        if manifest.progress is not self._progress:  # mostly the same: with many shards it is long
+            self._progress, self._tables = manifest.progress, _by_table(manifest.progress)
+        tables = self._tables
         with self._lock:
             self._refused = report.refused
             self._seen = replace(

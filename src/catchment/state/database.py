@@ -28,6 +28,7 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    update,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
@@ -36,7 +37,9 @@ from catchment import world
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.version import __version__
 
-SCHEMA_VERSION = 1
+# Of layout 1 are stores of records without a version; they become layout 2 with the first record that is written.
+SCHEMA_VERSION = 2
+_KNOWN_VERSIONS = (1, SCHEMA_VERSION)
 _BUSY_SECONDS = 10.0
 _MAKE_ATTEMPTS = 5
 _MAKE_PAUSE_SECONDS = 0.1
@@ -193,10 +196,10 @@ class Database:
 
     def _check_version(self) -> None:
         version = self._version()
-        if version != SCHEMA_VERSION:
+        if version not in _KNOWN_VERSIONS:
             raise StateError(
-                f"state store {self} has layout {version}, and this Catchment ({__version__}) knows {SCHEMA_VERSION}: "
-                "use the one that wrote it, or a later one, see docs/upgrade.md"
+                f"state store {self} has layout {version}, and this Catchment ({__version__}) knows layouts up to "
+                f"{SCHEMA_VERSION}: use the one that wrote it, or a later one, see docs/upgrade.md"
             )
 
     @contextmanager
@@ -227,6 +230,16 @@ class Database:
             (help_ for said, help_ in _ADVICE.items() if said in cause), "check `state` in the feed file"
         )
         return StateError(f"state store {self}: {cause}; {advice}")
+
+
+def mark_layout(connection: Connection) -> None:
+    """Say that records of our layout are in the store: earlier programs refuse it from now on.
+
+    The row is looked at first, since feeds that share a store would wait for one another to write it.
+    """
+    version = connection.scalar(select(version_table.c.version))
+    if version is not None and version < SCHEMA_VERSION:
+        connection.execute(update(version_table).values(version=SCHEMA_VERSION))
 
 
 def _sqlite_file(url: URL) -> Path | None:

@@ -1,5 +1,6 @@
 """Where a feed goes on: state store and lake compared, before anything is written (DESIGN 5)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from catchment.model.epoch import Commit, EpochRow, Manifest, epoch_text
@@ -22,9 +23,14 @@ class Continue:
 
 
 def decide(
-    feed: str, stored: Manifest | None, committed: Commit | None, lake: EpochRow | None
+    feed: str,
+    stored: Manifest | None,
+    committed: Commit | None,
+    lake: EpochRow | None,
+    digests: Collection[str],
 ) -> Fresh | Continue:
-    """Compare the newest manifest and commit of the store with the newest epoch of the lake.
+    """Compare the newest manifest and commit of the store with the newest epoch of the lake. `digests`: those that the
+    stored manifest may have in its commit (`Store.digests`).
 
     Raises SinkRestored when the lake is behind by more than the one epoch that a crash can leave, StateError
     when the two tell different stories.
@@ -42,8 +48,8 @@ def decide(
     at = lake.manifest.epoch
     if at == stored.epoch:
         # Of an epoch that the store took up from the lake, its commit alone has the digest.
-        known = committed.digest if committed is not None and committed.epoch == at else stored.digest()
-        if lake.commit.digest != known:
+        known = {committed.digest} if committed is not None and committed.epoch == at else digests
+        if lake.commit.digest not in known:
             raise StateError(
                 f"feed {feed}: state store and lake hold different epochs {epoch_text(at)}; one of them belongs to "
                 "another feed of that name"

@@ -1,34 +1,45 @@
 """The three durable records of an epoch: plan, manifest and commit (DESIGN 2).
 
 Every write carries the fence number of the writer's lease and is refused in the same transaction when another
-runner has taken over. Records are JSON, so that people can read them.
+runner has taken over. Most manifests and commits say what has changed since a whole one (model/records.py): a run
+begins with a whole one, and none is forgotten that a kept record builds on.
 """
 
-import hashlib
 from typing import Self, TypeVar
 
-import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
 
 from catchment.model.epoch import Commit, Manifest, Plan, epoch_text
 from catchment.model.errors import LeaseLost, StateError
-from catchment.state.database import Database, lease_table, record_table
-from catchment.state.decoders import decoded
+from catchment.model.records import (
+    Base,
+    OfLater,
+    Unreadable,
+    base_of,
+    digest,
+    encoded,
+    link_of,
+    plan_of,
+    value_of,
+    whole,
+)
+from catchment.state.database import Database, lease_table, mark_layout, record_table
 
 KEEP_COMMITS = 100
 _PLAN, _MANIFEST, _COMMIT = "plan", "manifest", "commit"
 
-Record = Plan | Manifest | Commit
-R = TypeVar("R", Plan, Manifest, Commit)
+R = TypeVar("R", Manifest, Commit)
 
 
 class Store:
     """Records of one feed. Methods raise StateError; those that write raise LeaseLost when `fence` is
-    outdated."""
+    outdated. One object serves one run: it knows the whole records that the run has written."""
 
     def __init__(self, database: Database, feed: str) -> None:
         self.database = database
         self.feed = feed
+        self._manifests: Base[Manifest] | None = None
+        self._commits: Base[Commit] | None = None
 
     @classmethod
     def open(cls, url: str, feed: str, *, create: bool = True) -> Self:
@@ -55,18 +66,24 @@ class Store:
             # A plan that came to nothing: a cut that was missed, or one whose log held nothing new.
             open_plans = delete(record_table).filter_by(feed=self.feed, kind=_PLAN)
             connection.execute(open_plans.where(record_table.c.epoch > (newest or 0)))
-            self._put(connection, _PLAN, plan)
+            self._put(connection, _PLAN, plan.epoch, whole(plan))
 
-    def put_manifest(self, manifest: Manifest, fence: int) -> None:
-        """Write a manifest, once: repeating it is harmless, another one for the same epoch is refused."""
+    def put_manifest(self, manifest: Manifest, fence: int) -> str:
+        """Write a manifest, once: repeating it is harmless, another one for the same epoch is refused. The digest of
+        its record."""
         with self.database.transaction() as connection:
             self.guard(connection, fence)
-            known = self._get(connection, _MANIFEST, Manifest, manifest.epoch)
-            if known is not None and known.digest() != manifest.digest():
-                raise StateError(
-                    f"epoch {epoch_text(manifest.epoch)} of feed {self.feed} has another manifest already"
-                )
-            self._put(connection, _MANIFEST, manifest)
+            known = self._record(connection, _MANIFEST, manifest.epoch)
+            if known is not None:
+                if self._value(connection, _MANIFEST, Manifest, known) != manifest:
+                    raise StateError(
+                        f"epoch {epoch_text(manifest.epoch)} of feed {self.feed} has another manifest already"
+                    )
+                return digest(known)
+            record, base = encoded(manifest, self._there(connection, _MANIFEST, self._manifests))
+            self._put(connection, _MANIFEST, manifest.epoch, record)
+        self._manifests = base
+        return digest(record)
 
     def put_commit(self, commit: Commit, fence: int, *, keep: int = KEEP_COMMITS) -> None:
         """Write a commit of a manifest in the store, and forget what is older than the newest `keep`
@@ -77,17 +94,20 @@ class Store:
                 raise StateError(
                     f"epoch {epoch_text(commit.epoch)} of feed {self.feed} is committed without its manifest"
                 )
-            self._put(connection, _COMMIT, commit)
+            record, base = encoded(commit, self._there(connection, _COMMIT, self._commits))
+            self._put(connection, _COMMIT, commit.epoch, record)
             self._trim(connection, keep)
+        self._commits = base
 
     def take_up(self, manifest: Manifest, commit: Commit, fence: int) -> None:
         """Take up the newest epoch of a lake that is ahead. Its manifest has no deltas (see EpochRow), so that
         `commit.digest` is not its own."""
         with self.database.transaction() as connection:
             self.guard(connection, fence)
-            self._put(connection, _MANIFEST, manifest)
-            self._put(connection, _COMMIT, commit)
+            self._put(connection, _MANIFEST, manifest.epoch, whole(manifest))
+            self._put(connection, _COMMIT, commit.epoch, whole(commit))
             self._trim(connection, KEEP_COMMITS)
+        self._manifests = self._commits = None
 
     def newest(self) -> tuple[Plan | None, Manifest | None, Commit | None]:
         """The newest record of each kind, as of one moment."""
@@ -96,25 +116,46 @@ class Store:
 
     def newest_in(self, connection: Connection) -> tuple[Plan | None, Manifest | None, Commit | None]:
         """The newest record of each kind that a transaction sees."""
+        plan = self._newest(connection, _PLAN)
         return (
-            self._newest(connection, _PLAN, Plan),
-            self._newest(connection, _MANIFEST, Manifest),
-            self._newest(connection, _COMMIT, Commit),
+            None if plan is None else self._plan(plan),
+            self._value(connection, _MANIFEST, Manifest, self._newest(connection, _MANIFEST)),
+            self._value(connection, _COMMIT, Commit, self._newest(connection, _COMMIT)),
         )
 
     def manifest(self, epoch: int) -> Manifest | None:
         """The manifest of an epoch, None when there is none (any more)."""
-        with self.database.transaction() as connection:
+        with self.database.snapshot() as connection:
             return self.manifest_in(connection, epoch)
 
     def manifest_in(self, connection: Connection, epoch: int) -> Manifest | None:
         """The manifest of an epoch that a transaction sees."""
-        return self._get(connection, _MANIFEST, Manifest, epoch)
+        return self._value(connection, _MANIFEST, Manifest, self._record(connection, _MANIFEST, epoch))
+
+    def digest(self, epoch: int) -> str:
+        """The digest of the record of an epoch's manifest; raises StateError when there is none (any more)."""
+        with self.database.snapshot() as connection:
+            record = self._record(connection, _MANIFEST, epoch)
+        if record is None:
+            raise StateError(
+                f"state store {self.database}: the manifest of epoch {epoch_text(epoch)} of feed {self.feed} is gone; "
+                "was the store replaced while the feed ran? run the same command again"
+            )
+        return digest(record)
+
+    def digests(self, epoch: int) -> frozenset[str]:
+        """The digests by which a commit may name the manifest of an epoch; empty when there is none (any more).
+
+        More than one where a version before records had one of their own wrote it: it named the content.
+        """
+        with self.database.snapshot() as connection:
+            record = self._record(connection, _MANIFEST, epoch)
+            return frozenset() if record is None else self._names(connection, record)
 
     def commit(self, epoch: int) -> Commit | None:
         """The commit of an epoch, None when there is none (any more)."""
-        with self.database.transaction() as connection:
-            return self._get(connection, _COMMIT, Commit, epoch)
+        with self.database.snapshot() as connection:
+            return self._value(connection, _COMMIT, Commit, self._record(connection, _COMMIT, epoch))
 
     def guard(self, connection: Connection, fence: int) -> None:
         """Lock the lease's row until the transaction ends; raises LeaseLost when it is another's. First of its
@@ -126,52 +167,81 @@ class Store:
                 f"feed {self.feed}: another runner took over (our fence was {fence}); this one must stop"
             )
 
-    def _put(self, connection: Connection, kind: str, record: Record) -> None:
-        key = {"feed": self.feed, "kind": kind, "epoch": record.epoch}
+    def _put(self, connection: Connection, kind: str, epoch: int, record: bytes) -> None:
+        key = {"feed": self.feed, "kind": kind, "epoch": epoch}
+        mark_layout(connection)
         connection.execute(delete(record_table).filter_by(**key))
-        # In the order of `Manifest.digest`, which is then that of the bytes.
-        document = msgspec.json.encode(record, order="deterministic")
-        connection.execute(insert(record_table).values(**key, record=document))
+        connection.execute(insert(record_table).values(**key, record=record))
+
+    def _there(self, connection: Connection, kind: str, base: Base[R] | None) -> Base[R] | None:
+        """The base, if the store has its record: an operator may have put an older store in its place."""
+        if base is None:
+            return None
+        query = select(record_table.c.epoch).filter_by(feed=self.feed, kind=kind, epoch=base.value.epoch)
+        return None if connection.scalar(query) is None else base
 
     def _has_manifest(self, connection: Connection, commit: Commit) -> bool:
-        """Whether the manifest of a commit is in the store; one that an older version wrote may be in another order."""
-        query = select(record_table.c.record).filter_by(feed=self.feed, kind=_MANIFEST, epoch=commit.epoch)
-        document = connection.scalar(query)
-        if document is not None and hashlib.sha256(document).hexdigest() == commit.digest:
-            return True
-        manifest = self._decoded(document, _MANIFEST, Manifest)
-        return manifest is not None and manifest.digest() == commit.digest
+        """Whether the manifest of a commit is in the store."""
+        record = self._record(connection, _MANIFEST, commit.epoch)
+        if record is None:
+            return False
+        return digest(record) == commit.digest or commit.digest in self._names(connection, record)
 
-    def _get(self, connection: Connection, kind: str, type_: type[R], epoch: int) -> R | None:
+    def _names(self, connection: Connection, record: bytes) -> frozenset[str]:
+        """The digest of a manifest's record, and that of its content where a version without them may have used it."""
+        names = {digest(record)}
+        manifest = self._value(connection, _MANIFEST, Manifest, record)
+        return frozenset(names if manifest is None else names | {manifest.digest()})
+
+    def _record(self, connection: Connection, kind: str, epoch: int) -> bytes | None:
         query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind, epoch=epoch)
-        return self._decoded(connection.scalar(query), kind, type_)
+        return connection.scalar(query)
 
-    def _newest(self, connection: Connection, kind: str, type_: type[R]) -> R | None:
+    def _newest(self, connection: Connection, kind: str) -> bytes | None:
         query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind)
-        return self._decoded(
-            connection.scalar(query.order_by(record_table.c.epoch.desc()).limit(1)), kind, type_
-        )
+        return connection.scalar(query.order_by(record_table.c.epoch.desc()).limit(1))
 
     def _newest_epoch(self, connection: Connection, kind: str) -> int | None:
         epochs = select(record_table.c.epoch).filter_by(feed=self.feed, kind=kind)
         return connection.scalar(epochs.order_by(record_table.c.epoch.desc()).limit(1))
 
-    def _decoded(self, record: bytes | None, kind: str, type_: type[R]) -> R | None:
+    def _value(self, connection: Connection, kind: str, type_: type[R], record: bytes | None) -> R | None:
         if record is None:
             return None
         try:
-            return decoded(record, type_)
-        except msgspec.DecodeError as fault:
-            raise StateError(
-                f"state store {self.database}: a {kind} of feed {self.feed} cannot be read ({fault}); "
-                "move the store away, it is rebuilt from the lake"
-            ) from fault
+            link = link_of(record)
+            found = None if link is None else self._record(connection, kind, link.epoch)
+            return value_of(record, None if found is None else base_of(found, type_), type_)
+        except (Unreadable, OfLater) as fault:
+            raise self._fault(kind, fault) from fault
+
+    def _plan(self, record: bytes) -> Plan:
+        try:
+            return plan_of(record)
+        except (Unreadable, OfLater) as fault:
+            raise self._fault(_PLAN, fault) from fault
+
+    def _fault(self, kind: str, fault: ValueError) -> StateError:
+        said = f"state store {self.database}: a {kind} of feed {self.feed} {fault}"
+        if isinstance(fault, OfLater):
+            return StateError(said)
+        return StateError(f"{said}; move the store away, it is rebuilt from the lake")
 
     def _trim(self, connection: Connection, keep: int) -> None:
+        """Forget what is older than the newest `keep` commits and the whole records that those build on."""
         mine = record_table.c.feed == self.feed
         commits = select(record_table.c.epoch).where(mine, record_table.c.kind == _COMMIT)
         oldest_kept = connection.scalar(
             commits.order_by(record_table.c.epoch.desc()).offset(keep - 1).limit(1)
         )
-        if oldest_kept is not None:
-            connection.execute(delete(record_table).where(mine, record_table.c.epoch < oldest_kept))
+        if oldest_kept is None:
+            return
+        needed = [oldest_kept]
+        for kind in (_MANIFEST, _COMMIT):
+            record = self._record(connection, kind, oldest_kept)
+            try:
+                link = None if record is None else link_of(record)
+            except (Unreadable, OfLater) as fault:
+                raise self._fault(kind, fault) from fault
+            needed += [] if link is None else [link.epoch]
+        connection.execute(delete(record_table).where(mine, record_table.c.epoch < min(needed)))

@@ -14,7 +14,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from catchment.model.chunk import Progress
 from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
+from catchment.model.table import TableId
 
 _PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _MICRO = 1e-6
@@ -62,6 +64,7 @@ class Metrics:
         self._clock = clock
         self._kept_seconds = dict(kept_seconds)
         self._warned: set[str] = set()
+        self._progress: tuple[Progress, ...] = ()
         self._epoch = _EpochNumber(standing.feed)
         self.registry.register(self._epoch)
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
@@ -175,14 +178,18 @@ class Metrics:
         }
         self._epoch.number = manifest.epoch
         self._window.labels(self._feed).set(manifest.window_us * _MICRO)
-        rows: dict[str, tuple[int, int]] = {}
-        for progress in manifest.progress:
-            table = str(progress.table)
-            copied, expected = rows.get(table, (0, 0))
-            rows[table] = (copied + progress.rows, expected + progress.rows_expected)
+        if manifest.progress is not self._progress:
+            self._count_rows(manifest.progress)
+
+    def _count_rows(self, progress: tuple[Progress, ...]) -> None:
+        self._progress = progress
+        rows: dict[TableId, tuple[int, int]] = {}
+        for one in progress:
+            copied, expected = rows.get(one.table, (0, 0))
+            rows[one.table] = (copied + one.rows, expected + one.rows_expected)
         for table, (copied, expected) in rows.items():
-            self._rows.labels(self._feed, table).set(copied)
-            self._expected.labels(self._feed, table).set(expected)
+            self._rows.labels(self._feed, str(table)).set(copied)
+            self._expected.labels(self._feed, str(table)).set(expected)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)

@@ -22,6 +22,7 @@ from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import ConfigError
 from catchment.model.position import LastEvent, LogOffset, Position, Prepared, Resets, Server, Xid
 from catchment.model.table import TableId
+from catchment.model.version import __version__
 from catchment.serve.spark_source.options import EARLIEST, LATEST
 
 VERSION = 1
@@ -223,9 +224,8 @@ def read(offset: Mapping[str, Any]) -> StreamCut | None:
     try:
         if offset["version"] != VERSION:
             raise ConfigError(
-                f"the offset has version {offset['version']}, this Catchment reads {VERSION}; use the "
-                "version that wrote "
-                "the checkpoint, or start with a new one"
+                f"the offset has version {offset['version']}, this Catchment ({__version__}) reads {VERSION}: use the "
+                "one that wrote the checkpoint, or a later one, see docs/upgrade.md, or start with a new checkpoint"
             )
         start = offset.get("start")
         if start in (EARLIEST, LATEST) or isinstance(start, dict):

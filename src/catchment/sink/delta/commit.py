@@ -73,7 +73,7 @@ def create_table(
 
 
 def mark_layout(table: DeltaTable, directory: Path, feed: str, fence: int) -> bool:
-    """Mark a table of an earlier layout, in a commit of its own; whether it was one. Layout 0 has the same rows."""
+    """Mark a table of an earlier layout, in a commit of its own; whether it was one. All have the same rows of data."""
     if table.metadata().configuration.get(_LAYOUT) == str(LAKE_LAYOUT):
         return False
     version: int = table.version() + 1

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -30,29 +29,15 @@ from catchment.sink.delta.commit import (
     open_table,
     sync_version,
 )
+from catchment.sink.delta.epoch_rows import NAME, SCHEMA, Record, RowBase, RowReader, encoded_row
 from catchment.sink.delta.files import delta_stats, lake_file, write_parquet
 from catchment.sink.delta.layout import epochs_dir, fence_app
 
-SCHEMA = pa.schema(
-    [
-        pa.field("feed", pa.string()),
-        pa.field("epoch", pa.int64()),
-        pa.field("committed_us", pa.int64()),
-        pa.field("manifest", pa.string()),
-        pa.field("versions", pa.string()),
-        pa.field("digest", pa.string()),
-        pa.field("fence", pa.int64()),
-    ]
-)
-_NAME = "epochs table"
 # So many files of up to 31 rows become one, so many of up to 1,023 become one, and so on; 32,768 rows are enough.
 _LEVEL_FILES_MIN = 32
 _LEVELS = 3
 _BATCH_ROWS = 256
 _RUNNER_BITS = 62
-# Built while one thread is there: msgspec 0.22 crashes the process where two threads build a decoder at once.
-_decode_manifest = msgspec.json.Decoder(Manifest).decode
-_decode_versions = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class EpochsTable:
@@ -61,22 +46,32 @@ class EpochsTable:
     def __init__(self, root: str | Path, feed: str) -> None:
         self.feed = feed
         self._directory = epochs_dir(root)
-        self._table = LakeTable(_NAME, self._directory)
+        self._table = LakeTable(NAME, self._directory)
+        self._base: RowBase | None = None
 
     def append(self, manifest: Manifest, commit: Commit, fence: int) -> None:
-        """Make an epoch visible to readers, once. Raises LeaseLost when a later runner has written."""
+        """Make an epoch visible to readers, once. Raises LeaseLost when a later runner has written.
+
+        The first row that an object appends is whole; later ones build on it for a while.
+        """
+        row, base = encoded_row(EpochRow(manifest, commit, fence), self._base)
         file: list[AddAction] = []
 
-        def attempt(table: DeltaTable) -> bool:
-            check_fence(table, self.feed, fence, _NAME)
+        def attempt(table: DeltaTable) -> RowBase | bool | None:
+            check_fence(table, self.feed, fence, NAME)
             applied = table.transaction_version(self._app)
             if applied is not None and applied >= manifest.epoch:
-                return True
+                return False
+            if mark_layout(table, self._directory, self.feed, fence):
+                return None  # earlier programs refuse the table before there is a row that they would misread
             if not file:
-                file.append(self._write([_rows([EpochRow(manifest, commit, fence)])]))
-            return self._commit(table, file, fence, Transaction(self._app, manifest.epoch))
+                file.append(self._write([row]))
+            self._commit(table, file, fence, Transaction(self._app, manifest.epoch))
+            return base
 
-        self._table.commit(attempt, self._create)
+        written = self._table.commit(attempt, self._create)
+        # Who wrote a row that stood already is not known, and nothing is to build on it.
+        self._base = written if isinstance(written, RowBase) else None
 
     def take_over(self, fence: int) -> None:
         """Carry the fence of a new runner, so that an older one cannot add an epoch from now on.
@@ -86,19 +81,19 @@ class EpochsTable:
         ours = secrets.randbits(_RUNNER_BITS)
 
         def attempt(table: DeltaTable) -> bool:
-            check_fence(table, self.feed, fence, _NAME)
+            check_fence(table, self.feed, fence, NAME)
             runner = table.transaction_version(self._runner_app)
             if runner == ours:
                 return True
             if runner is not None and table.transaction_version(fence_app(self.feed)) == fence:
                 raise LeaseLost(
-                    f"{_NAME}: another runner of feed {self.feed} has written under this one's fence {fence}: the "
+                    f"{NAME}: another runner of feed {self.feed} has written under this one's fence {fence}: the "
                     "state store was lost while it ran; stop this one"
                 )
             return self._commit(table, [], fence, Transaction(self._runner_app, ours))
 
         def mark(table: DeltaTable) -> bool:
-            check_fence(table, self.feed, fence, _NAME)
+            check_fence(table, self.feed, fence, NAME)
             mark_layout(table, self._directory, self.feed, fence)
             return True
 
@@ -111,7 +106,7 @@ class EpochsTable:
         merged: list[AddAction] = []
 
         def attempt(table: DeltaTable) -> int:
-            check_fence(table, self.feed, fence, _NAME)
+            check_fence(table, self.feed, fence, NAME)
             files = _files(table)
             present = {f["path"] for f in files}
             if any(file.path in present for file in merged):
@@ -147,11 +142,12 @@ class EpochsTable:
                 break
             mine = ((number, file["path"]) for number in self._numbers(file, until))
             found = sorted([*found, *mine], reverse=True)[:count]
-        rows = []
+        records: list[Record] = []
         for path in dict.fromkeys(path for _, path in found):
             numbers = [number for number, where in found if where == path]
-            rows += self._decode(self._read([path], [("epoch", "in", numbers)]))
-        return sorted(rows, key=lambda row: -row.manifest.epoch)
+            records += self._mine(self._read([path], [("epoch", "in", numbers)]))
+        reader = self._reader(table)
+        return [reader.row(record) for record in sorted(records, key=lambda r: -r["epoch"])]
 
     def numbers(self) -> list[int]:
         """The numbers of all committed epochs, in order."""
@@ -162,11 +158,8 @@ class EpochsTable:
     def at(self, epoch: int) -> EpochRow | None:
         """The epoch of exactly that number; None when it was not committed."""
         table = self._table.refreshed()
-        if table is None:
-            return None
-        files = [f["path"] for f in _files(table) if f["min.epoch"] <= epoch <= f["max.epoch"]]
-        rows = self._decode(self._read(files, [("epoch", "=", epoch)]))
-        return rows[0] if rows else None
+        record = self._record(table, epoch)
+        return None if record is None else self._reader(table).row(record)
 
     def fence(self) -> int:
         """The newest fence that the table carries, also of a runner that committed no epoch; 0 before the first."""
@@ -176,7 +169,9 @@ class EpochsTable:
     def read_all(self) -> list[EpochRow]:
         """All committed epochs in order."""
         table = self._table.refreshed()
-        return [] if table is None else self._decode(self._read([f["path"] for f in _files(table)]))
+        records = [] if table is None else self._mine(self._read([f["path"] for f in _files(table)]))
+        reader = self._reader(table)
+        return [reader.row(record) for record in sorted(records, key=lambda r: r["epoch"])]
 
     @property
     def _app(self) -> str:
@@ -221,9 +216,17 @@ class EpochsTable:
             with lake_file(path), pq.ParquetFile(path) as source:
                 yield from source.iter_batches(_BATCH_ROWS)
 
-    def _decode(self, rows: pa.Table) -> list[EpochRow]:
-        found = [_row(r) for r in rows.to_pylist() if r["feed"] == self.feed]
-        return sorted(found, key=lambda row: row.manifest.epoch)
+    def _mine(self, rows: pa.Table) -> list[Record]:
+        return [record for record in rows.to_pylist() if record["feed"] == self.feed]
+
+    def _record(self, table: DeltaTable | None, epoch: int) -> Record | None:
+        """The record of an epoch in a version of the table."""
+        files = [] if table is None else _files(table)
+        paths = [f["path"] for f in files if f["min.epoch"] <= epoch <= f["max.epoch"]]
+        return next(iter(self._mine(self._read(paths, [("epoch", "=", epoch)]))), None)
+
+    def _reader(self, table: DeltaTable | None) -> RowReader:
+        return RowReader(lambda epoch: self._record(table, epoch))
 
 
 def feeds(root: str | Path) -> list[str]:
@@ -257,27 +260,3 @@ def _read(path: Path, **options: Any) -> pa.Table:
 
 def _files(table: DeltaTable) -> list[dict[str, Any]]:
     return list(pa.table(table.get_add_actions(flatten=True)).to_pylist())
-
-
-def _rows(rows: list[EpochRow]) -> pa.Table:
-    columns = {
-        "feed": [r.manifest.feed for r in rows],
-        "epoch": [r.manifest.epoch for r in rows],
-        "committed_us": [r.commit.time_us for r in rows],
-        "manifest": [_without_deltas(r.manifest) for r in rows],
-        "versions": [msgspec.json.encode(r.commit.versions).decode() for r in rows],
-        "digest": [r.commit.digest for r in rows],
-        "fence": [r.fence for r in rows],
-    }
-    return pa.table(columns, schema=SCHEMA)
-
-
-def _without_deltas(manifest: Manifest) -> str:
-    return msgspec.json.encode(msgspec.structs.replace(manifest, deltas=())).decode()
-
-
-def _row(row: dict[str, Any]) -> EpochRow:
-    manifest, versions = _decode_manifest(row["manifest"]), _decode_versions(row["versions"])
-    return EpochRow(
-        manifest, Commit(row["epoch"], row["digest"], row["committed_us"], versions), row["fence"]
-    )
