@@ -7,6 +7,8 @@ from tests.sim.scheduler import SimWorld
 from tests.sim.server import Change, Server
 from tests.sim.session import Network
 
+_GROUPS_MAX = 250
+
 
 @dataclass
 class Clients:
@@ -22,9 +24,11 @@ class Clients:
 
         def live() -> None:
             rng = self.world.rng
-            pace = rng.choice((0.02, 0.1, 0.5, 3.0))
+            pace = rng.choice((0.05, 0.1, 0.5, 3.0))
             while not self.calm:
-                self.world.sleep(rng.expovariate(1 / pace))
+                # A feed that stands still reads all of this again and again.
+                crowded = len(server.history) > _GROUPS_MAX
+                self.world.sleep(rng.expovariate(1 / (3.0 if crowded else pace)))
                 server.settle()
                 server.settle_late()
                 self._act(server)

@@ -6,6 +6,7 @@ change. So code that waits by `catchment.world` needs no change to be turned, an
 
 import random
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
@@ -52,7 +53,7 @@ class Job:
 
 class SimWorld:
     """`catchment.world` for one seed. `run` turns it until a job is over. `at_step` is told of every step of a process:
-    it may kill or freeze the process, or let time pass.
+    it may kill or freeze the process, or let time pass. `trace` is a checksum of all steps so far.
     """
 
     servers: Servers | None = None
@@ -61,7 +62,7 @@ class SimWorld:
         self.rng = random.Random(seed)
         self.now = 0.0
         self.skew_us = 0
-        self.steps = 0
+        self.steps = self.trace = 0
         self.at_step: Callable[[Process, str], None] = lambda process, what: None
         self._jobs: list[Job] = []
         self._current: Job | None = None
@@ -112,6 +113,7 @@ class SimWorld:
         """A place where the process may die, and where others may run."""
         self._must_live()
         self.steps += 1
+        self.trace = zlib.crc32(f"{self.process.name} {what} {self.now}".encode(), self.trace)
         self.at_step(self.process, what)
         if self.process.dead or self.process.frozen_until > self.now or self.rng.random() < 0.3:
             self._hand_on(None, None)

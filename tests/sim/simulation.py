@@ -41,7 +41,7 @@ class Wrong(AssertionError):
 class Setting:
     """How long things break, in simulated seconds, and how long the feed may take to catch up then."""
 
-    trouble: float = 20.0
+    trouble: float = 12.0
     patience: float = 400.0
 
 
@@ -91,6 +91,7 @@ class Simulation:
     epochs: int = 0
     kills: int = 0
     runs: int = 0
+    lost: int = 0
     ended: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -114,6 +115,12 @@ class Simulation:
         keys = self.rng.sample(range(1, 60), self.rng.randrange(0, 25))
         return {key: (key, self.rng.randrange(1000)) for key in keys}
 
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed}: {self.epochs} epochs in {self.runs} runs, {self.kills} killed, store lost {self.lost} "
+            f"times, {self.world.steps} steps, trace {self.world.trace:08x}"
+        )
+
     def run(self) -> None:
         """Turn the world; raises Wrong, StoodStill, or a fault of the program."""
         stored_at.forget()
@@ -129,6 +136,7 @@ class Simulation:
     def _surroundings(self) -> Iterator[None]:
         """What is not behind a port yet: logs, small sizes, a state store in memory, and whose processes have died."""
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+        self._engine = engine
         end, engine.dispose = engine.dispose, lambda close=True: None  # type: ignore[method-assign]
         event.listen(engine, "connect", _begins_nothing)
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
@@ -195,6 +203,8 @@ class Simulation:
             elif calm and job.error is None and quiet:
                 break
             self.world.sleep(self.rng.choice((0.0, 0.5, 3.0)))
+            if self.storage.epochs and self._dangerous and self.rng.random() < 0.1:
+                self._lose_the_store()
         else:
             raise AssertionError(f"the feed does not catch up; its runs ended by {self.ended[-3:]}")
         newest = self.storage.epochs[-1].manifest
@@ -202,6 +212,13 @@ class Simulation:
             at = newest.cut[server.name].at
             if (at.number, at.offset) != server.end() or not all(p.done for p in newest.progress):
                 raise AssertionError(f"caught up at {at}, but the log ends at {server.end()}")
+
+    def _lose_the_store(self) -> None:
+        """Somebody removes the state store, which the lake can replace."""
+        self.lost += 1
+        with self._engine.begin() as connection:
+            for table in database.metadata.tables:
+                connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table}")
 
     def _started(self, process: Process, feed: Feed, *, until_caught_up: bool) -> Job:
         def work() -> None:
