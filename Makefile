@@ -9,7 +9,7 @@ CODE   := src tests bench setup.py
 PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-mysql test-newest test-all model wheel bench lint format lock clean
+.PHONY: help setup demo test test-mysql test-newest test-all model mistakes wheel bench lint format lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test-all: setup ## The whole test suite, long runs included
 model: ## Check the protocol of plan, manifest, commit and fence in all its states (two minutes)
 	@dev/system-packages "$(PYTHON)" spin
 	@dev/model
+
+mistakes: setup ## Plant mistakes in the product's rules; the simulator must find each (some minutes)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long -rP tests/sim -k planted
 
 wheel: setup ## The wheel of this machine and Python, in dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

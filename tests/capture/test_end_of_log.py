@@ -11,9 +11,13 @@ from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.source.segment import Stretch, read_stretch
-from catchment.source.session import connect
+from catchment.source import segment
+from catchment.source.log import Dumped
+from catchment.source.segment import Stretch, read_facts, read_stretch
+from catchment.source.session import Session, connect
 from catchment.source.wanted import Handlers, Wanted
+from catchment.wire.log.decoder import LogDecoder
+from tests.sim import binlog
 
 # More than sockets hold: the server is still sending when the first rows are handed on.
 ROWS, ROW_BYTES = 96, 700_000
@@ -72,3 +76,28 @@ def test_a_dump_that_is_killed_inside_a_group_is_an_error_to_repeat(
     shard.sql("BEGIN", *(_insert(table, number) for number in range(ROWS)), "COMMIT")
     with pytest.raises(ConnectionLost, match="ended a dump inside the group"):
         _killing(shard, table, start)
+
+
+def test_a_dump_that_is_killed_before_it_has_begun_is_a_lost_connection(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names its file, and ends: a stretch without a file says nothing of any log."""
+    start = LogOffset(shard.log_end()[0], 4)
+    named = binlog.event(
+        binlog.ROTATE,
+        binlog.rotate_body(start.file, start.offset),
+        at=None,
+        seconds=0,
+        server_id=1,
+        flags=binlog.ARTIFICIAL,
+    )
+    sent = binlog.packet(1, b"\0" + named) + binlog.packet(2, b"\xfe\0\0\2\0")
+
+    def killed(session: Session, at: LogOffset, decoder: LogDecoder, drain: object) -> Dumped:
+        decoder.feed(sent)
+        return Dumped(len(sent), broken_off=False)
+
+    monkeypatch.setattr(segment, "dump", killed)
+    endpoint = Endpoint("s", shard.host, shard.port, FEED_USER, shard.password)
+    with pytest.raises(ConnectionLost, match="ended a dump before it had begun"):
+        read_facts(endpoint, None, start, start)
