@@ -8,6 +8,7 @@ from tests.sim.server import Change, Server
 from tests.sim.session import Network
 
 _GROUPS_MAX = 250
+_COLUMNS_MAX = 5
 
 
 @dataclass
@@ -18,6 +19,18 @@ class Clients:
     network: Network
     calm: bool = False
     idle: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        # What is rare in one seed is frequent in another.
+        rng = self.world.rng
+        self.mix: dict[Callable[[Clients, Server], None], float] = {
+            Clients._write_some: 80,
+            Clients._rotate: rng.choice((1, 4, 12)),
+            Clients._prepare_or_end: rng.choice((1, 6, 40)),
+            Clients._restart: rng.choice((0, 1.5, 5)),
+            Clients._alter: rng.choice((0, 1.5)),
+            Clients._cut_off: rng.choice((0, 3, 6)),
+        }
 
     def of(self, server: Server) -> Callable[[], None]:
         """The life of a server's clients."""
@@ -48,22 +61,23 @@ class Clients:
         return len(self.idle) == len(self.network.by_port)
 
     def _act(self, server: Server) -> None:
-        rng = self.world.rng
-        chance = rng.random()
-        if chance < 0.80:
-            self._write(server, hold=rng.choice((0.0, 0.0, 0.0, 0.05, 0.4, 3.0)))
-        elif chance < 0.84:
-            server.rotate()
-        elif chance < 0.90:
-            self._prepare_or_end(server)
-        elif chance < 0.915:
-            self._restart(server)
-        elif chance < 0.93 and not server.locked() and len(server.tables["t"].columns) < 5:
+        (what,) = self.world.rng.choices(list(self.mix), list(self.mix.values()))
+        what(self, server)
+
+    def _write_some(self, server: Server) -> None:
+        self._write(server, hold=self.world.rng.choice((0.0, 0.0, 0.0, 0.05, 0.4, 3.0)))
+
+    def _rotate(self, server: Server) -> None:
+        server.rotate()
+
+    def _alter(self, server: Server) -> None:
+        if not server.locked() and len(server.tables["t"].columns) < _COLUMNS_MAX:
             server.settle_all()
             server.add_column("t", f"c{len(server.tables['t'].columns)}")
-        elif chance < 0.96:
-            port = next(port for port, one in self.network.by_port.items() if one is server)
-            self.network.cut_until[port] = self.world.now + rng.choice((0.1, 1.0, 8.0))
+
+    def _cut_off(self, server: Server) -> None:
+        port = next(port for port, one in self.network.by_port.items() if one is server)
+        self.network.cut_until[port] = self.world.now + self.world.rng.choice((0.1, 1.0, 8.0))
 
     def _restart(self, server: Server) -> None:
         rng = self.world.rng
@@ -96,7 +110,7 @@ class Clients:
         rng = self.world.rng
         if server.open_xa:
             server.end_xa(
-                rng.choice(server.open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0))
+                rng.choice(server.open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0, 6.0))
             )
         elif (changes := self._changes(server)) and len(server.prepared) < 2:
             server.prepare(f"x{rng.getrandbits(30)}".encode(), changes)

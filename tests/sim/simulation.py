@@ -39,9 +39,9 @@ class Wrong(AssertionError):
 
 @dataclass(frozen=True)
 class Setting:
-    """How long things break, in simulated seconds, and how long the feed may take to catch up then."""
+    """How long things break, in simulated seconds, one of these; and how long the feed may take to catch up then."""
 
-    trouble: float = 12.0
+    trouble: tuple[float, ...] = (8.0, 8.0, 12.0, 40.0)
     patience: float = 400.0
 
 
@@ -109,10 +109,12 @@ class Simulation:
         self.clients = Clients(self.world, self.network)
         self._fault: Wrong | None = None
         self._dangerous = True
+        self._kill = self.rng.choice((0.0, 0.0015, 0.004))
+        self._freeze = self.rng.choice((0.0, 0.001, 0.006))
         self._processes: list[Process] = []
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
-        keys = self.rng.sample(range(1, 60), self.rng.randrange(0, 25))
+        keys = self.rng.sample(range(1, 60), self.rng.choice((0, 5, 20, 45)))
         return {key: (key, self.rng.randrange(1000)) for key in keys}
 
     def __str__(self) -> str:
@@ -180,7 +182,7 @@ class Simulation:
     def _operate(self) -> None:
         """Start the feed again whenever it has ended, until trouble is over and it has caught up."""
         feed = self.feed()
-        self._calm_at = self.world.now + self.setting.trouble
+        self._calm_at = self.world.now + self.rng.choice(self.setting.trouble)
         while self.world.now < self._calm_at + self.setting.patience:
             calm = self.world.now >= self._calm_at
             if calm:
@@ -249,11 +251,11 @@ class Simulation:
         if not self._dangerous or not process.name.startswith("run"):
             return
         chance = self.rng.random()
-        if chance < 0.0015:
+        if chance < self._kill:
             self.kills += 1
             self.world.kill(process)
-        elif chance < 0.0025:
-            process.frozen_until = self.world.now + self.rng.choice((0.2, 3.0, 25.0))
+        elif chance < self._kill + self._freeze:
+            process.frozen_until = self.world.now + self.rng.choice((0.2, 3.0, 15.0))
 
     # Who looks.
 

@@ -80,6 +80,10 @@ class Guest:
                         pass
         except (pymysql.err.MySQLError, UnicodeError, ValueError) as error:
             if not isinstance(error, pymysql.err.MySQLError) or error.args[0] in _GONE:
+                with suppress(
+                    pymysql.err.MySQLError
+                ):  # the server may go on with what we have given up, for hours
+                    self._server.sql(f"KILL {self._session.thread_id()}")  # type: ignore[no-untyped-call]
                 self.begin()
             raise pymysql.err.OperationalError(*error.args) from error
 

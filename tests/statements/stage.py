@@ -177,7 +177,8 @@ class Stage:
         """Who is there, and what InnoDB says of transactions."""
         sessions = self.run("SHOW FULL PROCESSLIST")
         ((*_, status),) = self.run("SHOW ENGINE INNODB STATUS")
-        return f"{sessions} {str(status).partition('TRANSACTIONS')[2][:3000]}"
+        parts = str(status).partition("TRANSACTIONS")[2].partition("FILE I/O")[0]
+        return f"{sessions} {parts}"
 
     def _free(self) -> None:
         """End what holds locks: sessions that the guest gave up while they were busy, and XA that it prepared."""

@@ -27,6 +27,8 @@ SETTINGS: dict[str, str | int] = {
     "innodb_flush_method": "nosync",
     "loose_max_statement_time": 20,
     "loose_max_execution_time": 20_000,
+    # The default of MySQL. A recursion without an end takes all memory: no limit of time holds for an INSERT.
+    "loose_cte_max_recursion_depth": 1000,
 }
 FORMATS = ["STATEMENT", "MIXED"]
 # Why a run ends where rows in the log are all there is to know, by what was run and what was said.
