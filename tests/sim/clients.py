@@ -13,11 +13,12 @@ _COLUMNS_MAX = 5
 
 @dataclass
 class Clients:
-    """`calm`: what was begun is ended, and nothing new comes."""
+    """`calm`: what was begun is ended, and a transaction comes now and then. `last`: nothing comes any more."""
 
     world: SimWorld
     network: Network
     calm: bool = False
+    last: bool = False
     idle: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -48,10 +49,12 @@ class Clients:
             for xid in server.open_xa:
                 server.end_xa(xid, commit=rng.random() < 0.5, hold=0.0)
             server.settle_all()
-            # A server at rest proves its last groups by one more that comes.
-            self.world.sleep(5.0)
-            self._write(server, hold=0.0)
-            server.settle_all()
+            # What a server at rest has logged is proven visible by groups that come later, in epochs of their own.
+            while not self.last:
+                self.world.sleep(5.0)
+                while not self._write(server, hold=0.0):
+                    pass
+                server.settle_all()
             self.idle.add(server.name)
 
         return live
@@ -101,10 +104,12 @@ class Clients:
             changes[table.name, key] = (table.name, key, None if gone else row)
         return tuple(changes.values())
 
-    def _write(self, server: Server, hold: float) -> None:
+    def _write(self, server: Server, hold: float) -> bool:
+        """Commit a few changes; whether there were any."""
         changes = self._changes(server)
         if changes:
             server.commit(changes, hold)
+        return bool(changes)
 
     def _prepare_or_end(self, server: Server) -> None:
         rng = self.world.rng

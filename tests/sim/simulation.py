@@ -41,7 +41,7 @@ class Wrong(AssertionError):
 class Setting:
     """How long things break, in simulated seconds, one of these; and how long the feed may take to catch up then."""
 
-    trouble: tuple[float, ...] = (8.0, 8.0, 12.0, 40.0)
+    trouble: tuple[float, ...] = (4.0, 4.0, 8.0, 25.0)
     patience: float = 400.0
 
 
@@ -202,8 +202,10 @@ class Simulation:
                 self.ended.append(f"{type(job.error).__name__}: {job.error}")
             elif job.error is not None and not isinstance(job.error, Killed):
                 raise job.error
-            elif calm and job.error is None and quiet:
+            elif quiet and job.error is None:
                 break
+            elif calm and job.error is None:
+                self.clients.last = True
             self.world.sleep(self.rng.choice((0.0, 0.5, 3.0)))
             if self.storage.epochs and self._dangerous and self.rng.random() < 0.1:
                 self._lose_the_store()
