@@ -44,7 +44,8 @@ class Job:
         self.process = process
         self.name = name
         self.work = work
-        self.baton = threading.Semaphore(0)
+        self.baton = threading.Lock()
+        self.baton.acquire()
         self.ready: Callable[[], Any] | None = None
         self.deadline: float | None = None
         self.begun = self.over = self.watched = False
@@ -66,7 +67,8 @@ class SimWorld:
         self.at_step: Callable[[Process, str], None] = lambda process, what: None
         self._jobs: list[Job] = []
         self._current: Job | None = None
-        self._main = threading.Semaphore(0)
+        self._main = threading.Lock()
+        self._main.acquire()
         self._until: Job | None = None
         self._failed: BaseException | None = None
         self._ending = False
