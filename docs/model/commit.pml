@@ -66,7 +66,7 @@ byte table_fence[TABLES]; /* code: sink/delta/layout.py fence_app */
 int table_version[TABLES * SLOTS]; /* code: sink/delta/apply.py EPOCH_NOTE */
 
 /* The epochs table: one row for each epoch, with the version of each table, that is, what the table held. */
-byte row_manifest[SLOTS]; /* code: sink/delta/epoch_rows.py EpochRow */
+byte row_manifest[SLOTS]; /* code: model/epoch.py EpochRow */
 int row_version[TABLES * SLOTS];
 byte epochs_fence; /* code: sink/delta/epochs.py EpochsTable.fence */
 
