@@ -77,6 +77,7 @@ journal_table = Table(
     Column("kind", String(16), primary_key=True),
     Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
 )
+_VERSION = select(version_table.c.version)
 _NEEDED = {table.name for table in (version_table, record_table, lease_table)}
 
 # What SQLite says, and what helps.
@@ -237,7 +238,7 @@ def mark_layout(connection: Connection) -> None:
 
     The row is looked at first, since feeds that share a store would wait for one another to write it.
     """
-    version = connection.scalar(select(version_table.c.version))
+    version = connection.scalar(_VERSION)
     if version is not None and version < SCHEMA_VERSION:
         connection.execute(update(version_table).values(version=SCHEMA_VERSION))
 

@@ -6,7 +6,7 @@ Records are JSON, each replaced whole. Only the holder of the lease writes; a st
 from typing import TypeVar
 
 import msgspec
-from sqlalchemy import Connection, delete, insert, inspect, select
+from sqlalchemy import Connection, inspect
 
 from catchment import world
 from catchment.model.errors import StateError
@@ -14,6 +14,7 @@ from catchment.model.version import __version__
 from catchment.state.database import journal_table
 from catchment.state.decoders import decoded
 from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Trouble, with_errors
+from catchment.state.statements import DELETE_ENTRY, ENTRY, INSERT_ENTRY
 from catchment.state.store import Store
 
 _RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
@@ -91,12 +92,12 @@ def entries(connection: Connection, store: Store) -> Entries:
 
 
 def _put(connection: Connection, feed: str, kind: str, record: object) -> None:
-    connection.execute(delete(journal_table).filter_by(feed=feed, kind=kind))
-    connection.execute(insert(journal_table).values(feed=feed, kind=kind, record=msgspec.json.encode(record)))
+    connection.execute(DELETE_ENTRY, {"of": feed, "what": kind})
+    connection.execute(INSERT_ENTRY, {"feed": feed, "kind": kind, "record": msgspec.json.encode(record)})
 
 
 def _get(connection: Connection, store: Store, kind: str, type_: type[T]) -> T | None:
-    record = connection.scalar(select(journal_table.c.record).filter_by(feed=store.feed, kind=kind))
+    record = connection.scalar(ENTRY, {"of": store.feed, "what": kind})
     if record is None:
         return None
     try:

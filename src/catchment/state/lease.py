@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Update, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from catchment import world
@@ -20,6 +20,7 @@ from catchment.model.errors import LeaseHeld, LeaseLost, StateError
 from catchment.state.database import lease_table
 from catchment.state.decoders import decoded
 from catchment.state.journal import give_sign_of_life
+from catchment.state.statements import LEASE, RELEASE, RENEW
 from catchment.state.store import Store
 
 LEASE_SECONDS = 10.0
@@ -87,7 +88,7 @@ class Lease:
         self._ended.set()
         self._thread.join()
         with suppress(StateError):
-            self._update(owner="")
+            self._update(RELEASE)
 
     def _keep_renewing(self) -> None:
         while not self._ended.wait(_RENEW_SECONDS):
@@ -100,17 +101,15 @@ class Lease:
 
     def _renew(self) -> None:
         asked_at = world.steady_seconds()  # before the store is asked: a waiter's clock starts later
-        if not self._update(renewals=lease_table.c.renewals + 1):
+        if not self._update(RENEW):
             self._lost.set()
             raise LeaseLost(f"feed {self._store.feed}: another runner took over (our fence was {self.fence})")
         self._renewed_at = asked_at
 
-    def _update(self, **values: object) -> bool:
+    def _update(self, change: Update) -> bool:
         """Change the row if it is still ours, which is a sign of life, too."""
-        lease = lease_table.c
-        ours = update(lease_table).where(lease.feed == self._store.feed, lease.fence == self.fence)
         with self._store.database.transaction() as connection:
-            held = connection.execute(ours.values(**values)).rowcount == 1
+            held = connection.execute(change, {"of": self._store.feed, "held": self.fence}).rowcount == 1
             if held:
                 give_sign_of_life(connection, self._store.feed)
             return held
@@ -174,9 +173,7 @@ def _read(store: Store) -> _Row | None:
 
 
 def _read_in(connection: Connection, store: Store) -> _Row | None:
-    lease = lease_table.c
-    query = select(lease.fence, lease.owner, lease.renewals).where(lease.feed == store.feed)
-    found = connection.execute(query).one_or_none()
+    found = connection.execute(LEASE, {"of": store.feed}).one_or_none()
     if found is None:
         return None
     try:

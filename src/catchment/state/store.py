@@ -7,7 +7,7 @@ begins with a whole one, and none is forgotten that a kept record builds on.
 
 from typing import Self, TypeVar
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection
 
 from catchment.model.epoch import Commit, Manifest, Plan, epoch_text
 from catchment.model.errors import LeaseLost, StateError
@@ -23,7 +23,8 @@ from catchment.model.records import (
     value_of,
     whole,
 )
-from catchment.state.database import Database, lease_table, mark_layout, record_table
+from catchment.state import statements
+from catchment.state.database import Database, mark_layout
 
 KEEP_COMMITS = 100
 _PLAN, _MANIFEST, _COMMIT = "plan", "manifest", "commit"
@@ -58,14 +59,14 @@ class Store:
         newest manifest is refused: what was read stays read."""
         with self.database.transaction() as connection:
             self.guard(connection, fence)
-            newest = self._newest_epoch(connection, _MANIFEST)
+            newest = self._epoch_before(connection, _MANIFEST, passed=0)
             if newest is not None and plan.epoch <= newest:
                 raise StateError(
                     f"plan of epoch {epoch_text(plan.epoch)} comes after the manifest of {epoch_text(newest)}"
                 )
             # A plan that came to nothing: a cut that was missed, or one whose log held nothing new.
-            open_plans = delete(record_table).filter_by(feed=self.feed, kind=_PLAN)
-            connection.execute(open_plans.where(record_table.c.epoch > (newest or 0)))
+            later = {"of": self.feed, "what": _PLAN, "at": newest or 0}
+            connection.execute(statements.DELETE_LATER, later)
             self._put(connection, _PLAN, plan.epoch, whole(plan))
 
     def put_manifest(self, manifest: Manifest, fence: int) -> str:
@@ -160,25 +161,22 @@ class Store:
     def guard(self, connection: Connection, fence: int) -> None:
         """Lock the lease's row until the transaction ends; raises LeaseLost when it is another's. First of its
         statements: SQLite takes its lock here."""
-        lease = lease_table.c
-        held = update(lease_table).where(lease.feed == self.feed, lease.fence == fence).values(fence=fence)
-        if connection.execute(held).rowcount != 1:
+        if connection.execute(statements.GUARD, {"of": self.feed, "held": fence}).rowcount != 1:
             raise LeaseLost(
                 f"feed {self.feed}: another runner took over (our fence was {fence}); this one must stop"
             )
 
     def _put(self, connection: Connection, kind: str, epoch: int, record: bytes) -> None:
-        key = {"feed": self.feed, "kind": kind, "epoch": epoch}
         mark_layout(connection)
-        connection.execute(delete(record_table).filter_by(**key))
-        connection.execute(insert(record_table).values(**key, record=record))
+        connection.execute(statements.DELETE_RECORD, {"of": self.feed, "what": kind, "at": epoch})
+        row = {"feed": self.feed, "kind": kind, "epoch": epoch, "record": record}
+        connection.execute(statements.INSERT_RECORD, row)
 
     def _there(self, connection: Connection, kind: str, base: Base[R] | None) -> Base[R] | None:
         """The base, if the store has its record: an operator may have put an older store in its place."""
         if base is None:
             return None
-        query = select(record_table.c.epoch).filter_by(feed=self.feed, kind=kind, epoch=base.value.epoch)
-        return None if connection.scalar(query) is None else base
+        return None if self._record(connection, kind, base.value.epoch) is None else base
 
     def _has_manifest(self, connection: Connection, commit: Commit) -> bool:
         """Whether the manifest of a commit is in the store."""
@@ -194,16 +192,14 @@ class Store:
         return frozenset(names if manifest is None else names | {manifest.digest()})
 
     def _record(self, connection: Connection, kind: str, epoch: int) -> bytes | None:
-        query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind, epoch=epoch)
-        return connection.scalar(query)
+        return connection.scalar(statements.RECORD, {"of": self.feed, "what": kind, "at": epoch})
 
     def _newest(self, connection: Connection, kind: str) -> bytes | None:
-        query = select(record_table.c.record).filter_by(feed=self.feed, kind=kind)
-        return connection.scalar(query.order_by(record_table.c.epoch.desc()).limit(1))
+        return connection.scalar(statements.NEWEST_RECORD, {"of": self.feed, "what": kind})
 
-    def _newest_epoch(self, connection: Connection, kind: str) -> int | None:
-        epochs = select(record_table.c.epoch).filter_by(feed=self.feed, kind=kind)
-        return connection.scalar(epochs.order_by(record_table.c.epoch.desc()).limit(1))
+    def _epoch_before(self, connection: Connection, kind: str, passed: int) -> int | None:
+        """The epoch of the newest record when so many are passed over."""
+        return connection.scalar(statements.EPOCH_BEFORE, {"of": self.feed, "what": kind, "passed": passed})
 
     def _value(self, connection: Connection, kind: str, type_: type[R], record: bytes | None) -> R | None:
         if record is None:
@@ -229,11 +225,7 @@ class Store:
 
     def _trim(self, connection: Connection, keep: int) -> None:
         """Forget what is older than the newest `keep` commits and the whole records that those build on."""
-        mine = record_table.c.feed == self.feed
-        commits = select(record_table.c.epoch).where(mine, record_table.c.kind == _COMMIT)
-        oldest_kept = connection.scalar(
-            commits.order_by(record_table.c.epoch.desc()).offset(keep - 1).limit(1)
-        )
+        oldest_kept = self._epoch_before(connection, _COMMIT, passed=keep - 1)
         if oldest_kept is None:
             return
         needed = [oldest_kept]
@@ -244,4 +236,4 @@ class Store:
             except (Unreadable, OfLater) as fault:
                 raise self._fault(kind, fault) from fault
             needed += [] if link is None else [link.epoch]
-        connection.execute(delete(record_table).where(mine, record_table.c.epoch < min(needed)))
+        connection.execute(statements.DELETE_EARLIER, {"of": self.feed, "at": min(needed)})
