@@ -5,8 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup.py
 CODE   := src tests bench setup.py
-# Two processes: a test waits for servers, locks and clocks half of its time. Who is done first takes over tests.
-PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 2 --dist worksteal
+# Three processes on two cores: a test waits for servers, locks and clocks a quarter of its time. Who is done first takes
+# over tests.
+PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-mysql test-newest test-all model mistakes wheel bench lint format lock clean
