@@ -52,12 +52,9 @@ NOBODY = Observer()
 class Ports:
     """What a run is joined to: its sink, its engine, and who says that a shard is set up and which tables it has."""
 
-    sink: Callable[[Feed, Callable[[], None]], Sink] = sink_of
-    engine: Callable[[Feed], Engine] = engine_of
-    set_up: Callable[[Endpoint, Sequence[str]], list[TableId]] = must_be_set_up
-
-
-PORTS = Ports()
+    sink: Callable[[Feed, Callable[[], None]], Sink]
+    engine: Callable[[Feed], Engine]
+    set_up: Callable[[Endpoint, Sequence[str]], list[TableId]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ def run_feed(
     fault: Injector = no_fault,
     settled: world.Event | None = None,
     leave: Collection[TableId] = (),
-    ports: Ports = PORTS,
+    ports: Ports | None = None,
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
     (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file takes them no
@@ -85,6 +82,7 @@ def run_feed(
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
+    ports = ports or Ports(sink_of, engine_of, must_be_set_up)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
