@@ -109,8 +109,8 @@ def test_cuts_all_connections_on_command_and_refuses(proxy: Proxy, shard: Privat
 def test_stalls_and_delays(proxy: Proxy, shard: PrivateServer) -> None:
     connection = _connect(proxy, shard)
     proxy.stall()
-    threading.Timer(0.5, proxy.flow).start()
     started = time.monotonic()
+    threading.Timer(0.5, proxy.flow).start()
     assert _query(connection, "SELECT 1") == ((1,),)
     assert time.monotonic() - started >= 0.5
     proxy.delay = 0.2
