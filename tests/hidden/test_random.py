@@ -89,8 +89,8 @@ def test_with_the_floor_at_the_cut_itself_chunks_are_wrong() -> None:
                     server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0, seed=seed
                 )
         except (Diverged, CorruptLog) as refused:
-            # The server shows the offset behind a held commit, but no dump can start there yet: it is refused, finds half
-            # an event, or, when the file ends meanwhile, seems to break off. Not what is to be shown here.
+            # The server shows the offset behind a held commit, but no dump can start there yet: it is refused, finds
+            # half an event, or, when the file ends meanwhile, seems to break off. Not what is to be shown here.
             if any(
                 said in str(refused) for said in ("impossible position", "max_allowed_packet", "breaks off")
             ):
