@@ -62,8 +62,9 @@ lock: ## Pin all dependencies anew in requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra feed --group dev --group build --universal --python-version 3.11 \
 	    --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
-clean: ## Remove what was built, and the virtual environment
+clean: ## Remove what was built, the virtual environment, and what tests keep in memory
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf "/dev/shm/catchment-tests-$$(id -u)"
 	rm -f src/catchment/wire/*/*.so src/catchment/wire/*/*.c
 
 # A venv that broke off half-way has no stamp and is gone through again. PySpark comes as source, which pip 23 of
