@@ -29,7 +29,7 @@ test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is s
 	@CATCHMENT_TEST_SERVER=mysql-8.0 $(PYTEST) -m "not long"
 
 test-newest: setup ## The wheel in fresh environments with the newest packages of the index (downloads 500 MB)
-	@$(BIN)/python -m pytest tests/install
+	@$(BIN)/python -m pytest tests/promises/install
 
 test-all: setup ## The whole test suite, long runs included
 	@dev/system-packages "$(PYTHON)" spin
@@ -40,7 +40,7 @@ model: ## Check the protocol of plan, manifest, commit and fence in all its stat
 	@dev/model
 
 mistakes: setup ## Plant mistakes in the product's rules; the simulator must find each (some minutes)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long -rP tests/sim -k planted
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long -rP tests/world/sim -k planted
 
 wheel: setup ## The wheel of this machine and Python, in dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.servers.builds import mysql_97
-from tests.servers.debian import NotHere
-from tests.servers.launch import PrivateMySQL
+from tests.world.servers.builds import mysql_97
+from tests.world.servers.debian import NotHere
+from tests.world.servers.launch import PrivateMySQL
 
 from bench.decode_log import decode, decode_with_reference, read_dump, rows_per_second
 from bench.figures import Figure

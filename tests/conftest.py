@@ -11,11 +11,11 @@ from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
 from catchment.engine.context import context
-from tests.engines import on_spark
-from tests.servers.builds import Build, mariadb_11, mariadb_plugins, mysql_80, mysql_97
-from tests.servers.chosen import chosen_server, on_mysql
-from tests.servers.debian import NotHere
-from tests.servers.launch import PrivateMariaDB, PrivateMySQL
+from tests.world.engines import on_spark
+from tests.world.servers.builds import Build, mariadb_11, mariadb_plugins, mysql_80, mysql_97
+from tests.world.servers.chosen import chosen_server, on_mysql
+from tests.world.servers.debian import NotHere
+from tests.world.servers.launch import PrivateMariaDB, PrivateMySQL
 
 Shards = tuple[PrivateServer, PrivateServer]
 

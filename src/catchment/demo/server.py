@@ -196,7 +196,7 @@ class PrivateServer:
     ) -> None:
         self.close()
 
-    # What the servers of tests/servers do differently: system tables, accounts, options.
+    # What the servers of tests/world/servers do differently: system tables, accounts, options.
 
     def _lay_out(self) -> None:
         lay_out(self.datadir)

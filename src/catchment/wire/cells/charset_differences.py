@@ -1,5 +1,5 @@
 """Where a server's character sets differ from Python's codecs (charsets.py). Written by
-`python -m tests.wire.charset_survey`, from MariaDB 10.11.19, gb18030 from MySQL 8.0.15.
+`python -m tests.layers.wire.charset_survey`, from MariaDB 10.11.19, gb18030 from MySQL 8.0.15.
 
 `code=point`, both in hexadecimal, or `code*count=point` for consecutive codes with consecutive characters; `?`
 for codes without a character.

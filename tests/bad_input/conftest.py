@@ -1,5 +1,0 @@
-"""Small feeds on shards and servers of the crash tests, and the command in this process."""
-
-from tests.crash.conftest import live, pair
-
-__all__ = ["live", "pair"]

@@ -1,0 +1,142 @@
+"""A Spark job that fails: whose fault it is, and what the log says of it."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.engine import context as context_module
+from catchment.engine.spark import SparkEngine
+from catchment.epoch.work import SegmentTask
+from catchment.model.errors import EngineError, ProgramFault, Retry
+from catchment.model.source import Endpoint
+from catchment.read.verify import VerifyTask
+from tests.world.engines import on_spark
+
+_FOREIGN = """
+import sys
+from pyspark import SparkConf, SparkContext
+from catchment.model.errors import ConfigError
+from catchment.engine.context import context
+conf = SparkConf().setMaster("local[1]").set("spark.ui.enabled", "false").set("spark.log.level", "OFF")
+foreign = SparkContext(conf=conf.set("spark.io.encryption.enabled", sys.argv[1]))
+try:
+    same = context("shop", "local[1]", {}) is foreign
+    print("taken" if same else "another")
+except ConfigError as error:
+    print(error)
+print(foreign.parallelize([1, 2], 1).sum())
+"""
+
+
+@pytest.fixture
+def engine(spark: SparkContext) -> SparkEngine:
+    return on_spark(spark)
+
+
+def test_a_fault_of_ours_in_a_task(
+    engine: SparkEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = tmp_path / "tries"
+
+    def broken(number: int) -> int:
+        with tries.open("a") as file:
+            file.write("x")
+        raise ValueError(f"offset overflow in table {number}")
+
+    with caplog.at_level(logging.ERROR), pytest.raises(ProgramFault) as raised:
+        engine.each(broken, [7])
+    assert str(raised.value) == (
+        "a task failed by a fault of this program (ValueError: offset overflow in table 7); please report the "
+        "traceback in the log"
+    )
+    assert (raised.value.retry, raised.value.exit_code) == (Retry.NEVER, 70)
+    assert "in broken" in caplog.text
+    assert "ValueError: offset overflow in table 7" in caplog.text
+    assert tries.read_text() == "x"
+
+
+@pytest.mark.parametrize("kind", [SegmentTask, VerifyTask])
+def test_a_fault_of_ours_shows_no_password(
+    engine: SparkEngine, kind: type, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert hasattr(kind, "endpoint"), "by it a password is known"
+
+    class WithEndpoint:
+        endpoint = Endpoint("s", "db1", 3306, "catchment", "hunter2-secret")
+
+    def broken(task: WithEndpoint) -> int:
+        raise LookupError(f"cannot log in with {task.endpoint.password}")
+
+    with pytest.raises(ProgramFault, match=r"cannot log in with \*\*\*") as raised:
+        engine.each(broken, [WithEndpoint()])
+    assert "hunter2" not in caplog.text + str(raised.value)
+
+
+def test_a_worker_that_dies_is_spark_s_affair(engine: SparkEngine) -> None:
+    def killed(number: int) -> int:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    with pytest.raises(EngineError, match="Spark gave up a job of 1 tasks") as raised:
+        engine.each(killed, [7])
+    assert raised.value.retry is Retry.SAME
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_memory_that_is_short_may_be_there_later(engine: SparkEngine) -> None:
+    def large(number: int) -> int:
+        raise MemoryError(f"{number} bytes")
+
+    with pytest.raises(EngineError, match=r"; MemoryError: 7 bytes$") as raised:
+        engine.each(large, [7])
+    assert raised.value.retry is Retry.SAME
+
+
+def test_workers_that_do_not_have_this_program(engine: SparkEngine) -> None:
+    """No other try can help: nothing is installed meanwhile."""
+
+    class Absent:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return __import__, ("catchment_not_installed",)
+
+    with pytest.raises(EngineError, match="No module named 'catchment_not_installed'") as raised:
+        engine.each(id, [Absent()])
+    assert raised.value.retry is Retry.NEVER
+
+
+@pytest.mark.parametrize(
+    ("encrypted", "said"), [("true", "taken"), ("false", "would go through a file in clear")]
+)
+def test_a_spark_that_runs_already(encrypted: str, said: str) -> None:
+    """Its tasks would hold our passwords; it is somebody's, and goes on."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FOREIGN, encrypted], capture_output=True, text=True, timeout=200, check=True
+    )
+    first, second = done.stdout.splitlines()
+    assert said in first
+    assert second == "3"
+
+
+def test_ctrl_c_is_ours_again_when_spark_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*arguments: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as pyspark.context does, before it fails
+        raise EngineError("no Spark")
+
+    def mine(*arguments: object) -> None: ...
+
+    monkeypatch.setattr(context_module, "_started", fail)
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        with pytest.raises(EngineError, match="no Spark"):
+            context_module.context("shop", "local[1]", {}, tmp_path / "spark.log")
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)

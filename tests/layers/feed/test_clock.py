@@ -1,0 +1,184 @@
+"""The clock when a reading fails: who waits for a tick is told, and it goes on when the shard is back."""
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from catchment.demo.accounts import FEED_USER
+from catchment.demo.server import PrivateServer
+from catchment.feed import clock as clock_module
+from catchment.feed import shard_reader
+from catchment.feed.clock import Clock
+from catchment.feed.shard_reader import ShardReader
+from catchment.model.errors import ConnectionLost, Diverged
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.source.offsets import snapshot_offset
+from catchment.source.session import Session, connect
+from tests.world.patience import PATIENCE_SECONDS
+
+NEVER = 1 << 63  # a number that no tick reaches
+
+
+@contextmanager
+def ticking(server: PrivateServer) -> Iterator[Clock]:
+    endpoint = Endpoint("a", server.host, server.port, FEED_USER, server.password)
+    with connect(endpoint) as session:
+        clock = Clock({"a": endpoint}, {"a": session.server}, 0.01, 0)
+    clock.start({})
+    try:
+        yield clock
+    finally:
+        clock.stop()
+
+
+def test_an_error_of_any_kind_ends_the_wait_for_a_tick(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(reader: ShardReader) -> tuple[LogOffset, int]:
+        raise RuntimeError("can't start new thread")
+
+    with ticking(shard) as clock:
+        assert clock.after(0, PATIENCE_SECONDS) is not None
+        monkeypatch.setattr(ShardReader, "read", broken)
+        with pytest.raises(RuntimeError, match="can't start"):
+            clock.after(NEVER, PATIENCE_SECONDS)
+
+
+def test_no_tick_is_taken_where_no_dump_can_start(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL tells the end of a transaction of more than 4 GiB until it begins the next file."""
+    real = ShardReader.read
+
+    def beyond(reader: ShardReader) -> tuple[LogOffset, int]:
+        offset, taken = real(reader)
+        return LogOffset(offset.file, offset.offset + 2**32), taken
+
+    with ticking(shard) as clock:
+        before = clock.after(0, PATIENCE_SECONDS)
+        assert before is not None
+        with monkeypatch.context() as large:
+            large.setattr(ShardReader, "read", beyond)
+            time.sleep(0.1)
+            last = clock.after(0, PATIENCE_SECONDS)
+            assert last is not None
+            assert clock.after(last.number, 0.3) is None
+        after = clock.after(last.number, PATIENCE_SECONDS)
+        assert after is not None
+        assert after.offsets == before.offsets
+
+
+def test_a_shard_that_was_silent_for_long_is_read_again(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(reader: ShardReader) -> tuple[LogOffset, int]:
+        raise ConnectionLost("shard a is away")
+
+    monkeypatch.setattr(clock_module, "SILENT_SECONDS_MAX", 0.1)
+    with ticking(shard) as clock:
+        assert clock.after(0, PATIENCE_SECONDS) is not None
+        with monkeypatch.context() as away:
+            away.setattr(ShardReader, "read", lost)
+            with pytest.raises(ConnectionLost):
+                clock.after(NEVER, PATIENCE_SECONDS)
+        for _ in range(1000):
+            try:
+                assert clock.after(NEVER, 0.01) is None
+                break
+            except ConnectionLost:
+                time.sleep(0.01)
+        assert clock.after(0, PATIENCE_SECONDS) is not None
+
+
+class Sessions:
+    """Watches the readings of a clock: each takes a while, and no session may be in two at once."""
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._inside: set[int] = set()
+        self.readings = 0
+        self.shared = 0
+        self.of_shard: dict[str, set[int]] = {}
+
+    def read(self, session: Session) -> LogOffset:
+        """In the place of `snapshot_offset`."""
+        thread = session.thread_id()  # type: ignore[no-untyped-call]
+        with self._lock:
+            self.readings += 1
+            self.shared += thread in self._inside
+            self._inside.add(thread)
+            self.of_shard.setdefault(session.endpoint.shard, set()).add(thread)
+        time.sleep(self._seconds())
+        try:
+            return snapshot_offset(session)
+        finally:
+            with self._lock:
+                self._inside.discard(thread)
+
+
+@contextmanager
+def ten_shards(server: PrivateServer, watched: Sessions, seconds: float) -> Iterator[Clock]:
+    """A clock of nine shards that answer, after one that refuses; all of them are sessions of one server."""
+    good = Endpoint("0", server.host, server.port, FEED_USER, server.password)
+    with connect(good) as session:
+        identity = session.server
+    with socket.socket() as silent, pytest.MonkeyPatch.context() as patch:
+        silent.bind((server.host, 0))  # and does not listen: who connects is refused
+        shards = {"away": replace(good, shard="away", port=silent.getsockname()[1])}
+        shards |= {str(n): replace(good, shard=str(n)) for n in range(9)}
+        patch.setattr(shard_reader, "snapshot_offset", watched.read)
+        clock = Clock(shards, dict.fromkeys(shards, identity), seconds, 0).start({})
+        try:
+            yield clock
+        finally:
+            clock.stop()
+
+
+def test_a_shard_that_refuses_lets_no_two_threads_into_the_session_of_another(shard: PrivateServer) -> None:
+    """PyMySQL lets threads share no connection (threadsafety 1): replies would swap."""
+    watched = Sessions(lambda: 0.35)
+    with ten_shards(shard, watched, 0.1) as clock:
+        assert clock.after(0, 4) is None
+    assert watched.readings >= 2 * 9
+    assert watched.shared == 0
+    assert {name: len(sessions) for name, sessions in watched.of_shard.items()} == {
+        str(n): 1 for n in range(9)
+    }, "a session was given up because of another shard"
+
+
+def test_readings_of_any_length_share_no_session(shard: PrivateServer) -> None:
+    dice = random.Random(11)
+    watched = Sessions(lambda: dice.choice((0.0, 0.0, 0.001, 0.02, 0.1)))
+    with ten_shards(shard, watched, 0.001) as clock:
+        assert clock.after(0, 4) is None
+    assert watched.readings >= 10 * 9
+    assert watched.shared == 0
+
+
+def test_the_error_that_cannot_pass_comes_first(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard that is away must not hide that another one's log was reset."""
+    endpoint = Endpoint("a", shard.host, shard.port, FEED_USER, shard.password)
+    with connect(endpoint) as session:
+        identity = session.server
+
+    def read(reader: ShardReader) -> tuple[LogOffset, int]:
+        raise Diverged("b was reset") if reader.endpoint.shard == "b" else ConnectionLost("a is away")
+
+    monkeypatch.setattr(ShardReader, "read", read)
+    shards = {name: replace(endpoint, shard=name) for name in ("a", "b")}
+    clock = Clock(shards, dict.fromkeys(shards, identity), 0.01, 0).start({})
+    try:
+        with pytest.raises(Diverged, match="b was reset"):
+            clock.after(0, PATIENCE_SECONDS)
+    finally:
+        clock.stop()

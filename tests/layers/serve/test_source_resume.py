@@ -1,0 +1,105 @@
+"""A stream whose log was reset, or whose server is another one, is told so: also by a run that finds nothing new."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import Diverged
+from catchment.model.position import LogOffset
+from catchment.serve.spark_source.offset import Offset
+from tests.layers.serve.conftest import NAMES, Drive, MakeFeed
+
+NAME = "m.kv"
+
+
+def _begin(server: PrivateServer) -> None:
+    server.sql("CREATE DATABASE m", "CREATE TABLE m.kv (k INT PRIMARY KEY, v VARCHAR(20))")
+    server.sql("INSERT INTO m.kv VALUES (1, 'a')", "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    server.sql(*(f"INSERT INTO m.kv VALUES ({k}, 'a')" for k in range(2, 20)))
+
+
+def _stands(drive: Drive, feed: Path) -> Offset:
+    driver = drive(feed, NAME)
+    driver.finish()
+    found: Offset = json.loads(json.dumps(driver.offset))
+    return found
+
+
+def _with(offset: Offset, /, **changed: object) -> Offset:
+    part = {**offset["shards"][NAMES[0]], **changed}
+    return {
+        **offset,
+        "shards": {NAMES[0]: {name: value for name, value in part.items() if value is not None}},
+    }
+
+
+def test_a_reset_log_ends_a_run_that_finds_nothing_new(make_feed: MakeFeed, drive: Drive) -> None:
+    with PrivateServer(server_id=9) as server:
+        _begin(server)
+        feed = make_feed(server)
+        offset = _stands(drive, feed)
+        again = drive(feed, NAME, _with(offset, resets=None))
+        again.finish()
+        assert not again.batches, "offsets of old, without the count of resets, go on"
+        time.sleep(1.1)
+        server.sql("RESET MASTER")
+        for old in (offset, _with(offset, resets=None)):
+            with pytest.raises(Diverged, match="there is no file"):
+                drive(feed, NAME, old).finish()
+        # A file of the same name and a place that a group ends at, in a log that was reset.
+        server.sql("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+        server.sql(*(f"UPDATE m.kv SET v = 'b' WHERE k = {k}" for k in range(2, 20)))
+        file, end = server.log_end()
+        assert file == offset["shards"][NAMES[0]]["file"]
+        for old in (offset, _with(offset, resets=None)):
+            with pytest.raises(Diverged, match="reset"):
+                drive(feed, NAME, _with(old, offset=end)).finish()
+
+
+def test_a_reset_within_the_second_of_the_files_birth_is_noticed(make_feed: MakeFeed, drive: Drive) -> None:
+    with PrivateServer(server_id=9) as server:
+        _begin(server)
+        feed = make_feed(server)
+        offset = _stands(drive, feed)
+        server.sql("RESET MASTER", "INSERT INTO m.kv VALUES (20, 'b')")
+        now = _stands(drive, feed)["shards"][NAMES[0]]
+        # As it would be, had the file been born in the second of the old one's birth, with the same groups.
+        count, started, _ = offset["shards"][NAMES[0]]["resets"]
+        alike = {name: now[name] for name in ("file", "offset", "born", "event", "gtid", "sealed")}
+        forged = _with(offset, **alike, resets=[count, started, now["born"]])
+        with pytest.raises(Diverged, match="reset"):
+            drive(feed, NAME, forged).finish()
+        drive(feed, NAME, _with(forged, resets=now["resets"])).finish()
+        # Where the count does not tell, the event in front of the position does.
+        with pytest.raises(Diverged, match=r"where it was read before|the event that ends at"):
+            drive(feed, NAME, _with(forged, resets=now["resets"], event=[31, 4711])).finish()
+
+
+def test_another_server_at_the_address_is_refused(make_feed: MakeFeed, drive: Drive) -> None:
+    with PrivateServer(server_id=9) as server, PrivateServer(server_id=10, password=server.password) as other:
+        _begin(server)
+        other.sql("CREATE DATABASE m", "CREATE TABLE m.kv (k INT PRIMARY KEY, v VARCHAR(20))")
+        feed = make_feed(server)
+        offset = _stands(drive, feed)
+        feed.write_text(feed.read_text().replace(f"port: {server.port}", f"port: {other.port}"))
+        for _ in range(2):  # its log ends before the position, then behind it
+            with pytest.raises(Diverged, match="is now server_id 10"):
+                drive(feed, NAME, offset).finish()
+            other.sql(*["FLUSH BINARY LOGS"] * 4)
+
+
+def test_an_end_before_the_position_is_none(make_feed: MakeFeed, drive: Drive) -> None:
+    """A status may be torn at a rotation: the run then ends where a tick has it."""
+    with PrivateServer(server_id=9) as server:
+        _begin(server)
+        feed = make_feed(server)
+        driver = drive(feed, NAME, _stands(drive, feed))
+        server.sql("DELETE FROM m.kv WHERE k = 1")
+        driver.planner.prepareForTriggerAvailableNow()
+        driver.planner._live()._end = {NAMES[0]: LogOffset("binlog.000001", 4)}
+        while driver.step():
+            pass
+        assert [row["_change_type"] for row in driver.rows] == ["delete"]

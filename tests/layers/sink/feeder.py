@@ -1,0 +1,45 @@
+"""A feed without a source: commits epochs with rows of one or more tables."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from catchment.model.epoch import Commit, Part, TableDelta, TableShape, epoch_number
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import create_table
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import PART, delta_schema, table_dir
+from tests.layers.sink.model import FEED, Row, delta, manifest, write
+
+
+class Feeder:
+    """Commits epochs with rows of one or more tables."""
+
+    def __init__(self, root: Path, feed: str = FEED) -> None:
+        self.root = root
+        self.feed = feed
+        self.sink = DeltaSink(root, feed)
+        self.epoch = 0
+        self.time_us = 0
+
+    def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
+        for added in deltas:  # a feed begins with all its tables; here they come one by one
+            create_table(
+                table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed
+            )
+        record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
+        record = replace(record, time_us=self.time_us or record.time_us)
+        versions = self.sink.apply_epoch(record, 1)
+        EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
+
+    def put_at(self, seconds: float, tick: int, table: TableShape, *rows: Row) -> int:
+        """An epoch whose cut was taken so many seconds after 1970, with its number."""
+        self.epoch = epoch_number(int(seconds), tick) - 1
+        self.time_us = round(seconds * 1e6)
+        self.put(table, *rows)
+        return self.epoch
+
+    def put(self, table: TableShape, *rows: Row, part: Part = Part.CHANGES, deleted: bool = False) -> None:
+        self.epoch += 1
+        tagged = [("s/0", self.epoch, deleted, row) for row in rows]
+        self.commit((table,), delta(table, write(self.root, table, part, f"{self.epoch}-a-0", tagged)))

@@ -1,0 +1,113 @@
+"""The cleaner deletes what nobody names, and nothing that a reader in the window may open."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from catchment.api.read import read
+from catchment.model.epoch import Commit, Part
+from catchment.model.errors import SinkError
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.clean import CleanReport, clean_feed
+from catchment.sink.delta.commit import create_table
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.fold import fold
+from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, table_dir
+from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
+
+
+def run_epoch(root: Path, sink: DeltaSink, epoch: int) -> None:
+    file = write(root, ORDERS, Part.CHANGES, f"{epoch}-a-0", [("s/0", epoch, False, (epoch, "x"))])
+    record = manifest(epoch, (ORDERS,), delta(ORDERS, file))
+    versions = sink.apply_epoch(record, 1)
+    EpochsTable(root, FEED).append(record, Commit(epoch, record.digest(), 1, versions), 1)
+
+
+def age(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def on_disk(root: Path) -> set[str]:
+    return {p.name for p in table_dir(root, ORDERS.table).glob("_part=*/*.parquet")}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Epochs 1 to 3 and an attempt of each of epochs 2 and 4 that is named nowhere, all an hour old."""
+    sink = DeltaSink(tmp_path, FEED)
+    for epoch in (1, 2, 3):
+        run_epoch(tmp_path, sink, epoch)
+    for epoch in (2, 4):
+        write(tmp_path, ORDERS, Part.CHANGES, f"{epoch}-lost-0", [("s/0", epoch, False, (1, "lost"))])
+    for path in table_dir(tmp_path, ORDERS.table).glob("_part=*/*.parquet"):
+        age(path, 3600)
+    return tmp_path
+
+
+def test_lost_attempts_of_committed_epochs_go(lake: Path) -> None:
+    assert clean_feed(lake, FEED, 3600, 7200) == CleanReport(0, 0)
+    assert clean_feed(lake, FEED, 3600, 60) == CleanReport(1, 0)
+    assert on_disk(lake) == {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet", "4-lost-0.parquet"}
+
+
+def test_replaced_files_stay_for_the_window_and_for_the_newest_epoch(lake: Path) -> None:
+    assert fold(lake, ORDERS, FEED, 1) is not None
+    clean_feed(lake, FEED, 3600, 60)
+    assert read(lake, "shop.orders", 1).arrow().num_rows == 1  # within the window
+    # Past the window: the newest epoch's version is older than the fold, and its files stay.
+    assert clean_feed(lake, FEED, 0, 60) == CleanReport(0, 0)
+    assert read(lake, "shop.orders").arrow().num_rows == 3
+    run_epoch(lake, DeltaSink(lake, FEED), 4)
+    assert clean_feed(lake, FEED, 0, 60).replaced == 3
+    assert read(lake, "shop.orders").arrow().num_rows == 4
+    assert not {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"} & on_disk(lake)
+
+
+def test_files_of_a_fold_that_never_committed(lake: Path) -> None:
+    for name, seconds in (("fold-x-0-0", 3600), ("fold-y-0-0", 7 * 3600)):
+        write(lake, ORDERS, Part.BASE, name, [("s/0", 1, False, (1, "lost"))])
+        age(table_dir(lake, ORDERS.table) / f"_part=base/{name}.parquet", seconds)
+    clean_feed(lake, FEED, 3600, 60)
+    assert {n for n in on_disk(lake) if n.startswith("fold")} == {"fold-x-0-0.parquet"}
+
+
+def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
+    for name, seconds in (("fresh", 3600), ("lost", 7 * 3600)):
+        (epochs_dir(lake) / f"{name}.parquet").write_bytes(b"half")
+        age(epochs_dir(lake) / f"{name}.parquet", seconds)
+    named = {Path(uri).name for uri in DeltaTable(epochs_dir(lake)).file_uris()}
+    for name in named:
+        age(epochs_dir(lake) / name, 7 * 3600)
+    assert clean_feed(lake, FEED, 3600, 7200).attempts == 1
+    assert {p.name for p in epochs_dir(lake).glob("*.parquet")} == named | {"fresh.parquet"}
+
+
+def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path) -> None:
+    """The other one comes first in the manifest, and its files are gone."""
+    other = shape("others", {"id": INT, "sig": TEXT}, ("id",))
+    sink = DeltaSink(lake, FEED)
+    create_table(table_dir(lake, other.table), delta_schema(other), [PART], FEED)
+    record = manifest(
+        4,
+        (other, ORDERS),
+        delta(other, write(lake, other, Part.CHANGES, "4-b-0", [("s/0", 4, False, (1, "x"))])),
+    )
+    versions = sink.apply_epoch(record, 1)
+    EpochsTable(lake, FEED).append(record, Commit(4, record.digest(), 1, versions), 1)
+    shutil.rmtree(table_dir(lake, other.table) / "_delta_log")
+    write(lake, other, Part.CHANGES, "4-lost-0", [("s/0", 4, False, (1, "lost"))])
+    age(table_dir(lake, other.table) / "_part=changes/4-lost-0.parquet", 3600)
+    with pytest.raises(SinkError, match="others"):
+        clean_feed(lake, FEED, 3600, 60)
+    assert on_disk(lake) == {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"}
+
+
+def test_a_lake_without_epochs_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path, ORDERS, Part.CHANGES, "1-a-0", [("s/0", 1, False, (1, "x"))])
+    assert clean_feed(tmp_path, FEED, 0, 0) == CleanReport(0, 0)
+    assert on_disk(tmp_path) == {"1-a-0.parquet"}

@@ -1,0 +1,187 @@
+"""Random epochs of changes, chunks and folds: every version is one exact state, for every reader."""
+
+import datetime as dt
+import functools
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catchment.api.read import TableState
+from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.table import ColumnType, Kind
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.commit import file_lists, open_table
+from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
+from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.layout import table_dir
+from tests.layers.sink.model import FEED, INT, TEXT, Key, delta, shape, write
+
+State = dict[Key, tuple[int, tuple[Any, ...]]]  # (shard, key) -> epoch of the last change, row
+SHARDS = ("s/0", "s/1")
+TINY = FoldOptions(changes_rows_max=12, target=Target(rows=8, bytes=1 << 20))
+
+SHAPES = {
+    "int": shape("ints", {"id": INT, "v": TEXT}, ("id",)),
+    "string": shape("strings", {"v": INT, "k": TEXT}, ("k",)),
+    "composite": shape(
+        "composites",
+        {"a": ColumnType(Kind.INT), "v": TEXT, "b": TEXT, "c": ColumnType(Kind.DATE)},
+        ("b", "a", "c"),
+    ),
+    "decimal": shape("decimals", {"k": ColumnType(Kind.DECIMAL, length=12, scale=2), "v": TEXT}, ("k",)),
+    "binary": shape("binaries", {"k": ColumnType(Kind.BINARY, length=3), "v": TEXT}, ("k",)),
+    "datetime": shape(
+        "datetimes", {"k": ColumnType(Kind.DATETIME, scale=6), "v": ColumnType(Kind.TIMESTAMP)}, ("k",)
+    ),
+}
+
+
+def row_of(kind: str, key: int, value: int) -> tuple[Any, ...]:
+    """A row of a shape; keys sort differently as numbers, texts and bytes, and some hold zero bytes."""
+    text = ["", "a", "a\0", "Zürich", "ab" * 40][key % 5] + str(key)
+    when = dt.datetime(2020, 1, 1) + dt.timedelta(days=key, microseconds=key)
+    return {
+        "int": (key - 10, f"v{value}"),
+        "string": (value, text),
+        "composite": (key % 3 - 1, f"v{value}", text[:2], dt.date(2020, 1, 1 + key % 28)),
+        "decimal": (Decimal(key - 20) / 4, None if value % 5 == 0 else f"v{value}"),
+        "binary": (bytes([key % 3, 255 - key % 2, key]), f"v{value}"),
+        "datetime": (when, when.replace(tzinfo=dt.UTC) + dt.timedelta(seconds=value)),
+    }[kind]
+
+
+class Lake:
+    """A lake table and the dict that it has to equal, version by version."""
+
+    def __init__(self, root: Path, kind: str) -> None:
+        self.root = root
+        self.kind = kind
+        self.shape: TableShape = SHAPES[kind]
+        self.sink = DeltaSink(root, FEED)
+        self.epoch = 0
+        self.state: State = {}
+        self.versions: dict[int, State] = {}
+        self.uncopied = {(shard, key) for shard in SHARDS for key in range(60)}
+        self.prepared: list[PreparedFold] = []
+
+    def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        names = [c.column.name for c in self.shape.columns]
+        return tuple(row[names.index(k)] for k in self.shape.key)
+
+    def apply(self, changes: list[tuple[str, int, int | None]], chunk: list[tuple[str, int]]) -> None:
+        """One epoch: changes of copied keys (None: a delete), and a chunk of keys without changes."""
+        self.epoch += 1
+        rows: dict[Key, tuple[str, int, bool, tuple[Any, ...]]] = {}
+        for shard, number, value in changes:
+            row = row_of(self.kind, number, value or 0)
+            rows[(shard, *self.key(row))] = (shard, self.epoch, value is None, row)
+        copied = [(shard, self.epoch, False, row_of(self.kind, number, 7)) for shard, number in chunk]
+        files: list[DataFile] = []
+        for part, content in ((Part.CHANGES, list(rows.values())), (Part.BASE, copied)):
+            if content:
+                files.append(write(self.root, self.shape, part, f"{self.epoch}-a-{part.value}", content))
+        version = self.sink.apply(delta(self.shape, *files), self.epoch, 1)
+        for shard, epoch, deleted, row in [*rows.values(), *copied]:
+            key = (shard, *self.key(row))
+            self.state.pop(key, None)
+            if not deleted:
+                self.state[key] = (epoch, row)
+        self.versions[version] = dict(self.state)
+
+    def prepare_fold(self, options: FoldOptions) -> None:
+        prepared = prepare(self.root, self.shape, options)
+        if prepared is not None:
+            self.prepared.append(prepared)
+
+    def prepare_gathering(self) -> None:
+        prepared = prepare_gathering(self.root, self.shape, FoldOptions())
+        if prepared is not None:
+            self.prepared.append(prepared)
+
+    def commit_fold(self) -> None:
+        report = commit(self.root, self.prepared.pop(0), FEED, 1)
+        if report is not None:
+            self.versions[report.version] = dict(self.state)
+
+    def at(self, version: int) -> TableState:
+        directory = table_dir(self.root, self.shape.table)
+        handle = open_table(directory, version)
+        assert handle is not None
+        files = file_lists(handle)
+        base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in Part)
+        return TableState(self.shape, 0, version, base, changes)
+
+    def check(self, engines: tuple[str, ...] = ("duckdb",)) -> None:
+        for version, state in self.versions.items():
+            expected = sorted(((k[0], e, *row) for k, (e, row) in state.items()), key=repr)
+            for engine in engines:
+                assert sorted(fetch(self.at(version), engine), key=repr) == expected, (version, engine)
+
+
+@functools.cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """One for all reads: to open one takes longer than to read a small table."""
+    opened = duckdb.connect()
+    opened.execute("SET TimeZone = 'UTC'")
+    return opened
+
+
+def fetch(state: TableState, engine: str) -> list[tuple[Any, ...]]:
+    if engine == "duckdb":
+        table: pa.Table = state.duckdb(connection()).to_arrow_table()
+    else:
+        table = state.arrow() if engine == "arrow" else state.polars().to_arrow()
+    return [tuple(map(plain, row.values())) for row in table.to_pylist()]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC)
+    return value
+
+
+def step(lake: Lake, rng: random.Random) -> None:
+    action = rng.random()
+    if action < 0.15:
+        if rng.random() < 0.5:
+            lake.prepare_gathering()
+        else:
+            lake.prepare_fold(rng.choice([TINY, FoldOptions()]))
+    elif action < 0.3 and lake.prepared:
+        lake.commit_fold()
+    else:
+        chunk = rng.sample(sorted(lake.uncopied), min(len(lake.uncopied), rng.choice([0, 0, 5, 20])))
+        lake.uncopied -= set(chunk)
+        copied = sorted({(s, k) for s in SHARDS for k in range(80)} - lake.uncopied - set(chunk))
+        picked = rng.sample(copied, min(len(copied), rng.choice([0, 1, 6])))
+        lake.apply([(s, k, rng.choice([None, rng.randrange(100)])) for s, k in picked], chunk)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kind=st.sampled_from(sorted(SHAPES)), seed=st.integers(0, 1 << 30), steps=st.integers(1, 25))
+def test_every_version_is_exact(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int, steps: int
+) -> None:
+    lake = Lake(tmp_path_factory.mktemp("lake"), kind)
+    rng = random.Random(seed)
+    for _ in range(steps):
+        step(lake, rng)
+    lake.check()
+
+
+@pytest.mark.parametrize("kind", sorted(SHAPES))
+def test_long_run_in_every_engine(tmp_path: Path, kind: str) -> None:
+    lake = Lake(tmp_path, kind)
+    rng = random.Random(len(kind))
+    for _ in range(30):
+        step(lake, rng)
+    assert lake.state
+    lake.versions = {v: s for v, s in lake.versions.items() if v % 4 == 0}
+    lake.check(("duckdb", "arrow", "polars"))

@@ -1,0 +1,102 @@
+"""Status, from the state store alone."""
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from catchment.model.chunk import Phase
+from catchment.model.epoch import Refusal
+from catchment.state.lease import hold
+from catchment.state.store import Store
+from catchment.watch.status import TableStatus, read_status
+from tests.world import records
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(f"sqlite:///{tmp_path}/state.db", "shop")
+
+
+def test_before_the_first_epoch(store: Store) -> None:
+    found = read_status(store)
+    assert (found.epoch, found.lag_seconds, found.runner, found.pending, found.tables) == (
+        0,
+        None,
+        "",
+        "",
+        (),
+    )
+
+
+def test_epochs_and_what_is_pending(store: Store) -> None:
+    with hold(store) as lease:
+        store.put_plan(records.plan(1), lease.fence)
+        assert read_status(store).pending == ""  # a source at rest has a plan in every turn
+        store.put_manifest(records.manifest(1), lease.fence)
+        assert read_status(store).pending == "manifest"
+        store.put_commit(records.commit(1), lease.fence)
+        found = read_status(store)
+        assert "process" in found.runner
+        store.put_plan(records.plan(2), lease.fence)
+        store.put_manifest(records.manifest(2), lease.fence)
+    later = read_status(store)
+    assert found.pending == ""
+    assert (later.pending, later.epoch, later.runner) == ("manifest", records.commit(1).epoch, "")
+    assert found.lag_seconds == pytest.approx(time.time() - 1_700_000_001, abs=5)
+    assert found.cut == {"-80": "binlog.000001:1000 [0-1-1]"}
+    assert found.tables == (TableStatus("shop.orders", Phase.COPYING, 10, 100),)
+
+
+def test_a_table_is_copied_when_all_its_shards_are(store: Store) -> None:
+    (half,) = records.manifest(1).progress
+    other = msgspec.structs.replace(half, shard="80-", done=True, rows=50)
+    for progress, phase in (
+        ((half, other), Phase.COPYING),
+        ((msgspec.structs.replace(half, done=True), other), Phase.FOLLOWING),
+    ):
+        turn = 1 if phase is Phase.COPYING else 2
+        manifest = records.manifest(turn)
+        cut = {**manifest.cut, "80-": manifest.cut["-80"]}
+        manifest = msgspec.structs.replace(manifest, progress=progress, cut=cut)
+        commit = msgspec.structs.replace(records.commit(turn), digest=manifest.digest())
+        with hold(store) as lease:
+            store.put_manifest(manifest, lease.fence)
+            store.put_commit(commit, lease.fence)
+        (table,) = read_status(store).tables
+        assert (table.phase, table.rows_expected) == (phase, 200)
+
+
+def test_a_source_at_rest_does_not_lag(store: Store) -> None:
+    """A plan whose positions are those of the newest epoch says that nothing had happened when it was made."""
+    later = records.plan(9)
+    at_rest = msgspec.structs.replace(
+        later.tick, offsets={"-80": records.offset(1)}, time_us=time.time_ns() // 1000
+    )
+    with hold(store) as lease:
+        store.put_manifest(records.manifest(1), lease.fence)
+        store.put_commit(records.commit(1), lease.fence)
+        store.put_plan(msgspec.structs.replace(later, tick=at_rest), lease.fence)
+        assert read_status(store).lag_seconds == pytest.approx(0, abs=5)
+        store.put_plan(later, lease.fence)
+    assert read_status(store).lag_seconds == pytest.approx(time.time() - 1_700_000_001, abs=5)
+
+
+def test_why_a_copy_stands_still(store: Store) -> None:
+    refusal = Refusal("-80", records.ORDERS, "locked", 7)
+    (half,) = records.manifest(1).progress
+    for turn, done in ((1, False), (2, True)):
+        progress = (msgspec.structs.replace(half, done=done),)
+        manifest = msgspec.structs.replace(records.manifest(turn), progress=progress)
+        with hold(store) as lease:
+            store.put_plan(msgspec.structs.replace(records.plan(turn), refused=(refusal,)), lease.fence)
+            store.put_manifest(manifest, lease.fence)
+            store.put_commit(
+                msgspec.structs.replace(records.commit(turn), digest=manifest.digest()), lease.fence
+            )
+        (table,) = read_status(store).tables
+        assert table.refused == (() if done else (str(refusal),))
+    assert str(refusal) == (
+        "shop.orders on -80 is not copied: its chunks were refused in 7 epochs in a row (locked)"
+    )

@@ -1,0 +1,211 @@
+"""The same rows whether the log describes itself or not (binlog_row_metadata), and what does not fit is refused."""
+
+from collections import Counter
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.model.definition import DefinedColumn, Definition, hidden_name
+from catchment.model.errors import AlteredUnseen, Undescribed, Unsupported
+from catchment.model.image import SIDE
+from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.model.table import Column, Table, TableId
+from catchment.source.catalog import read_definition
+from catchment.source.session import connect
+from catchment.wire.cells.types import logged_as_binary
+from tests.layers.wire.dumps import decoded, end_of_log, read_dump
+from tests.layers.wire.every_value import draw
+from tests.layers.wire.test_every_value import ROWS, collations_of, filled
+from tests.world.servers.builds import Build
+from tests.world.servers.launch import PrivateMariaDB, PrivateMySQL
+
+T = TableId("m", "t")
+STEP = 1000  # `filled` and each level move all rows by so much
+
+
+def defined(server: PrivateServer, table: TableId = T) -> Definition:
+    endpoint = Endpoint("a", server.host, server.port, "catchment", server.password)
+    with connect(endpoint) as session:
+        return read_definition(session, table)
+
+
+def moved(server: PrivateServer, columns: tuple[Column, ...], definition: Definition) -> pa.Table:
+    """All rows as the log has them, moved on by one step."""
+    start = end_of_log(server)
+    server.sql(f"UPDATE IGNORE m.t SET id = id + {STEP}")
+    options = {"wanted": [T], "kinds": {T: logged_as_binary(columns)}, "definitions": {T: definition}}
+    images = decoded(read_dump(server, start), start, **options).take_images()
+    assert {found.table for found in images} == {Table(T, columns, ("id",))}
+    rows = pa.Table.from_batches([found.batch for found in images])
+    return rows.filter(pc.equal(rows[SIDE], 1)).sort_by("id").select([c.name for c in columns])
+
+
+def check_levels(server: PrivateServer, flavour: str, levels: tuple[str, ...], tables: int) -> None:
+    server.sql("CREATE DATABASE m")
+    with closing(server.connect(conv={}, init_command="SET time_zone = '+00:00'")) as session:
+        collations = collations_of(session)
+        for seed in range(tables):
+            columns = filled(session, "m.t", draw(seed, flavour, ROWS, collations, Counter()))
+            definition = defined(server)
+            found = {}
+            for level in levels:
+                server.sql(f"SET GLOBAL binlog_row_metadata = {level}")
+                found[level] = moved(server, columns, definition).drop_columns(["id"])
+            assert found["FULL"].num_rows == ROWS
+            stored = [c for c in found["FULL"].column_names if not _follows_id(session, c)]
+            for level in levels:
+                assert found[level].select(stored).equals(found["FULL"].select(stored)), (seed, level)
+            server.sql("DROP TABLE m.t")
+
+
+def _follows_id(session: Any, column: str) -> bool:
+    with session.cursor() as cursor:
+        cursor.execute(f"SHOW COLUMNS FROM m.t LIKE '{column}'")
+        return "on update" in str(cursor.fetchone()).lower()
+
+
+MARIADB = ("FULL", "NO_LOG", "MINIMAL")
+
+
+def test_mariadb() -> None:
+    with PrivateServer(server_id=9) as server:
+        check_levels(server, "mariadb", MARIADB, tables=4)
+
+
+def test_mysql_80(mysql_80_build: Build) -> None:
+    with PrivateMySQL(mysql_80_build, server_id=9) as server:
+        check_levels(server, "mysql", ("FULL", "MINIMAL"), tables=3)
+
+
+@pytest.mark.long
+def test_newer_servers(mysql_97_build: Build, mariadb_11_server: PrivateMariaDB) -> None:
+    with PrivateMySQL(mysql_97_build, server_id=9) as server:
+        check_levels(server, "mysql", ("FULL", "MINIMAL"), tables=8)
+    with PrivateMariaDB(mariadb_11_server.build, server_id=9) as server:
+        check_levels(server, "mariadb", MARIADB, tables=8)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Any:
+    """A server whose log does not describe itself."""
+    with PrivateServer(server_id=9, settings={"binlog_row_metadata": "NO_LOG"}) as server:
+        server.sql("CREATE DATABASE m")
+        yield server
+
+
+def log_of(server: PrivateServer, *statements: str) -> tuple[bytes, LogOffset]:
+    start = end_of_log(server)
+    server.sql(*statements)
+    return read_dump(server, start), start
+
+
+def test_a_hash_column_that_only_the_log_shows(plain: PrivateServer) -> None:
+    plain.sql("CREATE OR REPLACE TABLE m.t (id INT PRIMARY KEY, a TEXT, UNIQUE (a))")
+    raw, start = log_of(plain, "INSERT INTO m.t VALUES (1, 'x')")
+    (images,) = decoded(raw, start, wanted=[T], definitions={T: defined(plain)}).take_images()
+    assert [c.name for c in images.table.columns] == ["id", "a", hidden_name("DB_ROW_HASH_1")]
+    assert images.batch.column("a").to_pylist() == ["x"]
+
+
+def test_labels_that_the_catalog_does_not_tell(plain: PrivateServer) -> None:
+    """It shows characters beyond the basic plane as question marks; such a definition would give wrong text."""
+    plain.sql("CREATE OR REPLACE TABLE m.t (id INT PRIMARY KEY, e ENUM('a','😀') CHARACTER SET utf8mb4)")
+    with pytest.raises(
+        Unsupported, match=r"m\.t, column e: a '\?' in the labels .* binlog_row_metadata=FULL"
+    ):
+        defined(plain)
+
+
+DEFINED = "id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(10), c DECIMAL(9,2), d BIT(5), e ENUM('x'), f TEXT, g CHAR(3)"
+
+
+@pytest.mark.parametrize(
+    ("alter", "fault"),
+    [
+        ("DROP a", "it has 7 columns, not 8"),
+        ("ADD z INT", "it has 9 columns"),
+        ("MODIFY a BIGINT NOT NULL", "column 2 has type code 8"),
+        ("MODIFY a INT", "column 2 is nullable, unlike a"),
+        ("MODIFY b VARCHAR(11)", r"b is varchar\(10\)"),
+        ("MODIFY c DECIMAL(9,3)", r"c is decimal\(9,2\)"),
+        ("MODIFY d BIT(6)", r"d is bit\(5\)"),
+        ("MODIFY f LONGTEXT", "f is text"),
+        ("MODIFY g CHAR(4)", r"g is char\(3\)"),
+        ("MODIFY a INT UNSIGNED NOT NULL", "column 2 is unsigned"),
+        ("MODIFY b VARCHAR(40) CHARACTER SET latin1", "column 3 is of character set latin1"),
+    ],
+)
+@pytest.mark.parametrize("level", ["MINIMAL", "FULL"])
+def test_an_alter_that_no_one_saw_is_refused(
+    plain: PrivateServer, level: str, alter: str, fault: str
+) -> None:
+    plain.sql(f"SET GLOBAL binlog_row_metadata = {level}", f"CREATE OR REPLACE TABLE m.t ({DEFINED})")
+    definition = defined(plain)
+    plain.sql(f"ALTER TABLE m.t {alter}")
+    raw, start = log_of(
+        plain, "INSERT IGNORE INTO m.t (id) VALUES (1)", "SET GLOBAL binlog_row_metadata = NO_LOG"
+    )
+    same_in_full = {"MODIFY a INT", "MODIFY b VARCHAR(11)", "MODIFY f LONGTEXT", "MODIFY g CHAR(4)"}
+    if level == "FULL" and alter in same_in_full:
+        decoded(raw, start, wanted=[T], definitions={T: definition})
+        return
+    with pytest.raises(AlteredUnseen, match=fault if level == "MINIMAL" else "the log describes") as raised:
+        decoded(raw, start, wanted=[T], definitions={T: definition})
+    assert f"log {start.file}:" in str(raised.value)
+    assert "m.t" in str(raised.value)
+
+
+def test_the_order_of_columns_is_compared(plain: PrivateServer) -> None:
+    plain.sql("CREATE OR REPLACE TABLE m.t (id INT PRIMARY KEY, a INT, b INT)")
+    known = defined(plain)
+    turned = Definition(T, (known.columns[0], known.columns[2], known.columns[1]), ("id",), known.charset)
+    raw, start = log_of(
+        plain, "SET GLOBAL binlog_row_metadata = FULL", "INSERT INTO m.t VALUES (1, 2, 3)",
+        "SET GLOBAL binlog_row_metadata = NO_LOG",
+    )  # fmt: skip
+    with pytest.raises(AlteredUnseen, match="the order of columns"):
+        decoded(raw, start, wanted=[T], definitions={T: turned})
+
+
+def test_from_full_to_none_and_back(plain: PrivateServer) -> None:
+    plain.sql("CREATE OR REPLACE TABLE m.t (id INT PRIMARY KEY, a INT UNSIGNED)")
+    statements = []
+    for number, level in enumerate(("FULL", "NO_LOG", "MINIMAL", "FULL", "NO_LOG")):
+        statements += [
+            f"SET GLOBAL binlog_row_metadata = {level}",
+            f"INSERT INTO m.t VALUES ({number}, 4294967295)",
+        ]
+    raw, start = log_of(plain, *statements)
+    (images,) = decoded(raw, start, wanted=[T], definitions={T: defined(plain)}).take_images()
+    assert images.batch.column("id").to_pylist() == [0, 1, 2, 3, 4]
+    assert set(images.batch.column("a").to_pylist()) == {4294967295}
+    with pytest.raises(Undescribed, match=r"m\.t: the table map has no column names"):
+        decoded(raw, start, wanted=[T])
+
+
+def test_definitions_change_where_the_log_says_so(plain: PrivateServer) -> None:
+    plain.sql("CREATE OR REPLACE TABLE m.t (id INT PRIMARY KEY, a INT, b INT)")
+    before = defined(plain)
+    raw, start = log_of(
+        plain,
+        "INSERT INTO m.t VALUES (1, 2, 3)",
+        "ALTER TABLE m.t DROP a, ADD n INT FIRST",
+        "INSERT INTO m.t VALUES (7, 2, 4)",
+        "DROP TABLE m.t",
+        "CREATE TABLE m.t (other TEXT)",
+        "INSERT INTO m.t VALUES ('x')",
+    )
+    n = DefinedColumn("n", "int")
+    after = Definition(T, (n, before.columns[0], before.columns[2]), ("id",), before.charset)
+
+    def on_ddl(fact: Any) -> dict[TableId, Definition | None]:
+        return {T: after} if fact.sql.startswith("ALTER") else {T: None}
+
+    first, second = decoded(raw, start, wanted=[T], definitions={T: before}, on_ddl=on_ddl).take_images()
+    assert first.batch.select(["id", "a", "b"]).to_pylist() == [{"id": 1, "a": 2, "b": 3}]
+    assert second.batch.select(["n", "id", "b"]).to_pylist() == [{"n": 7, "id": 2, "b": 4}]

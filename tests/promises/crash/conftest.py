@@ -1,0 +1,47 @@
+"""Two shards of their own and small feeds, for the tests of crashes."""
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from tests.promises.crash.life import Life
+from tests.world.servers.chosen import chosen_server
+
+MakeLife = Callable[..., Life]
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[dict[str, PrivateServer]]:
+    """The running shards `-80` and `80-`; no test stops them or resets their logs."""
+    password = secrets.token_hex(12)
+    with (
+        chosen_server(server_id=121, password=password) as first,
+        chosen_server(server_id=122, password=password) as second,
+    ):
+        yield {"-80": first, "80-": second}
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[MakeLife]:
+    """`live(servers, count=3)` makes a feed of small tables in a new schema, dropped after the test."""
+    made: list[Life] = []
+
+    def make(servers: dict[str, PrivateServer], count: int = 3) -> Life:
+        schema = f"c{next(_numbers)}"
+        for server in servers.values():
+            server.sql(f"CREATE DATABASE {schema}")
+        made.append(Life(tmp_path, servers, schema, count=count))
+        return made[-1]
+
+    yield make
+    for life in made:
+        for server in life.servers.values():
+            if server.pid is not None:
+                server.sql(f"DROP DATABASE {life.schema}")

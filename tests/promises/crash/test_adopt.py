@@ -1,0 +1,302 @@
+"""A shard's server that was moved, renamed or restored with its log is adopted; others are refused with a reason."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from catchment.cli.main import execute
+from catchment.demo.server import PrivateServer
+from catchment.feed.adopt import adopt
+from catchment.feed.moved import Comparison
+from catchment.feed.runner import run_feed
+from catchment.model.errors import ConfigError, Diverged, LeaseHeld
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.faults import Fault
+from catchment.state.lease import hold
+from catchment.state.store import Store
+from catchment.watch.report import Observer
+from tests.promises.exact.steps import Steps, run_here
+from tests.world.prepared import prepare, roll_back_prepared
+from tests.world.servers.builds import Build
+from tests.world.servers.launch import PrivateMySQL
+
+ROWS = "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)"
+MORE = (
+    "UPDATE t SET v = v + 1 WHERE id IN (1, 3)",
+    "DELETE FROM t WHERE id = 2",
+    "INSERT INTO t VALUES (9, 9)",
+)
+Servers = dict[str, PrivateServer]
+
+
+class Killed(Exception):
+    """Stands for the end of the process at a fault."""
+
+
+@pytest.fixture
+def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    """A feed of one table on two MariaDBs, which has caught up."""
+    run_here(monkeypatch)
+    (tmp_path / "feed").mkdir()
+    with PrivateServer(server_id=181, password="p") as a, PrivateServer(server_id=182, password="p") as b:
+        yield begun(tmp_path / "feed", {"a": a, "b": b})
+
+
+def begun(directory: Path, servers: Servers) -> Steps:
+    for server in servers.values():
+        server.sql("CREATE DATABASE d")
+    steps = Steps(directory, servers, "d")
+    for shard in servers:
+        steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", ROWS)
+    steps.must_be_equal("t", "id", "v")
+    for shard in servers:
+        steps.sql(shard, "UPDATE t SET v = 7 WHERE id = 1")
+    steps.must_be_equal("t", "id", "v")
+    return steps
+
+
+def point(steps: Steps, **to: PrivateServer) -> None:
+    """Have the feed file and the tests reach shards at other servers."""
+    described = yaml.safe_load(steps.file.read_text())["source"]
+    for shard in described["shards"]:
+        server = to.get(shard["name"])
+        if server is not None:
+            shard.update(host=server.host, port=server.port, password=server.password)
+    steps.set(source=described)
+    steps.servers = {**steps.servers, **to}
+
+
+@contextmanager
+def copied(old: PrivateServer, directory: Path, server_id: int) -> Iterator[PrivateServer]:
+    """Another server over a copy of the data and log of one that is stopped."""
+    shutil.copytree(old.datadir, directory / "data")
+    if isinstance(old, PrivateMySQL):
+        (directory / "data" / "auto.cnf").unlink()
+        new: PrivateServer = PrivateMySQL(
+            old.build, datadir=directory / "data", password="p", server_id=server_id
+        )
+    else:
+        new = PrivateServer(datadir=directory / "data", password="p", server_id=server_id)
+    with new:
+        yield new
+
+
+def newest_epoch(steps: Steps) -> int:
+    newest = EpochsTable(steps.feed.sink.path, "exact").newest()
+    assert newest is not None
+    return newest.manifest.epoch
+
+
+def test_a_moved_server_is_adopted_and_the_feed_goes_on(
+    steps: Steps, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = steps.servers["a"]
+    prepare(old, "'open'", "INSERT INTO d.t VALUES (20, 20)")
+    steps.sql("a", "INSERT INTO t VALUES (4, 4)")
+    steps.must_be_equal("t", "id", "v")
+    before = newest_epoch(steps)
+    steps.sql("a", *MORE)  # not read yet
+    old.stop()
+    with copied(old, tmp_path, server_id=191) as new:
+        point(steps, a=new)
+        with pytest.raises(Diverged, match=r"catchment adopt FEED.yaml --shard a"):
+            steps.run()
+        capsys.readouterr()
+        assert execute(["adopt", str(steps.file), "--shard", "a", "--dry-run"]) == 0
+        assert "nothing was written" in capsys.readouterr().out
+        assert newest_epoch(steps) == before
+        assert execute(["adopt", str(steps.file), "--shard", "a"]) == 0
+        said = capsys.readouterr().out
+        for part in (
+            "server_id 181",
+            "server_id 191",
+            "log file",
+            "GTIDs",
+            "the event that ends at",
+            "XA PREPARE",
+        ):
+            assert part in said
+        assert newest_epoch(steps) > before
+        assert execute(["adopt", str(steps.file), "--shard", "a"]) == 0
+        assert "nothing to adopt" in capsys.readouterr().out
+        steps.must_be_equal("t", "id", "v")
+        new.sql("XA COMMIT 'open'")
+        steps.sql("a", "INSERT INTO t VALUES (10, 10)")
+        steps.sql("b", "INSERT INTO t VALUES (10, 11)")
+        steps.must_be_equal("t", "id", "v")
+        assert ("a", 20) in steps.lake("t", "id")
+        roll_back_prepared(new)
+
+
+def test_a_moved_mysql_that_lost_its_uuid_is_adopted(
+    mysql_80_build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here(monkeypatch)
+    (tmp_path / "feed").mkdir()
+    with PrivateMySQL(mysql_80_build, server_id=183, password="p") as old:
+        steps = begun(tmp_path / "feed", {"a": old})
+        old.stop()
+        with copied(old, tmp_path, server_id=183) as new:
+            point(steps, a=new)
+            steps.sql("a", *MORE)
+            found = adopt(steps.feed, "a")
+            assert found.before.uuid != found.now.uuid
+            steps.must_be_equal("t", "id", "v")
+
+
+def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: Path) -> None:
+    """What was proven visible on the old server is proven again; GTIDs alone show the log of a feed of old."""
+    old = steps.servers["a"]
+    steps.sql("a", "INSERT INTO t SELECT seq, seq FROM seq_100_to_900")
+    steps.set(name="again", sink={"path": str(tmp_path / "lake")}, copy={"chunk_rows_max": 10})
+    epochs = EpochsTable(tmp_path / "lake", "again")
+    stop = threading.Event()
+    run_feed(
+        steps.feed, until_caught_up=False, observer=Observer(committed=lambda report: stop.set()), stop=stop
+    )
+    halfway = epochs.newest()
+    assert halfway is not None
+    assert any(0 < p.rows < 800 and not p.done for p in halfway.manifest.progress)
+    old.stop()
+    with copied(old, tmp_path, server_id=198) as new:
+        point(steps, a=new)
+        known = halfway.manifest.cut["a"]
+        assert known.event is not None
+        endpoint = steps.feed.endpoints()[0]
+        there = Comparison(endpoint, replace(known, event=None)).position()
+        assert (there.at, there.server.server_id) == (known.at, 198)
+        adopt(steps.feed, "a")
+        newest = epochs.newest()
+        assert newest is not None
+        assert list(newest.manifest.sealed) == ["b"]
+        steps.must_be_equal("t", "id", "v")
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["store", "store lost"])
+def test_a_crash_at_every_point_of_an_adoption(
+    steps: Steps, tmp_path: Path, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = steps.servers["a"]
+    old.stop()
+    with copied(old, tmp_path, server_id=192) as new:
+        point(steps, a=new)
+        home = steps.file.parent
+        for fault in (Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW, None):
+            kept = tmp_path / f"at {fault}"
+            shutil.copytree(home, kept)
+
+            def kill(place: Fault, fault: Fault | None = fault) -> None:
+                if place is fault:
+                    raise Killed
+
+            if fault is not None:
+                with pytest.raises(Killed):
+                    adopt(steps.feed, "a", fault=kill)
+            if lost:
+                state = Path(steps.feed.state.get_secret_value().removeprefix("sqlite:///"))
+                for file in state.parent.glob(f"{state.name}*"):
+                    file.unlink()
+            adopt(steps.feed, "a")
+            steps.sql("a", "UPDATE t SET v = v + 1")
+            steps.must_be_equal("t", "id", "v")
+            # Once more from the state in front of the adoption.
+            shutil.rmtree(home)
+            shutil.copytree(kept, home)
+
+
+def refused(steps: Steps, why: str, kind: type[Exception] = Diverged) -> None:
+    """Adopting is refused with a reason, and nothing is written."""
+    before = newest_epoch(steps)
+    with pytest.raises(kind, match=why):
+        adopt(steps.feed, "a")
+    assert newest_epoch(steps) == before
+
+
+def test_what_does_not_fit_is_refused(steps: Steps, tmp_path: Path) -> None:
+    old, other = steps.servers["a"], steps.servers["b"]
+    old.stop()
+    shutil.copytree(old.datadir, tmp_path / "older")
+    with pytest.raises(ConfigError, match="the feed has the shards a, b"):
+        adopt(steps.feed, "c")
+    old.start()
+    for _ in range(3):
+        steps.sql("a", "FLUSH BINARY LOGS", "UPDATE t SET v = v + 1")
+    steps.must_be_equal("t", "id", "v")
+    with PrivateServer(server_id=193, password="p") as fresh:  # an empty server
+        point(steps, a=fresh)
+        refused(steps, "it has no log file")
+    point(steps, a=other, b=old)  # swapped
+    refused(steps, "shards a and b are one server, server_id 182", ConfigError)
+    point(steps, a=old, b=other)
+    older = PrivateServer(datadir=tmp_path / "older", server_id=194, password="p")
+    with older:  # an older backup: it has no such file, then one of another birth
+        point(steps, a=older)
+        refused(steps, "it has no log file")
+        number = int(str(old.log_end()[0]).rpartition(".")[2])
+        while int(str(older.log_end()[0]).rpartition(".")[2]) <= number:
+            older.sql("FLUSH BINARY LOGS")
+        for _ in range(40):
+            older.sql("UPDATE d.t SET v = v + 1")
+        refused(steps, "ends at|began at")
+    old.stop()
+    with copied(old, tmp_path / "reset", server_id=195) as reset:
+        point(steps, a=reset)
+        reset.sql("RESET MASTER")
+        refused(steps, "it has no log file")
+        for _ in range(10):
+            reset.sql("FLUSH BINARY LOGS", *["UPDATE d.t SET v = v + 1"] * 9)
+        refused(steps, "began at")
+
+
+def test_a_promoted_replica_with_a_log_of_its_own_is_refused(steps: Steps) -> None:
+    """It has the rows and the GTIDs, at other places of other files."""
+    source = steps.servers["a"]
+    login = f"MASTER_HOST = '{source.host}', MASTER_PORT = {source.port}, MASTER_USER = 'catchment'"
+    with PrivateServer(server_id=200, password="p", settings={"log_slave_updates": "ON"}) as replica:
+        replica.sql(
+            f"CHANGE MASTER TO {login}, MASTER_PASSWORD = 'p', MASTER_USE_GTID = slave_pos", "START SLAVE"
+        )
+        at = source.sql("SELECT @@gtid_binlog_pos")[0][0]
+        assert replica.sql(f"SELECT MASTER_GTID_WAIT('{at}', 60)") == [(0,)]
+        replica.sql("STOP SLAVE")
+        assert replica.sql("SELECT @@gtid_binlog_pos")[0][0] == at
+        point(steps, a=replica)
+        refused(steps, "its log file .* (began|ends) at")
+        for _ in range(20):
+            replica.sql("UPDATE d.t SET v = v + 1")
+        refused(steps, "its log file .* began at")
+
+
+def test_a_log_that_went_another_way_is_refused(steps: Steps, tmp_path: Path) -> None:
+    """A file of the same birth whose end is older, and one whose bytes at the position are others."""
+    old = steps.servers["a"]
+    file, end = old.log_end()
+    old.stop()
+    shutil.copytree(old.datadir, tmp_path / "cut" / "data")
+    log = tmp_path / "cut" / "data" / file
+    whole = log.read_bytes()
+    log.write_bytes(whole[: end - 60])
+    with PrivateServer(datadir=tmp_path / "cut" / "data", server_id=196, password="p") as cut:
+        point(steps, a=cut)
+        refused(steps, "it is an older copy, or lost its end")
+    other = bytearray(whole)
+    other[end - 20] ^= 1
+    log.write_bytes(bytes(other))
+    with PrivateServer(datadir=tmp_path / "cut" / "data", server_id=197, password="p") as torn:
+        point(steps, a=torn)
+        refused(steps, "does not go on from there")
+
+
+def test_a_feed_that_is_run_is_not_adopted(steps: Steps) -> None:
+    with (
+        closing(Store.open(steps.feed.state.get_secret_value(), "exact")) as store,
+        hold(store),
+        pytest.raises(LeaseHeld, match="is run by"),
+    ):
+        adopt(steps.feed, "a")

@@ -1,0 +1,48 @@
+"""Log files that are purged while a feed is stopped: it goes on where nothing is lost, and says so where not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.api.read import read
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import Purged
+from tests.promises.exact.feedrun import FeedRun, make_feed
+from tests.world.judge import lake_rows, source_rows
+from tests.world.purged import begin_anew
+
+T = "shop.t"
+
+
+@pytest.fixture
+def own() -> Iterator[PrivateServer]:
+    """A server whose log may be purged."""
+    with PrivateServer(server_id=121, settings={"gtid_strict_mode": "ON"}) as server:
+        yield server
+
+
+def test_a_file_that_held_nothing_more_is_not_missed(
+    own: PrivateServer, spark: SparkContext, tmp_path: Path
+) -> None:
+    own.sql(
+        "CREATE DATABASE shop",
+        f"CREATE TABLE {T} (id INT PRIMARY KEY, c INT)",
+        f"INSERT INTO {T} VALUES (1, 1)",
+    )
+    servers = {"-80": own}
+    feed = make_feed(tmp_path, servers, "shop", chunk_rows=10)
+    for number in (2, 3):
+        with FeedRun(feed) as run:
+            manifest = run.wait_for_log(servers)
+            own.sql(f"INSERT INTO {T} VALUES ({number}, 1)", f"UPDATE {T} SET c = c + 1")
+            manifest = run.wait_for_log(servers)
+        found = read(feed, T, manifest.epoch).arrow().to_pylist()
+        assert lake_rows(found, ("id",)) == source_rows(servers, T, ("id",))
+        if number == 2:
+            begin_anew(own)
+    own.sql(f"UPDATE {T} SET c = 9")
+    begin_anew(own)
+    with pytest.raises(Purged, match="it was purged; copy the tables again"), FeedRun(feed) as run:
+        run.wait_for_log(servers)

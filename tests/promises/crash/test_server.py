@@ -1,0 +1,97 @@
+"""A server that crashes while it writes its log, and one that has purged the log that comes next."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pymysql
+import pytest
+from pyspark import SparkContext
+
+from catchment.api.read import read
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import Purged
+from catchment.sink.delta.epochs import EpochsTable
+from tests.promises.crash.conftest import MakeLife
+from tests.promises.exact.feedrun import FeedRun
+from tests.world.disks import SmallDisk, small_disk
+from tests.world.purged import begin_anew
+from tests.world.servers.chosen import chosen_server
+
+DISK_BYTES = 4 << 20
+BIG_ROWS = 400
+ROW_BYTES = 20_000
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[dict[str, PrivateServer]]:
+    """A shard whose log is purged."""
+    with chosen_server(server_id=141) as server:
+        yield {"-80": server}
+
+
+def crash_in_a_large_write(server: PrivateServer, disk: SmallDisk, table: str) -> None:
+    """Kill the server while it writes a large transaction to its log, and waits since the disk is full."""
+    log = disk.path / server.log_end()[0]
+    size = log.stat().st_size
+
+    def commit() -> None:
+        with suppress(pymysql.err.MySQLError):  # the server goes away
+            rows = f"SELECT seq, REPEAT('x', {ROW_BYTES}) FROM seq_1_to_{BIG_ROWS}"
+            server.sql(f"INSERT INTO {table} {rows}", database=table.partition(".")[0])
+
+    writer = threading.Thread(target=commit)
+    writer.start()
+    while disk.free:
+        assert writer.is_alive(), "the transaction was through before it could be cut"
+        time.sleep(0.05)
+    server.kill9()
+    writer.join()
+    assert log.stat().st_size > size + ROW_BYTES
+    disk.resize(10 * DISK_BYTES)
+
+
+def test_a_group_cut_off_by_a_crash_is_void(spark: SparkContext, live: MakeLife, tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path / "disk", DISK_BYTES) as disk,
+        chosen_server(server_id=142, settings={"log_bin": str(disk.path / "binlog")}) as server,
+    ):
+        own = {"-80": server}
+        life = live(own)
+        life.load(60)
+        big = f"{life.schema}.big"
+        server.sql(f"CREATE TABLE {big} (id INT PRIMARY KEY, b LONGTEXT)")
+        with FeedRun(life.feed) as run:
+            run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            life.touch(1)
+            crash_in_a_large_write(server, disk, big)
+            server.start()
+            life.touch(2)
+            run.wait_for_log(own)
+        assert server.sql(f"SELECT COUNT(*) FROM {big}") == [(0,)]
+        life.must_be_exact()
+        life.touch(3)
+        assert life.run() == 0
+        life.must_be_exact()
+        assert read(life.feed, big).arrow().num_rows == 0
+
+
+def test_a_log_purged_during_a_pause_is_named_before_harm(
+    own: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, capfd: pytest.CaptureFixture[str]
+) -> None:
+    life = live(own)
+    life.load(60)
+    assert life.run() == 0
+    life.touch(1)
+    begin_anew(own["-80"])
+    life.touch(2)
+    before = EpochsTable(life.lake, "life").newest()
+    capfd.readouterr()
+    assert life.run() == Purged.exit_code
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "shard -80" in said[0]
+    assert "purged" in said[0]
+    assert EpochsTable(life.lake, "life").newest() == before

@@ -1,0 +1,174 @@
+"""Work that dies or waits on its own: a Python worker killed in a chunk, a table locked under the copy."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.cli.main import execute
+from catchment.demo.server import PrivateServer
+from catchment.epoch import stuck
+from catchment.feed.planner import Planner
+from catchment.model.errors import SourceError
+from catchment.state.faults import Fault
+from tests.promises.crash.conftest import MakeLife
+from tests.promises.crash.life import SECONDS_MAX, written
+from tests.promises.exact.feedrun import FeedRun
+from tests.world.proxy import Proxy, execute_begins
+
+
+def children(parent: int) -> list[int]:
+    """Processes that a process has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def python_workers() -> list[int]:
+    """Workers of this process's Spark session: children of its `pyspark.daemon`, a child of Java."""
+    java = [p for p in children(os.getpid()) if "java" in Path(f"/proc/{p}/cmdline").read_text()]
+    return [worker for j in java for daemon in children(j) for worker in children(daemon)]
+
+
+@contextmanager
+def held_in_a_select(server: PrivateServer) -> Iterator[tuple[Proxy, threading.Event]]:
+    """A proxy that passes nothing on from the first SELECT of a chunk until told to; set when that begins."""
+    inside = threading.Event()
+    with Proxy(server.host, server.port) as proxy:
+
+        def hold(piece: bytes) -> bool:
+            if execute_begins()(piece) and not inside.is_set():
+                proxy.stall()
+                inside.set()
+            return False
+
+        proxy.cut_after(0, after=hold)
+        yield proxy, inside
+
+
+def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(100)
+    with held_in_a_select(pair["-80"]) as (proxy, inside):
+        life.describe({"-80": {"port": proxy.port}})
+        with FeedRun(life.feed) as run:
+            assert inside.wait(SECONDS_MAX)
+            workers = python_workers()
+            assert workers
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            proxy.flow()
+            with written(life):
+                run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait_for_log(pair)
+    life.must_be_exact()
+
+
+def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(100)
+    with held_in_a_select(pair["-80"]) as (proxy, inside):
+        life.describe({"-80": {"port": proxy.port}})
+        driver = life.start("run")
+        assert inside.wait(SECONDS_MAX), driver.output.read_text()
+        driver.process.kill()
+        proxy.flow()
+        assert driver.ended().code == -signal.SIGKILL
+        life.touch(1)
+        assert life.run() == 0
+    life.must_be_exact()
+
+
+def test_a_locked_table_is_copied_later_and_holds_up_no_other(
+    pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
+) -> None:
+    life = live(pair)
+    life.load(400)
+    first, *others = life.keys
+    holder = pair["-80"].connect()
+    with holder.cursor() as cursor, FeedRun(life.feed) as run:
+        run.wait("an epoch", bool)
+        cursor.execute(f"LOCK TABLES {first} WRITE")
+        run.wait(
+            "the others are copied",
+            lambda epochs: all(
+                p.done for p in epochs[-1].progress if str(p.table) in others or p.shard == "80-"
+            ),
+        )
+        assert not all(p.done for p in run.epochs[-1].progress)
+        holder.close()
+        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        life.touch(1)
+        run.wait_for_log(pair)
+    life.must_be_exact()
+
+
+def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
+    pair: dict[str, PrivateServer],
+    spark: SparkContext,
+    live: MakeLife,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before its first chunk is read: none can be copied from then on."""
+    monkeypatch.setattr(stuck, "EPOCHS_MAX", 3)
+    life = live(pair)
+    life.load(20)
+    altered, *others = life.keys
+    left = [1]
+
+    def alter(place: Fault) -> None:
+        if place is Fault.AFTER_PLAN and left:
+            left.pop()
+            pair["80-"].sql("SET sql_log_bin = 0", f"ALTER TABLE {altered} ADD COLUMN extra INT NULL")
+
+    named = rf"shard 80-, {altered}: the copy stands still: .*not that of the lake \(extra\)"
+    with pytest.raises(SourceError, match=named), FeedRun(life.feed, alter) as run:
+        run.wait("the end", lambda epochs: False)
+    assert all(p.done for p in run.epochs[-1].progress if p.shard == "-80" or str(p.table) in others)
+    assert execute(["status", str(life.file)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    refused = f"{altered} on 80- is not copied: its chunks were refused in 3 epochs in a row"
+    assert any(line.startswith(refused) for line in shown)
+
+
+def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
+    pair: dict[str, PrivateServer],
+    spark: SparkContext,
+    live: MakeLife,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All rows change behind the floor of the first three epochs; a chunk of them all does not fit, a few do."""
+    life = live(pair)
+    life.load(60)
+    life.describe(copy={"chunk_rows_max": 60})
+    changed = next(iter(life.keys))
+    monkeypatch.setattr(Planner, "image_bytes", 4096)
+    planned: list[Fault] = []
+
+    def change(place: Fault) -> None:
+        if place is Fault.AFTER_PLAN and len(planned) < 3:
+            planned.append(place)
+            pair["-80"].sql(f"UPDATE {changed} SET v = v + 1, s = REPEAT('y', 60)")
+
+    with FeedRun(life.feed, change) as run:
+        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        run.wait_for_log(pair)
+    assert "more than 4096 bytes of images" in caplog.text
+    life.must_be_exact()

@@ -1,0 +1,184 @@
+"""XA transactions: refused when prepared before the first cut; else their rows count where they are committed,
+whatever lies between: epochs, chunks, runs, log files, and the same XID again.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.cli.main import execute
+from catchment.demo.server import PrivateServer
+from catchment.epoch.work import Receipt, Task
+from catchment.feed import loop
+from catchment.model.errors import Purged, Unsupported
+from catchment.model.position import Prepared
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.source import first_position
+from tests.promises.crash.conftest import MakeLife
+from tests.promises.crash.life import Life
+from tests.world.engines import all_far
+from tests.world.prepared import prepare, roll_back_prepared
+from tests.world.purged import purge
+
+# In the tables of a Life, keys 0 to 19 are loaded.
+CHANGES = (
+    "DELETE FROM {t}.t00 WHERE id = 3",
+    "UPDATE {t}.t00 SET v = v + 1, s = 'xa' WHERE id IN (4, 5)",
+    "UPDATE {t}.t00 SET id = 1006 WHERE id = 6",
+    "INSERT INTO {t}.t00 VALUES (1007, 7, 'born')",
+    "SAVEPOINT undone",
+    "UPDATE {t}.t01 SET v = 99 WHERE a = 2 AND b = 2",
+    "ROLLBACK TO undone",
+    "UPDATE {t}.t01 SET v = 98 WHERE a = 2 AND b = 9",
+)
+
+
+def changes(life: Life) -> list[str]:
+    """The statements for the life's tables."""
+    return [statement.format(t=life.schema) for statement in CHANGES]
+
+
+def write(life: Life, step: int) -> None:
+    """Ordinary transactions beside those prepared, whose rows are locked."""
+    for server in life.servers.values():
+        server.sql(
+            f"UPDATE {life.schema}.t00 SET v = {step} WHERE id IN (1, 15)",
+            f"INSERT INTO {life.schema}.t01 VALUES (8, {2000 + step}, {step}, 'beside')",
+            f"UPDATE {life.schema}.t02 SET v = {step}",
+        )
+
+
+@pytest.fixture
+def servers(pair: dict[str, PrivateServer], live: MakeLife) -> Iterator[dict[str, PrivateServer]]:
+    """The shards; what a test leaves prepared is rolled back, or its tables could not be dropped."""
+    yield pair
+    for server in pair.values():
+        roll_back_prepared(server)
+
+
+def open_at_newest(life: Life, shard: str) -> tuple[Prepared, ...]:
+    """What the newest epoch says is open."""
+    row = EpochsTable(life.lake, "life").newest()
+    assert row is not None
+    return tuple(p for p in row.manifest.cut[shard].prepared if p.committed is None)
+
+
+def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
+    servers: dict[str, PrivateServer],
+    spark: SparkContext,
+    live: MakeLife,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    life = live(servers)
+    life.load(20)
+    monkeypatch.setattr(first_position, "XA_WAIT_SECONDS", 0.5)
+    prepare(servers["80-"], "'early'", f"DELETE FROM {life.schema}.t00 WHERE id = 3")
+    capfd.readouterr()
+    code = life.run()
+    said = capfd.readouterr().err.splitlines()
+    assert code == Unsupported.exit_code
+    assert len(said) == 1
+    assert "shard 80-" in said[0]
+    assert "early" in said[0]
+    (commit,) = re.findall(r"XA COMMIT \S+", said[0])
+    servers["80-"].sql(commit)
+    assert life.run() == 0
+    life.must_be_exact()
+
+
+@pytest.mark.parametrize("end", ["COMMIT", pytest.param("ROLLBACK", marks=pytest.mark.long)])
+def test_rows_count_when_they_are_committed_in_a_later_run(
+    servers: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, end: str
+) -> None:
+    life = live(servers)
+    life.load(20)
+    assert life.run() == 0
+    server = servers["80-"]
+    prepare(server, "X'00ff27',X'01',7", *changes(life))
+    write(life, 1)
+    server.sql("FLUSH BINARY LOGS")
+    write(life, 2)
+    assert life.run() == 0
+    assert [p.xid.gtrid for p in open_at_newest(life, "80-")] == [b"\x00\xff'"]
+    life.must_be_exact()
+    assert execute(["verify", str(life.file)]) == 0
+    write(life, 3)
+    server.sql(f"XA {end} X'00ff27',X'01',7")
+    write(life, 4)
+    # The same XID again, for other rows: prepared and committed in one epoch, then prepared and left open.
+    prepare(server, "X'00ff27',X'01',7", f"DELETE FROM {life.schema}.t00 WHERE id IN (10, 11)")
+    server.sql("XA COMMIT X'00ff27',X'01',7")
+    prepare(server, "X'00ff27',X'01',7", f"DELETE FROM {life.schema}.t00 WHERE id = 12")
+    assert life.run() == 0
+    life.must_be_exact()
+    assert execute(["verify", str(life.file)]) == 0
+    server.sql("XA ROLLBACK X'00ff27',X'01',7")
+    write(life, 5)
+    assert life.run() == 0
+    assert not open_at_newest(life, "80-")
+    life.must_be_exact()
+
+
+def test_rows_prepared_in_a_purged_file_are_named(
+    servers: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, capfd: pytest.CaptureFixture[str]
+) -> None:
+    life = live(servers)
+    life.load(20)
+    assert life.run() == 0
+    server = servers["80-"]
+    prepare(server, "'kept'", *changes(life))
+    file, _ = server.log_end()
+    server.sql("FLUSH BINARY LOGS")
+    write(life, 1)
+    assert life.run() == 0
+    purge(server)
+    server.sql("XA COMMIT 'kept'")
+    capfd.readouterr()
+    before = EpochsTable(life.lake, "life").newest()
+    assert life.run() == Purged.exit_code
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert re.search(rf"shard 80-: log file {file} .*X'6b657074'.*must be kept", said[0])
+    assert EpochsTable(life.lake, "life").newest() == before
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("in_commit_order", id="counted at PREPARE"),
+        pytest.param("read_prepared", id="not read at all"),
+    ],
+)
+def test_the_judge_sees_rows_that_count_at_the_wrong_place(
+    servers: dict[str, PrivateServer],
+    spark: SparkContext,
+    live: MakeLife,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+) -> None:
+    def run_broken(task: Task) -> Receipt:
+        # a function inside another travels to the worker whole, and breaks what it finds there
+        from unittest.mock import patch
+
+        from catchment.read.run_task import run_task
+
+        instead = (lambda images, moves: images) if broken == "in_commit_order" else (lambda *_, **__: 0)
+        with patch(f"catchment.read.changes.{broken}", instead):
+            return run_task(task)
+
+    life = live(servers)
+    life.load(20)
+    assert life.run() == 0
+    all_far(monkeypatch)
+    monkeypatch.setattr(loop, "run_task", run_broken)
+    prepare(servers["80-"], "'seen'", *changes(life))
+    assert life.run() == 0
+    if broken == "read_prepared":
+        life.must_be_exact()
+        servers["80-"].sql("XA COMMIT 'seen'")
+        assert life.run() == 0
+    with pytest.raises(AssertionError, match=r"t00.*80-"):
+        life.must_be_exact()

@@ -1,0 +1,92 @@
+"""A feed that is run and stopped again and again, so that all that is written between two runs is one epoch.
+
+The tasks of an epoch run one after another in this process, pickled as on their way through Spark.
+"""
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from catchment.api.read import read
+from catchment.config import Feed, load
+from catchment.feed import runner
+from catchment.feed.runner import run_feed
+from catchment.model.table import TableId
+from catchment.sink.delta.fold import turns
+from tests.promises.exact.conftest import Servers
+from tests.promises.exact.feedrun import make_feed
+from tests.world.engines import Here
+
+Rows = list[tuple[Any, ...]]
+
+
+def run_here(patch: pytest.MonkeyPatch) -> Here:
+    """Have `run_feed` and `verify` run their tasks in this process, without Java, and fold nothing."""
+    here = Here()
+    patch.setattr(turns, "START_SECONDS_MIN", math.inf)
+    patch.setattr(runner, "engine_of", lambda *_: here)
+    patch.setattr("catchment.cli.verify.engine_of", lambda *_: here)
+    return here
+
+
+class Steps:
+    """A feed of all tables of one schema of its shards."""
+
+    def __init__(self, directory: Path, servers: Servers, schema: str, **options: str) -> None:
+        self.servers = servers
+        self.schema = schema
+        self.file = directory / "feed.yaml"
+        make_feed(directory, servers, schema, chunk_rows=1000, interval="50ms")
+        self.set(**options)
+
+    @property
+    def feed(self) -> Feed:
+        """The feed as its file describes it now."""
+        return load(self.file)
+
+    def set(self, **options: object) -> None:
+        """Change lines of the feed file."""
+        described = yaml.safe_load(self.file.read_text())
+        self.file.write_text(yaml.safe_dump({**described, **options}))
+
+    def run(self, *leave: str) -> None:
+        """Run the feed until it has caught up, without the tables that `leave`; raises what ended it."""
+        run_feed(
+            self.feed,
+            until_caught_up=True,
+            stop=threading.Event(),
+            leave=[TableId(self.schema, name) for name in leave],
+        )
+
+    def sql(self, shard: str, *statements: str) -> None:
+        """Run statements in the schema."""
+        self.servers[shard].sql(f"USE {self.schema}", *statements)
+
+    def columns(self, shard: str, table: str) -> tuple[str, ...]:
+        """The columns that a table has now."""
+        return tuple(
+            str(row[0]) for row in self.servers[shard].sql(f"SHOW COLUMNS FROM {self.schema}.{table}")
+        )
+
+    def lake(self, table: str, *columns: str) -> Rows:
+        """A table's rows: shard and columns, which the lake must have."""
+        rows = read(self.feed, f"{self.schema}.{table}").arrow().to_pylist()
+        return sorted(tuple(row[c] for c in ("_shard", *columns)) for row in rows)
+
+    def source(self, table: str, *columns: str) -> Rows:
+        """The same from the shards; those that do not have the table have no rows."""
+        found: Rows = []
+        for shard, server in self.servers.items():
+            if server.sql(f"SHOW TABLES FROM {self.schema} LIKE '{table}'"):
+                rows = server.sql(f"SELECT {', '.join(columns)} FROM {self.schema}.{table}")
+                found += [(shard, *row) for row in rows]
+        return sorted(found)
+
+    def must_be_equal(self, table: str, *columns: str) -> None:
+        """Run the feed, and compare."""
+        self.run()
+        assert self.lake(table, *columns) == self.source(table, *columns)

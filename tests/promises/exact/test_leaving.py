@@ -1,0 +1,147 @@
+"""A table leaves a feed only when the start says so; a later taking back is told the truth."""
+
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from catchment.api.read import read
+from catchment.cli.main import execute
+from catchment.demo.server import PrivateServer
+from catchment.feed.applier import Applier
+from catchment.model.epoch import Commit, Manifest, epoch_text
+from catchment.model.errors import ConfigError
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.state.store import Store
+from tests.promises.exact.steps import Steps, run_here
+
+Begin = Callable[..., Steps]
+MADE = (
+    "CREATE TABLE t (id INT PRIMARY KEY)",
+    "CREATE TABLE u (id INT PRIMARY KEY)",
+    "CREATE TABLE v (id INT PRIMARY KEY)",
+    *(f"INSERT INTO {table} VALUES (1), (2)" for table in "tuv"),
+)
+
+
+@pytest.fixture
+def steps(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Steps:
+    """A feed of three tables that has caught up."""
+    run_here(monkeypatch)
+    begun = Steps(tmp_path, {"a": shard}, fresh_schema(shard))
+    begun.sql("a", *MADE)
+    begun.run()
+    return begun
+
+
+def carried(steps: Steps) -> list[str]:
+    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
+    assert row is not None
+    return [shape.table.name for shape in row.manifest.shapes]
+
+
+def test_an_exclusion_alone_takes_no_table_out(steps: Steps, tmp_path: Path) -> None:
+    before = Store.open(steps.feed.state.get_secret_value(), steps.feed.name).newest()
+    steps.set(tables=[f"{steps.schema}.t"])
+    s, committed = steps.schema, before[2]
+    assert committed is not None
+    epoch = re.escape(epoch_text(committed.epoch))
+    said = (
+        rf"^tables: {s}\.u, {s}\.v no longer match, but the feed carries them, and a table that has left does "
+        rf"not come back; correct `tables`, or let them go with `--leave {s}\.u --leave {s}\.v` .* as of epoch {epoch}$"
+    )
+    with pytest.raises(ConfigError, match=said):
+        steps.run()
+    with pytest.raises(ConfigError, match=rf"^tables: {s}\.v no longer matches, but the feed carries it"):
+        steps.run("u")
+    assert Store.open(steps.feed.state.get_secret_value(), steps.feed.name).newest() == before
+    steps.set(tables=[f"{steps.schema}.*"])
+    steps.sql("a", "INSERT INTO u VALUES (3)")
+    steps.must_be_equal("u", "id")
+
+
+def test_what_leaves_is_recorded_at_once(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
+    last = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
+    assert last is not None
+    everything, without = [f"{steps.schema}.*"], [f"{steps.schema}.*", f"!{steps.schema}.u"]
+    steps.set(tables=without)
+    with caplog.at_level(logging.WARNING):
+        steps.run("u")  # the source is at rest: no epoch of its own comes
+    assert caplog.messages == [
+        f"{steps.schema}.u has left the feed: its lake table stays as of epoch {epoch_text(last.manifest.epoch)}"
+    ]
+    assert carried(steps) == ["t", "v"]
+    steps.run()  # the flag is needed once
+    steps.run("u")  # and does no harm in a script
+    steps.sql("a", "INSERT INTO t VALUES (3)", "INSERT INTO u VALUES (3)")
+    steps.run()
+    caplog.clear()
+    steps.set(tables=everything)
+    for lost in (False, True):
+        if lost:
+            Path(steps.feed.state.get_secret_value().removeprefix("sqlite:///")).unlink()
+        with caplog.at_level(logging.WARNING):
+            steps.run()
+    (told, again) = caplog.messages
+    assert told == again
+    assert told.startswith(
+        f"1 table matches `tables` and is not carried: {steps.schema}.u (it left at epoch "
+        f"{epoch_text(last.manifest.epoch)}, "
+        "and its lake table stands as of then)"
+    )
+    assert carried(steps) == ["t", "v"]
+    assert read(steps.feed, f"{steps.schema}.u", last.manifest.epoch).arrow().num_rows == 2
+    assert steps.lake("t", "id") == steps.source("t", "id")
+
+
+def test_a_run_that_dies_while_a_table_leaves(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.u"])
+    steps.sql("a", "INSERT INTO t VALUES (3)")
+
+    def die(self: Applier, manifest: Manifest) -> Commit:
+        raise RuntimeError("killed behind the manifest")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Applier, "apply", die)
+        with pytest.raises(RuntimeError):
+            steps.run("u")
+    assert carried(steps) == ["t", "u", "v"], "the lake has the epoch before"
+    steps.must_be_equal("t", "id")
+    assert carried(steps) == ["t", "v"]
+
+
+def test_tables_of_the_flag_must_be_excluded_and_carried(steps: Steps) -> None:
+    with pytest.raises(ConfigError, match=rf'^--leave {steps.schema}\.u: `tables` takes it; add "!'):
+        steps.run("u")
+    steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.w"])
+    with pytest.raises(
+        ConfigError, match=rf"^--leave {steps.schema}\.w: the feed does not carry it; it carries "
+    ):
+        steps.run("w")
+
+
+def test_all_tables_cannot_leave(steps: Steps) -> None:
+    steps.sql("a", "CREATE TABLE later (id INT PRIMARY KEY)")
+    steps.set(tables=[f"{steps.schema}.later"])
+    for leave in ((), ("t", "u", "v")):
+        with pytest.raises(
+            ConfigError,
+            match=r"takes none of the tables that the feed carries .*take one of them.*a new feed .* stays readable",
+        ):
+            steps.run(*leave)
+
+
+def test_the_command(steps: Steps, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.u"])
+    file = str(tmp_path / "feed.yaml")
+    assert execute(["run", file, "--until-caught-up"]) == ConfigError.exit_code
+    said = capfd.readouterr().err
+    assert f"`--leave {steps.schema}.u`" in said
+    assert execute(["run", file, "--until-caught-up", "--leave", "u"]) == ConfigError.exit_code
+    assert "--leave: u is not of the form schema.name" in capfd.readouterr().err
+    assert execute(["run", file, "--until-caught-up", "--leave", f"{steps.schema}.u"]) == 0
+    assert carried(steps) == ["t", "v"]

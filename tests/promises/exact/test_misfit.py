@@ -1,0 +1,163 @@
+"""Definitions that do not fit the log where it does not describe itself: refused, or copied later; never misread."""
+
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.api.read import read
+from catchment.demo.server import PrivateServer
+from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Target
+from catchment.model.chunk import Chunk
+from catchment.model.definition import Definition
+from catchment.model.errors import AlteredUnseen, CutMissed, Retry, SourceError
+from catchment.model.position import LogOffset, Position
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.read.run_task import run_task
+from catchment.schema.shape import first_shape
+from catchment.sink.delta.writer import LakeWriter
+from catchment.source.catalog import read_definition, read_table
+from catchment.source.definitions_at import definitions_at
+from catchment.source.session import connect
+from catchment.state.faults import Fault
+from tests.promises.exact.feedrun import FeedRun, make_feed
+from tests.promises.exact.test_undescribed import ADD, DROP, TABLE, Servers, must_be_equal, two_shards, write
+from tests.world.servers.builds import Build
+
+T = TableId.parse(TABLE)
+MINIMAL = {"binlog_row_metadata": "MINIMAL"}
+XA = "'held'"
+
+
+def _endpoint(server: PrivateServer) -> Endpoint:
+    return Endpoint("-80", server.host, server.port, "catchment", server.password)
+
+
+def _position(server: PrivateServer) -> Position:
+    """Where the log ends now."""
+    endpoint = _endpoint(server)
+    with connect(endpoint) as session:
+        found = session.server
+    return Position(LogOffset(*server.log_end()), 0, found, found.gtids(""))
+
+
+def _defined(server: PrivateServer) -> Definition:
+    with connect(_endpoint(server)) as session:
+        return read_definition(session, T)
+
+
+def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, root: Path) -> ChunkTask:
+    """A task that copies the table in one chunk, at the end of the log."""
+    with connect(_endpoint(server)) as session:
+        shape = first_shape(read_table(session, T))
+    position = _position(server)
+    chunk = Chunk("-80", T, None, None, True)
+    target = Target(LakeWriter(str(root)), ("-80",), 1, "1")
+    return ChunkTask(
+        _endpoint(server), position.server, floor, position.at, (chunk,), (shape,), target, (), (definition,)
+    )
+
+
+@pytest.mark.parametrize("fixture", ["", "mysql_80_build"], ids=["MariaDB", "MySQL 8.0"])
+def test_a_catalog_that_is_newer_than_the_position_is_refused(
+    fixture: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    build: Build | None = request.getfixturevalue(fixture) if fixture else None
+    with two_shards(build, MINIMAL) as servers:
+        server = servers["-80"]
+        before = _position(server)
+        server.sql("CREATE INDEX b ON shop.t (b)", "CREATE TABLE shop.other (id INT PRIMARY KEY)")
+        server.sql(f"INSERT INTO {TABLE} SET id = 51, a = 1")
+        assert definitions_at(_endpoint(server), before, [T]) == (_defined(server),)
+        server.sql(ADD)
+        with pytest.raises(SourceError) as refused:
+            definitions_at(_endpoint(server), before, [T])
+        assert refused.value.retry is Retry.NEVER
+        for part in ("shard -80, shop.t: it was altered at", str(before.at), "set binlog_row_metadata=FULL"):
+            assert part in str(refused.value)
+        behind = _position(server)
+        assert definitions_at(_endpoint(server), behind, [T]) == (_defined(server),)
+        _chunk_misfits(server, before.at, behind.at, tmp_path)
+
+
+def _chunk_misfits(server: PrivateServer, floor: LogOffset, behind: LogOffset, root: Path) -> None:
+    """A chunk whose floor lies before an ALTER cannot take the definitions from behind it; a later one can."""
+    early = run_task(_copy_all(server, floor, _defined(server), root))
+    assert isinstance(early, Failed)
+    assert isinstance(early.error, CutMissed), "to be repeated, not the end of the feed"
+    assert isinstance(early.error.__cause__, AlteredUnseen)
+    assert "shop.t" in str(early.error)
+    assert "copied in a later epoch" in str(early.error)
+    later = run_task(_copy_all(server, behind, _defined(server), root))
+    assert isinstance(later, ChunkReceipt)
+    assert [copied.rows for copied in later.copied] == [51]
+    assert later.failed == ()
+
+
+def test_chunks_wait_until_their_floor_is_behind_an_alter(
+    mysql_80_build: Build, spark: SparkContext, tmp_path: Path
+) -> None:
+    """On MySQL an XA transaction that nobody ends keeps floors where they are, here before an ALTER."""
+    with two_shards(mysql_80_build, MINIMAL) as servers:
+        server = servers["-80"]
+        server.sql("CREATE TABLE shop.held (id INT PRIMARY KEY)")
+        feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=10, interval="100ms")
+        planned = 0
+
+        def alter_behind_the_first_plan(place: Fault) -> None:
+            nonlocal planned
+            planned += place is Fault.AFTER_PLAN
+            if place is Fault.AFTER_PLAN and planned == 1:
+                _prepare(server)
+                write(server, 51, "a", "b", "c")
+                server.sql(ADD)
+                write(server, 52, "n", "a", "b", "c")
+
+        only: Servers = {"-80": server}
+        with FeedRun(feed, alter_behind_the_first_plan) as run:
+            manifest = run.wait_for_log(only)
+            for key in (53, 54, 55):
+                write(server, key, "n", "a", "b", "c")
+                manifest = run.wait_for_log(only)
+            (copy,) = (p for p in manifest.progress if p.table == T)
+            assert (copy.copied, copy.done) == (None, False), "nothing was copied over the ALTER"
+            (known,) = (d for d in manifest.definitions["-80"] if d.table == T)
+            assert [c.name for c in known.columns] == ["id", "n", "a", "b", "c"]
+            server.sql(f"XA COMMIT {XA}")
+            run.wait("all is copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+            must_be_equal(run, only)
+        assert read(feed, "shop.held").arrow().num_rows == 1
+
+
+def _prepare(server: PrivateServer) -> None:
+    session = server.connect()
+    with session.cursor() as cursor:
+        for statement in (
+            f"XA START {XA}",
+            "INSERT INTO shop.held VALUES (1)",
+            f"XA END {XA}",
+            f"XA PREPARE {XA}",
+        ):
+            cursor.execute(statement)
+    session.close()
+
+
+def test_an_alter_between_the_last_cut_and_the_loss_of_metadata_ends_the_feed(
+    spark: SparkContext, tmp_path: Path
+) -> None:
+    with two_shards(None, {"binlog_row_metadata": "FULL"}) as servers:
+        server = servers["-80"]
+        feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=100, interval="100ms")
+        with FeedRun(feed) as run:
+            run.wait("all is copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+            assert must_be_equal(run, {"-80": server}).definitions == {}
+        server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
+        write(server, 51, "a", "b", "c")
+        server.sql(DROP)
+        write(server, 52, "a", "c")
+        with (
+            pytest.raises(SourceError, match=r"shop\.t: it was altered at .*start a new feed"),
+            FeedRun(feed) as run,
+        ):
+            run.wait("an error", lambda done: False)

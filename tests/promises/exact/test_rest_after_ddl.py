@@ -1,0 +1,91 @@
+"""A source at rest whose last statement was DDL: its tables are copied and verified, with nothing behind it."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from catchment.api.read import read
+from catchment.epoch import stuck
+from catchment.feed.verify import verify
+from catchment.model.table import TableId
+from catchment.state.faults import Fault
+from tests.promises.exact.conftest import Servers
+from tests.promises.exact.feedrun import FeedRun
+from tests.promises.exact.steps import Steps, run_here
+from tests.world.engines import Here
+
+
+@pytest.fixture
+def steps(
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Steps:
+    run_here(monkeypatch)
+    monkeypatch.setattr(stuck, "EPOCHS_MAX", 5)
+    return Steps(tmp_path, servers, fresh_schema(*servers.values()))
+
+
+LAST = {
+    "ADD COLUMN": "ALTER TABLE t ADD COLUMN w INT NULL",
+    "DROP COLUMN": "ALTER TABLE t DROP COLUMN v",
+    "CREATE TABLE": "CREATE TABLE w (id INT PRIMARY KEY)",
+    "CREATE INDEX": "CREATE INDEX i ON t (v)",
+}
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_a_copy_behind_a_last_ddl(steps: Steps, last: str) -> None:
+    for shard in steps.servers:
+        steps.sql(
+            shard,
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO t VALUES (1, 1), (2, 2)",
+            LAST[last],
+        )
+    steps.must_be_equal("t", "id")
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_verify_behind_a_last_ddl(steps: Steps, last: str) -> None:
+    for shard in steps.servers:
+        steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+    steps.must_be_equal("t", "id")
+    for shard in steps.servers:
+        steps.sql(shard, LAST[last])
+    steps.must_be_equal("t", "id")
+    verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, Here())
+    assert verdict.differences == 0
+    assert verdict.rows[TableId(steps.schema, "t")] == 4
+
+
+def test_rows_changed_behind_an_alter_are_rewound(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every UPDATE gives all rows one value, behind the cut of an epoch that copies some of them: so an epoch that
+    shows two values of a shard has not rewound a chunk. The log of each epoch's chunks begins before the last ALTER."""
+    monkeypatch.setattr(stuck, "EPOCHS_MAX", 100)  # the product's: a busy machine meets many ALTERs in a row
+    rows = ", ".join(f"({n}, 0)" for n in range(40))
+    for shard in steps.servers:
+        steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", f"INSERT INTO t VALUES {rows}")
+    steps.set(copy={"chunk_rows_max": 2, "groups_per_shard": 1})
+    plans = itertools.count(1)
+
+    def change(place: Fault) -> None:
+        if place is Fault.AFTER_PLAN:
+            number = next(plans)
+            for shard in steps.servers:
+                if number % 3 == 0:
+                    verb = "ADD COLUMN w INT NULL" if number % 2 else "DROP COLUMN w"
+                    steps.sql(shard, f"ALTER TABLE t {verb}")
+                else:
+                    steps.sql(shard, f"UPDATE t SET v = {number}")
+
+    with FeedRun(steps.feed, change) as run:
+        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+    behind = 0
+    for manifest in run.epochs:
+        found = read(steps.feed, f"{steps.schema}.t", manifest.epoch).arrow().to_pylist()
+        for shard in steps.servers:
+            values = {row["v"] for row in found if row["_shard"] == shard}
+            assert len(values) <= 1, f"epoch {manifest.epoch}: {values}"
+            behind += bool(values)
+    assert behind > 10

@@ -1,0 +1,76 @@
+"""Statements that the log holds as text, and a feed: what is shown to leave it alone goes by, the rest ends the run."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import CutMissed, Unsupported
+from tests.promises.exact.steps import Steps, run_here
+from tests.world.servers.chosen import chosen_server
+
+MADE = (
+    "CREATE DATABASE shop", "CREATE DATABASE away", "CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)",
+    "INSERT INTO shop.t VALUES (1, 1), (2, 2)", "CREATE TABLE away.plain (id INT)",
+    "CREATE VIEW away.seen AS SELECT * FROM shop.t", "CREATE TABLE away.emptied (id INT) ENGINE=MEMORY",
+    "INSERT INTO away.emptied VALUES (1)",
+)  # fmt: skip
+USER = "catchment@'%'"
+
+
+@pytest.fixture
+def server() -> Iterator[PrivateServer]:
+    with chosen_server(server_id=113) as server:
+        server.sql(*MADE)
+        yield server
+
+
+def as_text(server: PrivateServer, *statements: str) -> None:
+    with closing(server.connect()) as session, session.cursor() as cursor:
+        for statement in ("SET binlog_format = STATEMENT", *statements):
+            cursor.execute(statement)
+
+
+def test_text_ends_the_run_unless_it_is_shown_to_leave_the_feed_alone(
+    server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here(monkeypatch)
+    steps = Steps(tmp_path, {"a": server}, "shop")
+    steps.must_be_equal("t", "id")
+    as_text(server, "INSERT INTO away.plain VALUES (1)")
+    server.sql("UPDATE shop.t SET v = 9 WHERE id = 2")
+    with pytest.raises(Unsupported, match=r"GRANT SHOW VIEW, TRIGGER ON \*\.\*"):
+        steps.run()
+    server.sql(f"GRANT SHOW VIEW, TRIGGER ON *.* TO {USER}")
+    steps.must_be_equal("t", "id")
+    server.restart()
+    server.sql("SELECT * FROM away.emptied", "INSERT INTO shop.t VALUES (3, 3)")
+    as_text(server, "DELETE FROM away.plain", "CREATE TEMPORARY TABLE away.p (a INT)", "DROP TABLE away.p")
+    steps.must_be_equal("t", "id")
+    as_text(server, "UPDATE away.seen SET v = 7")
+    with pytest.raises(Unsupported, match=r"shop\.t by view away\.seen"):
+        steps.run()
+
+
+def test_the_copy_goes_over_text_that_leaves_it_alone(
+    server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here(monkeypatch)
+    server.sql(f"GRANT SHOW VIEW, TRIGGER ON *.* TO {USER}")
+    as_text(server, "INSERT INTO away.plain VALUES (1)")
+    steps = Steps(tmp_path, {"a": server}, "shop")
+    steps.must_be_equal("t", "id")
+
+
+def test_a_feed_does_not_begin_in_front_of_text_that_would_end_it(
+    server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here(monkeypatch)
+    as_text(server, "UPDATE away.seen SET v = 7")
+    steps = Steps(tmp_path, {"a": server}, "shop")
+    with pytest.raises(CutMissed, match="commit any transaction"):
+        steps.run()
+    server.sql("INSERT INTO away.plain VALUES (1)", "INSERT INTO away.plain VALUES (1)")
+    steps.must_be_equal("t", "id")

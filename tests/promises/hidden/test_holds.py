@@ -1,0 +1,158 @@
+"""One held commit in each way that lets a snapshot run ahead of it, and cuts, chunks and seals meanwhile."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from tests.promises.hidden.follow import Floor, Follower, floor_at_the_cut, place, sealed_floor
+from tests.promises.hidden.judge import Verdict, judge, take_base
+from tests.promises.hidden.source import create
+from tests.world.held import Background, HeldCommit, flush_logs_in_hold, held_commit, release
+from tests.world.oracle import Place
+from tests.world.servers.chosen import chosen_server
+
+pytestmark = pytest.mark.mariadb(
+    "its snapshot positions and checkpoint events; MySQL's holds are in test_mysql.py"
+)
+
+_CHUNK_STEPS = 6  # more than once through all keys
+
+
+@pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"], scope="module")
+def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    with chosen_server(settings={"max_binlog_size": request.param}) as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: PrivateServer) -> Iterator[PrivateServer]:
+    create(running)
+    yield running
+    release(running)
+    running.sql("DROP DATABASE d")
+
+
+def _held(server: PrivateServer, filling: int) -> HeldCommit:
+    """Rows changed, deleted, born, moved to another key; then held, in the log."""
+    return held_commit(
+        server,
+        f"INSERT INTO d.t VALUES (1100, REPEAT('x', {filling}))",
+        "UPDATE d.t SET v = 'held' WHERE id IN (3, 301, 604)",
+        "DELETE FROM d.t WHERE id = 900",
+        "UPDATE d.t SET id = 1001 WHERE id = 6",
+        "UPDATE d.told SET n = 1 WHERE writer = 0",
+        timeout_ms=20_000,
+    )
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A held commit, a place behind it that a snapshot shows meanwhile, and FLUSH if one is under way."""
+
+    commit: HeldCommit
+    behind: Place
+    flush: Background | None = None
+
+
+def _fill(server: PrivateServer) -> Hold:
+    commit = _held(server, int(server.settings["max_binlog_size"]) + 10)
+    return Hold(commit, Place(_newest_file(server), 5))
+
+
+def _flush(server: PrivateServer) -> Hold:
+    commit = _held(server, 10)
+    flush = flush_logs_in_hold(server)
+    return Hold(commit, Place(_newest_file(server), 5), flush)
+
+
+def _checkpoint(server: PrivateServer) -> Hold:
+    """A checkpoint event follows a rotation when the redo log is flushed, within a second: in the hold."""
+    for _ in range(10):
+        server.sql("UPDATE d.told SET n = n + 1 WHERE writer = 1", "FLUSH BINARY LOGS")
+        commit = _held(server, 10)
+        file, size = server.log_end()
+        deadline = time.monotonic() + 2
+        while server.log_end() == (file, size) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if server.log_end() != (file, size):
+            return Hold(commit, Place(file, size + 1))
+        commit.release()
+        server.sql(
+            "UPDATE d.t SET id = 6 WHERE id = 1001",
+            "DELETE FROM d.t WHERE id = 1100",
+            "INSERT INTO d.t VALUES (900, 'again')",
+        )
+    raise AssertionError("no checkpoint event came in ten holds")
+
+
+def _newest_file(server: PrivateServer) -> str:
+    """From the directory: SHOW MASTER STATUS may wait for the hold's end."""
+    return max(path.name for path in server.datadir.glob("binlog.[0-9]*[0-9]"))
+
+
+def _hidden(server: PrivateServer) -> bool:
+    return server.sql("SELECT v FROM d.t WHERE id = 301") != [("held",)]
+
+
+MakeHold = Callable[[PrivateServer], Hold]
+
+
+def _run(server: PrivateServer, make: MakeHold, floor: Floor) -> Verdict:
+    base = take_base(server)
+    follower = Follower(server, floor)
+    try:
+        follower.step(with_chunks=True)
+        hold = make(server)
+        steps = 0
+        while steps < _CHUNK_STEPS:
+            beyond = place(follower.at.at) >= hold.behind
+            follower.step(with_chunks=beyond)
+            steps += beyond
+            assert hold.commit.held, "the hold was too short to see a cut ahead of it"
+        assert _hidden(server), "cuts were taken behind a commit that nobody sees"
+        hold.commit.release()
+        if hold.flush is not None:
+            hold.flush.finish()
+        while place(follower.at.at) < Place(*server.log_end()):
+            follower.step(with_chunks=True)
+    finally:
+        follower.close()
+    return judge(server, base, follower.seen)
+
+
+@pytest.mark.parametrize("make", [_fill, _flush, _checkpoint])
+def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(server: PrivateServer, make: MakeHold) -> None:
+    verdict = _run(server, make, sealed_floor)
+    assert verdict.chunks >= 4 * _CHUNK_STEPS
+    assert verdict.wrong_chunks == []
+    assert verdict.wrong_claims == []
+    assert verdict.wrong_segments == []
+
+
+@pytest.mark.parametrize("make", [_fill, _flush, _checkpoint])
+def test_chunks_are_wrong_there_with_the_floor_at_the_cut(server: PrivateServer, make: MakeHold) -> None:
+    assert _run(server, make, floor_at_the_cut).wrong_chunks
+
+
+@pytest.mark.parametrize("make", [_fill, _flush, _checkpoint])
+def test_a_first_cut_taken_in_a_hold_is_sealed(server: PrivateServer, make: MakeHold) -> None:
+    base = take_base(server)
+    hold = make(server)
+    follower = Follower(server)
+    try:
+        assert hold.commit.held
+        follower.step(with_chunks=True)
+        hold.commit.release()
+        if hold.flush is not None:
+            hold.flush.finish()
+        while place(follower.at.at) < Place(*server.log_end()):
+            follower.step(with_chunks=True)
+    finally:
+        follower.close()
+    verdict = judge(server, base, follower.seen)
+    assert verdict.wrong_chunks == []
+    assert verdict.wrong_claims == []
+    assert verdict.wrong_segments == []

@@ -1,0 +1,210 @@
+"""Torn snapshots: FLUSH BINARY LOGS in a hold pairs the new file's name with the old file's offset."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.epoch.seal import newest_sealed
+from catchment.model.errors import Diverged
+from catchment.model.position import LogOffset
+from catchment.source.offsets import snapshot_offset, snapshot_session
+from tests.promises.hidden.follow import Follower, place
+from tests.promises.hidden.judge import Base, judge, take_base
+from tests.promises.hidden.source import create, endpoint, settled_end
+from tests.world.held import flush_logs_in_hold, held_commit, held_group, release
+from tests.world.oracle import Place
+from tests.world.patience import PATIENCE_SECONDS
+from tests.world.servers.chosen import chosen_server
+
+pytestmark = pytest.mark.mariadb(
+    "its snapshot positions and checkpoint events; MySQL's holds are in test_mysql.py"
+)
+
+_FILLING = 1500
+
+
+@pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"], scope="module")
+def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    with chosen_server(settings={"max_binlog_size": request.param}) as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: PrivateServer) -> Iterator[PrivateServer]:
+    create(running)
+    yield running
+    release(running)
+    running.sql("DROP DATABASE d")
+
+
+def _tell(writer: int, padding: int = 0) -> str:
+    """A transaction whose length in the log grows with `padding`: the log keeps the statement's text."""
+    return f"UPDATE d.told SET n = n + 1 WHERE writer = {writer} /* {'p' * padding} */"
+
+
+@dataclass(frozen=True)
+class _Torn:
+    """`offset` is torn; the log it names ends at `end` once the checkpoint event has come."""
+
+    offset: LogOffset
+    end: int
+
+
+def _tear(server: PrivateServer) -> _Torn:
+    """Take a torn snapshot; another try when the checkpoint event has come first."""
+    session = snapshot_session(endpoint(server))
+    try:
+        for _ in range(10):
+            server.sql("FLUSH BINARY LOGS", _tell(9, _FILLING))
+            held = held_commit(server, _tell(8))
+            old = server.log_end()
+            flush = flush_logs_in_hold(server)
+            held.release()
+            offset = snapshot_offset(session)
+            flush.finish()
+            if offset.file > old[0] and offset.offset == old[1]:
+                return _Torn(offset, settled_end(server, offset.file))
+    finally:
+        session.close()
+    raise AssertionError("no snapshot was torn in ten holds")
+
+
+def _length(server: PrivateServer, transactions: int) -> int:
+    """Bytes in the log of so many transactions held together, without padding."""
+    server.sql("FLUSH BINARY LOGS")
+    begin = settled_end(server, server.log_end()[0])
+    for commit in held_group(server, [_tell(n) for n in range(transactions)]):
+        commit.release()
+    file, end = server.log_end()
+    events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
+    assert [event[2] for event in events].count("Gtid") == transactions
+    return end - begin
+
+
+def _skipping(server: PrivateServer, *, on_credit: bool) -> tuple[Base, Follower]:
+    """Plan a cut at a torn offset, let the log grow through just that offset, and go on."""
+    length = _length(server, 1)
+    base = take_base(server)
+    follower = Follower(server, on_credit=on_credit)
+    try:
+        torn = _tear(server)
+        assert torn.end < torn.offset.offset
+        assert not follower.visit(torn.offset), "a cut beyond the log was accepted"
+        padding = torn.offset.offset - torn.end - length
+        held_commit(server, _tell(7, padding)).release()
+        assert server.log_end() == place(torn.offset)
+        server.sql(_tell(6))
+        assert follower.visit(LogOffset(*server.log_end()))
+    finally:
+        follower.close()
+    return base, follower
+
+
+def test_a_torn_cut_is_planned_again_and_no_group_is_skipped(server: PrivateServer) -> None:
+    base, follower = _skipping(server, on_credit=False)
+    assert follower.seen.missed == 1
+    verdict = judge(server, base, follower.seen)
+    assert verdict.wrong_segments == []
+    assert verdict.wrong_claims == []
+
+
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
+def test_a_dump_from_an_unverified_offset_skips_groups(server: PrivateServer) -> None:
+    """The proof that the test above can fail: the server serves such a dump without a word."""
+    base, follower = _skipping(server, on_credit=True)
+    assert judge(server, base, follower.seen).wrong_segments
+
+
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
+def test_chunks_of_a_torn_cut_inside_an_event_fail_nothing(server: PrivateServer) -> None:
+    """A group proves a nearer floor by a dump from its cut, which nobody has verified yet."""
+    base = take_base(server)
+    follower = Follower(server)
+    try:
+        torn = _tear(server)
+        server.sql("UPDATE d.t SET v = REPEAT('x', 300)", _tell(7), _tell(6))
+        assert not follower.visit(torn.offset, with_chunks=True)
+        assert follower.visit(LogOffset(*server.log_end()), with_chunks=True)
+    finally:
+        follower.close()
+    verdict = judge(server, base, follower.seen)
+    assert verdict.chunks > 0
+    assert verdict.wrong_chunks == []
+    assert verdict.wrong_segments == []
+
+
+def _reached_by_others(server: PrivateServer) -> tuple[Base, Follower]:
+    """Two held transactions end at just the offset of a snapshot that was torn before they were logged."""
+    length = _length(server, 2)
+    base = take_base(server)
+    follower = Follower(server)
+    try:
+        torn = _tear(server)
+        padding = torn.offset.offset - torn.end - length
+        commits = held_group(server, [_tell(0), _tell(1, padding)])
+        assert follower.visit(torn.offset), "a group ends there: as a cut it is as good as any"
+        assert all(commit.held for commit in commits)
+        for commit in commits:
+            commit.release()
+        assert follower.visit(LogOffset(*server.log_end()))
+    finally:
+        follower.close()
+    return base, follower
+
+
+def test_a_torn_snapshot_seals_nothing(server: PrivateServer) -> None:
+    base, follower = _reached_by_others(server)
+    verdict = judge(server, base, follower.seen)
+    assert verdict.claims > 1
+    assert verdict.wrong_claims == []
+    assert verdict.wrong_segments == []
+
+
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
+def test_a_seal_by_one_snapshot_alone_would_be_wrong(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof that the test above can fail."""
+
+    def careless(
+        known: LogOffset, start: LogOffset, snapshot: LogOffset, *facts: object, **xa: object
+    ) -> LogOffset | None:
+        return newest_sealed(LogOffset(snapshot.file, 4), None, snapshot, *facts, **xa)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("catchment.source.prove.newest_sealed", careless)
+    base, follower = _reached_by_others(server)
+    assert judge(server, base, follower.seen).wrong_claims
+
+
+def test_the_clock_goes_on_after_a_torn_tick(server: PrivateServer) -> None:
+    """The next commit, or the checkpoint event, takes it back to an offset before the torn one."""
+    base = take_base(server)
+    follower = Follower(server)
+    try:
+        for _ in range(3):
+            _tear(server)
+            server.sql(_tell(5))
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while place(follower.at.at) < Place(*server.log_end()):
+                follower.step(with_chunks=True)
+                assert time.monotonic() < deadline, "the clock stays where it was torn"
+    finally:
+        follower.close()
+    verdict = judge(server, base, follower.seen)
+    assert verdict.wrong_segments == []
+    assert verdict.wrong_chunks == []
+
+
+@pytest.mark.parametrize("running", [1 << 20], indirect=True)
+def test_a_log_that_was_reset_is_another_log(server: PrivateServer) -> None:
+    server.sql(_tell(5), "FLUSH BINARY LOGS", _tell(5))
+    follower = Follower(server)
+    try:
+        server.sql("RESET MASTER")
+        with pytest.raises(Diverged, match="RESET MASTER"):
+            follower.clock.after(1 << 63, PATIENCE_SECONDS)
+    finally:
+        follower.close()

@@ -1,0 +1,59 @@
+"""A copy that an XA transaction holds back: on MySQL nothing is proven visible while one stays prepared."""
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.cli.main import execute
+from catchment.epoch import stuck
+from catchment.state.faults import Fault
+from tests.promises.crash.conftest import MakeLife
+from tests.promises.crash.life import written
+from tests.promises.exact.feedrun import FeedRun
+from tests.world.prepared import prepare, roll_back_prepared
+from tests.world.servers.launch import PrivateMySQL
+
+_LOG_BUDGET = 1 << 20
+
+
+def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
+    mysql_server: PrivateMySQL,
+    spark: SparkContext,
+    live: MakeLife,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(stuck, "_HELD_FROM", 3)
+    life = live({"-80": mysql_server}, count=1)
+    life.load(300)
+    life.describe(copy={"chunk_rows_max": 5, "log_budget": f"{_LOG_BUDGET}B"})
+    (table,) = life.keys
+    mysql_server.sql(f"CREATE TABLE {life.schema}.ballast (id INT PRIMARY KEY, b LONGTEXT)")
+    left = [1]
+
+    def hold_back(place: Fault) -> None:
+        if place is Fault.AFTER_EPOCH_ROW and left:
+            left.pop()
+            prepare(mysql_server, "'left'", f"UPDATE {table} SET v = 77 WHERE id = 3")
+            mysql_server.sql(f"INSERT INTO {life.schema}.ballast VALUES (1, REPEAT('x', {2 * _LOG_BUDGET}))")
+
+    try:
+        with FeedRun(life.feed, hold_back) as run:
+            with written(life):
+                run.wait("it is told", lambda epochs: "no rows were copied" in caplog.text)
+                run.wait_for_epochs(len(run.epochs) + 2)  # `status` has it from the plan of the next epoch
+                assert execute(["status", str(life.file)]) == 0
+                roll_back_prepared(mysql_server)
+                run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait_for_log(life.servers)
+    finally:
+        roll_back_prepared(mysql_server)
+    why = "what is proven visible lies more log behind than copy.log_budget; transactions that XA RECOVER lists there"
+    (told,) = [
+        record.getMessage() for record in caplog.records if "no rows were copied" in record.getMessage()
+    ]
+    assert told.startswith(f"shard -80: no rows were copied in 3 epochs in a row: {why}")
+    shown = capsys.readouterr().out.splitlines()[-1]
+    assert shown.startswith(f"{table} on -80 is not copied: its chunks were refused in ")
+    assert why in shown
+    life.must_be_exact(table)

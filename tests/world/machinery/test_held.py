@@ -1,0 +1,186 @@
+"""Held commits behave as tests/world/held.py says: in the log, not in any SELECT."""
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+
+import pymysql
+import pytest
+
+from catchment.demo.server import PrivateServer
+from catchment.demo.writers import Session, Writer, Writers
+from tests.world.held import (
+    GROUP_SECONDS,
+    Background,
+    commits_wait,
+    flush_logs_in_hold,
+    held_commit,
+    held_group,
+    hold_commits,
+    release,
+)
+from tests.world.oracle import Oracle
+
+_KEYS = {"d.t": ("id",)}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[PrivateServer]:
+    with PrivateServer(settings={"max_binlog_size": 4096}) as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: PrivateServer) -> Iterator[PrivateServer]:
+    running.sql("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)")
+    yield running
+    release(running)
+    running.sql("DROP DATABASE d")
+
+
+def _visible(server: PrivateServer) -> list[int]:
+    return [row[0] for row in server.sql("SELECT id FROM d.t ORDER BY id")]
+
+
+def _snapshot(server: PrivateServer) -> tuple[str, int]:
+    connection = server.connect()
+    with connection, connection.cursor() as cursor:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+        status = dict(cursor.fetchall())
+    return str(status["Binlog_snapshot_file"]), int(status["Binlog_snapshot_position"])
+
+
+def _in_log(server: PrivateServer, oracle: Oracle) -> list[int]:
+    """Ids in the log, up to the end of its last group."""
+    return sorted(key[0] for key in oracle.advance(*server.log_end())["d.t"])
+
+
+def test_a_held_commit_stands_in_the_log_and_is_not_visible(server: PrivateServer) -> None:
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    commit = held_commit(
+        server, "INSERT INTO t VALUES (1, 'x')", "INSERT INTO t VALUES (2, 'y')", database="d"
+    )
+    assert _in_log(server, oracle) == [1, 2]
+    assert _visible(server) == []
+    assert _snapshot(server) < oracle.at, "within a file the snapshot position does not run ahead"
+    assert commit.held
+    commit.release()
+    assert not commit.held
+    assert _visible(server) == [1, 2]
+    assert _snapshot(server) == oracle.at
+
+
+def test_a_held_commit_becomes_visible_by_itself_and_the_next_is_held_again(server: PrivateServer) -> None:
+    first = held_commit(server, "INSERT INTO d.t VALUES (1, 'x')", timeout_ms=2000)
+    while first.held:
+        assert _visible(server) == [] or not first.held
+    first.finish()
+    assert _visible(server) == [1]
+    second = held_commit(server, "INSERT INTO d.t VALUES (2, 'x')")
+    assert _visible(server) == [1]
+    second.release()
+    assert _visible(server) == [1, 2]
+
+
+def test_commits_queue_behind_a_held_one(server: PrivateServer) -> None:
+    """The second is in the log, too, and keeps the log's lock: SHOW MASTER STATUS waits, SELECT does not."""
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    commits = [held_commit(server, f"INSERT INTO d.t VALUES ({n}, 'x')") for n in (1, 2)]
+    status = Background(server, ["SHOW MASTER STATUS"])
+    status.start()
+    time.sleep(0.2)
+    assert _visible(server) == []
+    assert status.is_alive()
+    assert all(commit.held for commit in commits)
+    for commit in commits:
+        commit.release()
+    status.finish()
+    assert _visible(server) == [1, 2] == _in_log(server, oracle)
+
+
+def test_several_commits_are_held_in_one_group(server: PrivateServer) -> None:
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    started = time.monotonic()
+    commits = held_group(server, [f"INSERT INTO d.t VALUES ({n}, 'x')" for n in range(5)])
+    assert time.monotonic() - started < GROUP_SECONDS
+    assert _in_log(server, oracle) == [0, 1, 2, 3, 4]
+    assert _visible(server) == []
+    assert all(commit.held for commit in commits)
+    for commit in commits:
+        commit.release()
+    assert _visible(server) == [0, 1, 2, 3, 4]
+
+
+def test_flush_in_the_hold_pairs_the_new_file_with_the_old_offset(server: PrivateServer) -> None:
+    """DESIGN section 3: the snapshot runs ahead in the hold, and is torn after it, until the next commit."""
+    server.sql("FLUSH BINARY LOGS", "INSERT INTO d.t VALUES (1, REPEAT('x', 1000))")
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    commit = held_commit(server, "INSERT INTO d.t VALUES (2, 'x')")
+    oracle.advance(*server.log_end())
+    old = oracle.at
+    flush = flush_logs_in_hold(server)
+    ahead = _snapshot(server)
+    assert _visible(server) == [1]
+    assert flush.is_alive()
+    commit.release()
+    flush.finish()
+    assert _visible(server) == [1, 2]
+    end = server.log_end()
+    assert end[0] > old.file
+    assert ahead[0] == end[0], "in the hold: the new file, though the old one holds an invisible commit"
+    assert _snapshot(server) == (end[0], old.offset), "after it: the new file with the old file's offset"
+    assert old.offset > end[1], "which here even lies beyond its end"
+    server.sql("INSERT INTO d.t VALUES (3, 'x')")
+    file, offset = _snapshot(server)
+    assert file == end[0]
+    assert end[1] < offset <= server.log_end()[1], "the next commit mends it (a checkpoint event may follow)"
+
+
+def test_a_held_commit_that_fills_the_file_leaves_the_snapshot_ahead_of_what_is_visible(
+    server: PrivateServer,
+) -> None:
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    commit = held_commit(server, "INSERT INTO d.t VALUES (1, REPEAT('x', 5000))")
+    file, end = server.log_end()
+    assert file > oracle.at.file, "the commit rotated the log"
+    assert _snapshot(server) == (file, end), "and the snapshot stands in the new file"
+    assert _in_log(server, oracle) == [1]
+    assert _visible(server) == []
+    commit.release()
+    assert _visible(server) == [1]
+
+
+def test_free_writers_are_held_and_go_on(server: PrivateServer) -> None:
+    """After each hold all that the log holds is visible; in the hold at least one commit is not."""
+    oracle = Oracle.from_rest(server.login(), _KEYS)
+    numbers = itertools.count()
+
+    def insert(sessions: Sequence[Session], rng: object) -> int:
+        with sessions[0].cursor() as cursor:
+            return cursor.execute("INSERT INTO d.t VALUES (%s, REPEAT('x', 300))", (next(numbers),))
+
+    held = 0
+    with Writers([Writer([server.connect], insert, seed=n, rate=50) for n in range(16)]) as writers:
+        for _ in range(10):
+            hold_commits(server)
+            while not commits_wait(server):
+                time.sleep(0.001)
+            seen = _visible(server)
+            held += commits_wait(server)
+            assert _visible(server) == seen
+            release(server)
+            time.sleep(0.02)
+        with writers.paused():
+            assert _visible(server) == _in_log(server, oracle)
+    assert held == 10
+    assert writers.transactions > 100
+
+
+def test_a_statement_that_is_refused_or_changes_nothing_is_an_error(server: PrivateServer) -> None:
+    with pytest.raises(AssertionError, match="not held"):
+        held_commit(server, "DELETE FROM d.t")
+    commit = Background(server, ["INSERT INTO d.none VALUES (1)"])
+    commit.start()
+    with pytest.raises(pymysql.err.ProgrammingError):
+        commit.finish()

@@ -1,0 +1,121 @@
+"""What the clients and the operators of the servers do, as a seed says."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.world.sim.scheduler import SimWorld
+from tests.world.sim.server import Change, Server
+from tests.world.sim.session import Network
+
+_GROUPS_MAX = 250
+_COLUMNS_MAX = 5
+
+
+@dataclass
+class Clients:
+    """`calm`: what was begun is ended, and a transaction comes now and then. `last`: nothing comes any more."""
+
+    world: SimWorld
+    network: Network
+    calm: bool = False
+    last: bool = False
+    idle: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        # What is rare in one seed is frequent in another.
+        rng = self.world.rng
+        self.mix: dict[Callable[[Clients, Server], None], float] = {
+            Clients._write_some: 80,
+            Clients._rotate: rng.choice((1, 4, 12)),
+            Clients._prepare_or_end: rng.choice((1, 6, 40)),
+            Clients._restart: rng.choice((0, 1.5, 5)),
+            Clients._alter: rng.choice((0, 1.5)),
+            Clients._cut_off: rng.choice((0, 3, 6)),
+        }
+
+    def of(self, server: Server) -> Callable[[], None]:
+        """The life of a server's clients."""
+
+        def live() -> None:
+            rng = self.world.rng
+            pace = rng.choice((0.05, 0.1, 0.5, 3.0))
+            while not self.calm:
+                # A feed that stands still reads all of this again and again.
+                crowded = len(server.history) > _GROUPS_MAX
+                self.world.sleep(rng.expovariate(1 / (3.0 if crowded else pace)))
+                server.settle()
+                server.settle_late()
+                self._act(server)
+            for xid in server.open_xa:
+                server.end_xa(xid, commit=rng.random() < 0.5, hold=0.0)
+            server.settle_all()
+            # What a server at rest has logged is proven visible by groups that come later, in epochs of their own.
+            while not self.last:
+                self.world.sleep(5.0)
+                while not self._write(server, hold=0.0):
+                    pass
+                server.settle_all()
+            self.idle.add(server.name)
+
+        return live
+
+    def quiet(self) -> bool:
+        """Whether all clients have ended."""
+        return len(self.idle) == len(self.network.by_port)
+
+    def _act(self, server: Server) -> None:
+        (what,) = self.world.rng.choices(list(self.mix), list(self.mix.values()))
+        what(self, server)
+
+    def _write_some(self, server: Server) -> None:
+        self._write(server, hold=self.world.rng.choice((0.0, 0.0, 0.0, 0.05, 0.4, 3.0)))
+
+    def _rotate(self, server: Server) -> None:
+        server.rotate()
+
+    def _alter(self, server: Server) -> None:
+        if not server.locked() and len(server.tables["t"].columns) < _COLUMNS_MAX:
+            server.settle_all()
+            server.add_column("t", f"c{len(server.tables['t'].columns)}")
+
+    def _cut_off(self, server: Server) -> None:
+        port = next(port for port, one in self.network.by_port.items() if one is server)
+        self.network.cut_until[port] = self.world.now + self.world.rng.choice((0.1, 1.0, 8.0))
+
+    def _restart(self, server: Server) -> None:
+        rng = self.world.rng
+        server.up = False
+        self.world.sleep(rng.choice((0.2, 2.0)))
+        lost = self._changes(server)
+        server.restart(crash=rng.random() < 0.5, cut_off=rng.random() < 0.5, lost=lost)
+        server.up = True
+
+    def _changes(self, server: Server, most: int = 4) -> tuple[Change, ...]:
+        rng = self.world.rng
+        held = server.locked()
+        changes: dict[tuple[str, int], Change] = {}
+        for _ in range(rng.randrange(1, most + 1)):
+            table = server.tables[rng.choice(sorted(server.tables))]
+            key = rng.randrange(1, 80)
+            if (table.name, key) in held or (table.name, key) in changes:
+                continue
+            row = (key, *(rng.randrange(1000) for _ in table.columns[1:]))
+            gone = key in table.logged and rng.random() < 0.35
+            changes[table.name, key] = (table.name, key, None if gone else row)
+        return tuple(changes.values())
+
+    def _write(self, server: Server, hold: float) -> bool:
+        """Commit a few changes; whether there were any."""
+        changes = self._changes(server)
+        if changes:
+            server.commit(changes, hold)
+        return bool(changes)
+
+    def _prepare_or_end(self, server: Server) -> None:
+        rng = self.world.rng
+        if server.open_xa:
+            server.end_xa(
+                rng.choice(server.open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0, 6.0))
+            )
+        elif (changes := self._changes(server)) and len(server.prepared) < 2:
+            server.prepare(f"x{rng.getrandbits(30)}".encode(), changes)

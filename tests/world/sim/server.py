@@ -1,0 +1,375 @@
+"""A MariaDB server as far as a feed can see one: a log in files, rows that become visible behind it, and what both say.
+
+Its own history is what the checker believes: `rows_at` knows the rows as of every place in the log without reading a
+byte of it.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tests.world.sim import binlog
+
+Change = tuple[str, int, tuple[int | None, ...] | None]  # table, key, the row behind it
+Rows = dict[int, tuple[int | None, ...]]
+Place = tuple[int, int]  # number of the file, offset in it
+
+_FILE_START = 4
+SCHEMA = "shop"
+
+
+@dataclass
+class Table:
+    """`columns`: all BIGINT, the first one the key."""
+
+    name: str
+    columns: tuple[str, ...] = ("id", "v")
+    visible: Rows = field(default_factory=dict)
+    logged: Rows = field(default_factory=dict)
+
+
+@dataclass
+class Group:
+    """What the log holds between two places: `changes` count where they stand, unless an XA PREPARE made them.
+
+    `late`: of an XA COMMIT, for how long its rows stay hidden when the group has passed.
+    """
+
+    start: Place
+    end: Place
+    changes: tuple[Change, ...]
+    visible_at: float
+    shown: bool = False
+    xid: bytes = b""
+    late: float | None = None
+
+
+@dataclass
+class LogFile:
+    """`starts`: where its events begin."""
+
+    number: int
+    born: int
+    data: bytearray = field(default_factory=lambda: bytearray(b"\xfebin"))
+    starts: list[int] = field(default_factory=list)
+    closed: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"binlog.{self.number:06}"
+
+
+class Refused(Exception):
+    """The server says no: its number and its words."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Server:
+    """One shard's server. `now` gives the time in seconds; time that passes makes logged groups visible."""
+
+    def __init__(self, name: str, server_id: int, rng: random.Random, now: Callable[[], float]) -> None:
+        self.name = name
+        self.server_id = server_id
+        self.rng = rng
+        self._now = now
+        self.tables = {"t": Table("t"), "u": Table("u")}
+        self.history: list[Group] = []
+        self.prepared: dict[bytes, tuple[Change, ...]] = {}
+        self.files: list[LogFile] = []
+        self.started = 0.0
+        self.resets = 0
+        self.session_age = 0
+        self.up = True
+        self.snapshot: Place = (0, 0)
+        self.pending: list[Group] = []
+        self.loaded: dict[str, Rows] = {}
+        self._late: list[tuple[Group, bytes]] = []
+        self._ending: set[bytes] = set()
+        self._sequence = 0
+        self._table_number = 17
+        self._checkpointed = 0
+        self._begin_file(created=True)
+
+    # The clock and the log.
+
+    def seconds(self) -> int:
+        """Seconds since 1970, as headers of events have them."""
+        return 1_763_784_727 + int(self._now())
+
+    def end(self) -> Place:
+        """Where the log ends, visible or not."""
+        file = self.files[-1]
+        return file.number, len(file.data)
+
+    def _write(self, kind: int, body: bytes, flags: int = 0) -> int:
+        file = self.files[-1]
+        at = len(file.data)
+        file.starts.append(at)
+        file.data += binlog.event(
+            kind, body, at=at, seconds=self.seconds(), server_id=self.server_id, flags=flags
+        )
+        return at
+
+    def _begin_file(self, *, created: bool = False) -> None:
+        number = self.files[-1].number + 1 if self.files else 1
+        self.files.append(LogFile(number, self.seconds()))
+        self._write(binlog.FORMAT, binlog.format_body(self.seconds() if created else 0))
+        known = [(0, self.server_id, self._sequence)] if self._sequence else []
+        self._write(binlog.GTID_LIST, binlog.gtid_list_body(known))
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Say from which file on a recovery would have to read: groups of earlier files are all in the engine."""
+        oldest = min([group.end[0] for group in self.pending], default=self.files[-1].number)
+        self._checkpointed = oldest
+        self._write(binlog.CHECKPOINT, binlog.checkpoint_body(f"binlog.{oldest:06}"))
+        self.snapshot = self.end()  # it runs ahead of what SELECT shows
+
+    # What becomes visible.
+
+    def settle(self) -> None:
+        """Show the groups whose time has come, in the order of the log."""
+        while self.pending and self.pending[0].visible_at <= self._now():
+            self._show(self.pending.pop(0))
+
+    def _show(self, group: Group) -> None:
+        if group.late is not None:
+            group.visible_at = self._now() + group.late
+            self._late.append((group, group.xid))
+        else:
+            self._apply(group)
+            group.shown = True
+        # After a rotation the old offset stands beside the new file's name, until the next commit: torn.
+        self.snapshot = (self.files[-1].number, group.end[1])
+        if self._checkpointed < self.files[-1].number and all(
+            g.end[0] == self.files[-1].number for g in self.pending
+        ):
+            self._checkpoint()
+
+    def _apply(self, group: Group) -> None:
+        for table, key, row in group.changes:
+            rows = self.tables[table].visible
+            if row is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = row
+
+    # What clients do.
+
+    def locked(self) -> set[tuple[str, int]]:
+        """Rows that a transaction has locked that is not over."""
+        held = [group.changes for group in self.pending] + list(self.prepared.values())
+        return {(table, key) for changes in held for table, key, _ in changes}
+
+    def commit(self, changes: tuple[Change, ...], hold: float) -> None:
+        """A transaction: logged now, visible `hold` seconds later, and not before those that were logged before."""
+        start = self._begin_group(binlog.TRANSACTIONAL)
+        self._rows(changes)
+        self._write(binlog.XID, (99).to_bytes(8, "little"))
+        self._log(Group(start, self.end(), changes, self._now() + hold))
+
+    def prepare(self, xid: bytes, changes: tuple[Change, ...]) -> None:
+        """XA PREPARE: rows stand in the log, and count when they are committed."""
+        start = self._begin_group(binlog.TRANSACTIONAL | binlog.PREPARED, xid)
+        self._rows(changes, logged=False)
+        self._write(binlog.XA_PREPARE, binlog.xa_prepare_body(xid))
+        self.prepared[xid] = changes
+        self._log(Group(start, self.end(), (), self._now(), xid=xid))
+
+    def end_xa(self, xid: bytes, *, commit: bool, hold: float) -> None:
+        """XA COMMIT or XA ROLLBACK. It passes in the order of the log, its rows become visible `hold` seconds later."""
+        changes = self.prepared[xid] if commit else ()
+        start = self._begin_group(binlog.STANDALONE | binlog.COMPLETED, xid)
+        verb = "COMMIT" if commit else "ROLLBACK"
+        self._write(binlog.QUERY, binlog.query_body("", f"XA {verb} X'{xid.hex()}',X'',1"))
+        for table, key, row in changes:
+            self._change(self.tables[table].logged, key, row)
+        group = Group(start, self.end(), changes, self._now(), xid=xid, late=hold)
+        self._ending.add(xid)
+        self._log(group)
+
+    def add_column(self, table: str, column: str) -> None:
+        """ALTER TABLE ... ADD COLUMN ... NULL, when no transaction is open."""
+        start = self._begin_group(binlog.STANDALONE | binlog.DDL)
+        sql = f"ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL"
+        self._write(binlog.QUERY, binlog.query_body(SCHEMA, sql))
+        one = self.tables[table]
+        one.columns = (*one.columns, column)
+        one.visible = {key: (*row, None) for key, row in one.visible.items()}
+        one.logged = {key: (*row, None) for key, row in one.logged.items()}
+        self._table_number += 1
+        group = Group(start, self.end(), (), self._now())
+        self.history.append(group)
+        group.shown = True
+        self.snapshot = self.end()
+
+    def rotate(self) -> None:
+        """FLUSH BINARY LOGS."""
+        file = self.files[-1]
+        self._write(binlog.ROTATE, binlog.rotate_body(f"binlog.{file.number + 1:06}", _FILE_START))
+        file.closed = True
+        self._begin_file()
+
+    def restart(self, *, crash: bool, cut_off: bool = False, lost: tuple[Change, ...] = ()) -> None:
+        """The server ends and begins again: what was logged is visible then; a crash may leave a group without
+        its end, whose rows are `lost`.
+        """
+        if crash and cut_off:
+            self._begin_group(binlog.TRANSACTIONAL)
+            self._rows(lost, logged=False)
+            self._sequence -= 1
+        elif not crash:
+            self._write(binlog.STOP, b"")
+        self.files[-1].closed = True
+        for group in [*(group for group, _ in self._late), *self.pending]:
+            self._apply(group)
+            group.shown = True
+        self.pending.clear()
+        self._late.clear()
+        for xid in self._ending:
+            self.prepared.pop(xid, None)
+        self._ending.clear()
+        self.started = self._now()
+        self.resets = 0
+        self.session_age += 1
+        self._table_number += 3
+        self._begin_file(created=True)
+
+    def reset(self) -> None:
+        """RESET MASTER: the log begins anew under the same names."""
+        self.settle_all()
+        self.files.clear()
+        self.history.clear()
+        self._sequence = 0
+        self.resets += 1
+        self.session_age += 1
+        self._begin_file(created=True)
+
+    def purge(self) -> None:
+        """PURGE BINARY LOGS: all files but the newest go."""
+        del self.files[:-1]
+
+    @property
+    def open_xa(self) -> list[bytes]:
+        """Transactions that are prepared and that nobody has ended."""
+        return [xid for xid in self.prepared if xid not in self._ending]
+
+    def settle_all(self) -> None:
+        """Show all that is logged."""
+        for group in self.pending:
+            group.visible_at = 0.0
+        self.settle()
+        for group, xid in list(self._late):
+            group.visible_at = 0.0
+            self._show_late(group, xid)
+
+    def settle_late(self) -> None:
+        """Show the XA COMMITs whose time has come."""
+        for group, xid in list(self._late):
+            if group.visible_at <= self._now():
+                self._show_late(group, xid)
+
+    def _show_late(self, group: Group, xid: bytes) -> None:
+        self._apply(group)
+        group.shown = True
+        self.prepared.pop(xid, None)
+        self._ending.discard(xid)
+        self._late.remove((group, xid))
+
+    def _begin_group(self, flags: int, xid: bytes = b"") -> Place:
+        self._sequence += 1
+        number = self.files[-1].number
+        return number, self._write(binlog.GTID, binlog.gtid_body(self._sequence, 0, flags, xid))
+
+    def _log(self, group: Group) -> None:
+        if self.pending:
+            group.visible_at = max(group.visible_at, self.pending[-1].visible_at)
+        self.history.append(group)
+        self.pending.append(group)
+        self.settle()
+
+    def _rows(self, changes: tuple[Change, ...], *, logged: bool = True) -> None:
+        for number, (table, key, row) in enumerate(changes):
+            one = self.tables[table]
+            before = one.logged.get(key)
+            mapped = self._table_number + list(self.tables).index(table)
+            self._write(binlog.TABLE_MAP, binlog.table_map_body(mapped, SCHEMA, table, one.columns))
+            if row is None and before is None:
+                raise AssertionError("a row that is not there cannot be deleted")
+            kind = binlog.DELETE if row is None else binlog.WRITE if before is None else binlog.UPDATE
+            images = [image for image in (before, row) if image is not None]
+            last = number == len(changes) - 1
+            self._write(kind, binlog.rows_body(mapped, len(one.columns), [images], last=last))
+            if logged:
+                self._change(one.logged, key, row)
+
+    @staticmethod
+    def _change(rows: Rows, key: int, row: tuple[int | None, ...] | None) -> None:
+        if row is None:
+            rows.pop(key, None)
+        else:
+            rows[key] = row
+
+    # What the checker asks.
+
+    def rows_at(self, table: str, place: Place) -> Rows:
+        """The rows of a table when all groups up to a place of the log have been committed."""
+        rows: Rows = dict(self.loaded.get(table, {}))
+        for group in self.history:
+            if group.end <= place:
+                for name, key, row in group.changes:
+                    if name == table:
+                        self._change(rows, key, row)
+        width = len(self.tables[table].columns)
+        return {key: (*row, *[None] * (width - len(row))) for key, row in rows.items()}
+
+    def load(self, rows: dict[str, Rows]) -> None:
+        """Rows that were there before the log began."""
+        self.loaded = rows
+        for name, content in rows.items():
+            self.tables[name].visible = dict(content)
+            self.tables[name].logged = dict(content)
+
+    # What a dump sends.
+
+    def dump(self, name: str, offset: int) -> Iterator[bytes]:
+        """The payloads of a dump's packets, up to the end of the log as of when it is reached; raises Refused."""
+        numbers = [file.number for file in self.files if file.name == name]
+        if not numbers:
+            raise Refused(1236, "Could not find first log file name in binary log index file")
+        number, age = numbers[0], self.session_age
+        while True:
+            file = next((file for file in self.files if file.number == number), None)
+            if file is None or self.session_age != age:
+                raise ConnectionResetError
+            if offset > _FILE_START and offset not in file.starts and offset != len(file.data):
+                raise Refused(1236, "Client requested master to start replication from impossible position")
+            yield self._artificial(binlog.ROTATE, binlog.rotate_body(file.name, offset))
+            if offset > _FILE_START:
+                body = binlog.format_body(0)
+                yield b"\0" + binlog.event(
+                    binlog.FORMAT, body, at=None, seconds=file.born, server_id=self.server_id
+                )
+            at = offset
+            while True:
+                if self.session_age != age or not self.up:
+                    raise ConnectionResetError
+                if at >= len(file.data):
+                    break
+                if self.rng.random() < 0.001:  # KILL QUERY, said to the thread of the dump
+                    yield b"\xfe\0\0\2\0"
+                    return
+                size = int.from_bytes(file.data[at + 9 : at + 13], "little")
+                yield b"\0" + bytes(file.data[at : at + size])
+                at += size
+            if not file.closed:
+                yield b"\xfe\0\0\2\0"
+                return
+            number, offset = number + 1, _FILE_START
+
+    def _artificial(self, kind: int, body: bytes) -> bytes:
+        made = binlog.event(kind, body, at=None, seconds=0, server_id=self.server_id, flags=binlog.ARTIFICIAL)
+        return b"\0" + made

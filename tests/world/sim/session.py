@@ -1,0 +1,300 @@
+"""Sessions on the simulator's servers: they answer what Catchment asks, in the words and bytes of MariaDB."""
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from catchment.model.errors import ConnectionLost, ServerSaid
+from catchment.model.position import Server as ServerId
+from catchment.model.source import Endpoint
+from catchment.source.session import Session
+from tests.world.sim import binlog
+from tests.world.sim.scheduler import SimWorld
+from tests.world.sim.server import SCHEMA, Refused, Rows, Server, Table
+
+_BOUND = re.compile(r"`id` (<=|>) (\?|%s)")
+_FROM = re.compile(r"FROM `shop`\.`(\w+)`")
+_LONGLONG = 8
+_OK = b"\0\0\0\2\0\0\0"
+_EOF = b"\xfe\0\0\2\0"
+
+
+class Network:
+    """All servers by their ports. What is cut off cannot be reached until then."""
+
+    def __init__(self, world: SimWorld, servers: dict[int, Server]) -> None:
+        self.world = world
+        self.by_port = servers
+        self.cut_until: dict[int, float] = {}
+
+    def login(self, endpoint: Endpoint, *, snapshots: bool) -> "SimSession":
+        """A session with the server behind an endpoint; raises ConnectionLost."""
+        return SimSession(self, endpoint)
+
+    def reach(self, endpoint: Endpoint) -> Server:
+        """The server, if it can be reached."""
+        server = self.by_port[endpoint.port]
+        if not server.up or self.cut_until.get(endpoint.port, 0.0) > self.world.now:
+            raise ConnectionLost(f"shard {endpoint.shard}: cannot be reached")
+        return server
+
+
+class SimSession(Session):
+    """As `catchment.source.session.Session`, over no socket."""
+
+    def __init__(self, network: Network, endpoint: Endpoint) -> None:
+        # Session is PyMySQL's, which would connect.
+        self._sock = self._rfile = None
+        self._network = network
+        self.endpoint = endpoint
+        network.world.step("login")
+        self._server = network.reach(endpoint)
+        self._age = self._server.session_age
+        self.server = ServerId(self._server.server_id, self._server.name, endpoint.port)
+        self.server_version = "5.5.5-10.11.6-MariaDB-log"
+        self._socket = SimSocket(self)
+        self._frozen: dict[str, Rows] | None = None
+
+    def alive(self) -> Server:
+        """The server, as long as the session lasts; raises ConnectionLost."""
+        self._network.world.step("ask")
+        server = self._network.reach(self.endpoint)
+        if server.session_age != self._age:
+            raise ConnectionLost(f"shard {self.endpoint.shard}: the session is gone")
+        server.settle()
+        server.settle_late()
+        return server
+
+    @property
+    def mysql_version(self) -> None:
+        """It is MariaDB."""
+        return None
+
+    @property
+    def sock(self) -> Any:
+        """What stands in the place of a socket."""
+        return self._socket
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def abandon(self) -> None:
+        """Nothing is held."""
+
+    def rows(self, sql: str, args: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+        """The answer to a statement; raises ConnectionLost, ServerSaid for a statement that is not known here."""
+        server = self.alive()
+        for pattern, answer in _ANSWERS:
+            if pattern.search(sql):
+                return answer(server, sql, tuple(args or ()))
+        raise ServerSaid(1064, f"the simulator has no answer to {sql}")
+
+    def named_row(self, sql: str, args: Sequence[Any] | None = None) -> dict[str, Any] | None:
+        """EXPLAIN of a range."""
+        server = self.alive()
+        return {"rows": len(_range(server, sql, tuple(args or ())))}
+
+
+class SimSocket:
+    """Takes the packets that Catchment writes itself, and gives those of the answer: dumps and prepared statements."""
+
+    def __init__(self, session: SimSession) -> None:
+        self._session = session
+        self._pieces: Iterator[bytes] = iter(())
+        self._left = b""
+        self._sql = ""
+
+    def sendall(self, data: bytes) -> None:
+        """A command."""
+        server = self._session.alive()
+        command, body = data[4], data[5:]
+        if command == 0x12:
+            (offset,) = struct.unpack_from("<I", body)
+            self._pieces = _numbered(_dumped(server, body[10:].decode(), offset))
+        elif command == 0x16:
+            self._sql = body.decode()
+            self._pieces = _numbered(_prepared(self._sql, server))
+        elif command == 0x17:
+            # The rows are those that are visible now, however long the answer takes.
+            self._pieces = _numbered(iter(list(_selected(self._sql, body, server))))
+
+    def recv_into(self, buffer: bytearray) -> int:
+        """Some bytes, as the network gives them."""
+        piece = self.recv(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def recv(self, size: int) -> bytes:
+        """Some bytes; raises ConnectionResetError when the server is gone."""
+        try:
+            self._session.alive()
+        except ConnectionLost as error:
+            raise ConnectionResetError(str(error)) from error
+        rng = self._session._network.world.rng
+        want = min(size, rng.choice((200, 1000, 1 << 16)))
+        while len(self._left) < want:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._left += piece
+        found, self._left = self._left[:want], self._left[want:]
+        return found
+
+
+def _numbered(payloads: Iterator[bytes]) -> Iterator[bytes]:
+    for number, payload in enumerate(payloads, 1):
+        yield binlog.packet(number, payload)
+
+
+def _dumped(server: Server, file: str, offset: int) -> Iterator[bytes]:
+    try:
+        yield from server.dump(file, offset)
+    except Refused as error:
+        yield b"\xff" + struct.pack("<H", error.code) + b"#HY000" + str(error).encode()
+
+
+def _table(server: Server, sql: str) -> Table:
+    found = _FROM.search(sql)
+    assert found is not None, sql
+    return server.tables[found[1]]
+
+
+def _counted(text: str) -> bytes:
+    return bytes([len(text)]) + text.encode()
+
+
+def _definition(name: str) -> bytes:
+    head = b"".join(map(_counted, ("def", SCHEMA, "", "", name, name)))
+    return head + bytes([12]) + struct.pack("<HIBHB", 63, 20, _LONGLONG, 0, 0) + b"\0\0"
+
+
+def _columns(sql: str) -> list[str]:
+    return re.findall(r"`(\w+)`", sql.partition(" FROM ")[0])
+
+
+def _prepared(sql: str, server: Server) -> Iterator[bytes]:
+    columns, parameters = _columns(sql), sql.count("?")
+    yield b"\0" + struct.pack("<IHHBH", 1, len(columns), parameters, 0, 0)
+    if parameters:
+        yield from (_definition("?") for _ in range(parameters))
+        yield _EOF
+    yield from map(_definition, columns)
+    yield _EOF
+
+
+def _selected(sql: str, body: bytes, server: Server) -> Iterator[bytes]:
+    count = sql.count("?")
+    values: list[int] = []
+    if count:
+        at = 9 + (count + 7) // 8 + 1 + 2 * count
+        values = list(struct.unpack_from(f"<{count}q", body, at))
+    columns = _columns(sql)
+    table = _table(server, sql)
+    if any(column not in table.columns for column in columns):
+        yield b"\xff" + struct.pack("<H", 1054) + b"#42S22Unknown column"
+        return
+    if server.rng.random() < 0.04:
+        yield b"\xff" + struct.pack("<H", 1317) + b"#70100Query execution was interrupted"
+        return
+    yield bytes([len(columns)])
+    yield from map(_definition, columns)
+    yield _EOF
+    for row in _range(server, sql, values):
+        chosen = [row[table.columns.index(column)] for column in columns]
+        nulls = sum(1 << n + 2 for n, value in enumerate(chosen) if value is None)
+        size = (len(columns) + 9) // 8
+        packed = b"".join(struct.pack("<q", value) for value in chosen if value is not None)
+        yield b"\0" + nulls.to_bytes(size, "little") + packed
+    yield _EOF
+
+
+def _range(server: Server, sql: str, values: Sequence[int]) -> list[tuple[int | None, ...]]:
+    """The visible rows between the bounds that a statement has, by key."""
+    rows = _table(server, sql).visible
+    bounds = list(zip(_BOUND.findall(sql), values, strict=False))
+    return [
+        rows[key]
+        for key in sorted(rows)
+        if all(key <= value if operator == "<=" else key > value for (operator, _), value in bounds)
+    ]
+
+
+def _ordered(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    keys = [row[0] for row in _range(server, sql, args)]
+    if " DESC" in sql:
+        keys.reverse()
+    offset = re.search(r"OFFSET (\d+)", sql)
+    return [(key,) for key in keys[int(offset[1]) if offset else 0 :][:1]]
+
+
+def _snapshot(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    number, offset = server.snapshot
+    return [("binlog_snapshot_file", f"binlog.{number:06}"), ("binlog_snapshot_position", str(offset))]
+
+
+def _recover(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(1, len(xid), 0, xid) for xid in server.prepared]
+
+
+def _status(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    value = server.resets if args[0] == "Com_reset" else int(server._now() - server.started)
+    return [(args[0], str(value))]
+
+
+def _tables(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(SCHEMA, name, "BASE TABLE", "InnoDB", len(t.visible)) for name, t in server.tables.items()]
+
+
+def _catalog(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    table = server.tables[args[1]]
+    return [(name, "bigint", "bigint(20)", None, "NO" if name == "id" else "YES") for name in table.columns]
+
+
+def _files(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(file.name, len(file.data)) for file in server.files]
+
+
+def _events(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """SHOW BINLOG EVENTS: what kind stands there, and where each ends."""
+    file = next(file for file in server.files if file.name == args[0])
+    kinds = {binlog.GTID: "Gtid", binlog.QUERY: "Query"}
+    found = []
+    for at in [start for start in file.starts if start >= args[1]][:2]:
+        size = int.from_bytes(file.data[at + 9 : at + 13], "little")
+        found.append((file.name, at, kinds.get(file.data[at + 4], "other"), server.server_id, at + size, ""))
+    return found
+
+
+def _index(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [("t", 0, "PRIMARY", 1, "id", "A", 0, None, None, "", "BTREE", "", "")]
+
+
+_Answer = Callable[[Server, str, Sequence[Any]], list[tuple[Any, ...]]]
+_ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = tuple(
+    (re.compile(pattern), answer)
+    for pattern, answer in (
+        ("^SHOW STATUS LIKE 'binlog_snapshot", _snapshot),
+        ("^(START TRANSACTION|ROLLBACK|SET )", lambda server, sql, args: []),
+        ("^SELECT @source_binlog_checksum", lambda server, sql, args: [("CRC32",)]),
+        ("^XA RECOVER", _recover),
+        ("^SHOW GLOBAL STATUS LIKE", _status),
+        (r"^SELECT UNIX_TIMESTAMP\(\)", lambda server, sql, args: [(server.seconds(),)]),
+        ("^SHOW BINARY LOGS", _files),
+        ("^SHOW BINLOG EVENTS", _events),
+        ("^SHOW INDEX FROM", _index),
+        (
+            "LIKE 'binlog_row_metadata'",
+            lambda server, sql, args: [("binlog_row_metadata", "FULL")],
+        ),
+        ("^SELECT @@GLOBAL.gtid_strict_mode", lambda server, sql, args: [(0,)]),
+        ("^SHOW GLOBAL VARIABLES WHERE", lambda server, sql, args: []),
+        (
+            "SELECT TABLE_ROWS, AVG_ROW_LENGTH",
+            lambda server, sql, args: [(len(server.tables[args[1]].visible), 20)],
+        ),
+        ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
+        ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
+        ("^SELECT `id` FROM", _ordered),
+    )
+)

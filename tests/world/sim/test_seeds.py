@@ -1,0 +1,64 @@
+"""Seeds of the simulator: in each of them every epoch is exact, and the feed catches up when trouble is over."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.world.sim.mistakes import MISTAKES
+from tests.world.sim.simulation import Simulation
+
+SEEDS = 500
+_AT_ONCE = 20
+_IN_SHORT = 200  # what the suite has time for, until seeds are cheaper (0.7 s of CPU each)
+
+
+def turned(seed: int, directory: Path) -> Simulation:
+    """A simulation that was run; raises what went wrong, with the command that repeats it."""
+    simulation = Simulation(seed, directory / str(seed))
+    try:
+        simulation.run()
+    except Exception as error:
+        raise AssertionError(f"python -m tests.world.sim {seed}: {simulation}: {error}") from error
+    return simulation
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=() if first <= _IN_SHORT else pytest.mark.long)
+        for first in range(1, SEEDS + 1, _AT_ONCE)
+    ],
+)
+def test_every_epoch_is_exact_whatever_breaks(first: int, tmp_path: Path) -> None:
+    found = [turned(seed, tmp_path) for seed in range(first, first + _AT_ONCE)]
+    assert sum(simulation.epochs for simulation in found) > 3 * _AT_ONCE
+    assert sum(simulation.kills for simulation in found) > 5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(100_000)
+def test_of_a_hundred_thousand_seeds_every_epoch_is_exact(tmp_path: Path) -> None:
+    for seed in range(SEEDS + 1, 100_001):
+        turned(seed, tmp_path)
+
+
+def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
+    first, again = (turned(7, tmp_path / name) for name in ("first", "again"))
+    assert (first.world.trace, first.world.steps) == (again.world.trace, again.world.steps)
+    assert turned(8, tmp_path).world.trace != first.world.trace
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_each_planted_mistake_is_found_by_a_seed_of_the_suite(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MISTAKES[name](monkeypatch)
+    for seed in range(1, SEEDS + 1):
+        try:
+            Simulation(seed, tmp_path / str(seed)).run()
+        except Exception as error:
+            print(f"{name}: seed {seed}: {type(error).__name__}: {str(error)[:200]}")
+            return
+    pytest.fail(f"none of {SEEDS} seeds finds it: {name}")
