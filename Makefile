@@ -10,7 +10,7 @@ CODE   := src tests bench setup.py
 PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-mysql test-newest test-all model mistakes wheel bench lint format lock clean
+.PHONY: help setup demo test test-wide test-mysql test-newest test-all model mistakes wheel bench lint format lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,10 +23,13 @@ demo: setup ## Copy and follow two MariaDB shards under constant writes, and ver
 	@$(BIN)/catchment demo
 
 test: setup ## The test suite with lint and types, without the long runs
-	@$(PYTEST) -m "not long"
+	@$(PYTEST) -m "not long and not wide"
+
+test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (ten minutes)
+	@$(PYTEST) -m "wide and not long"
 
 test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)
-	@CATCHMENT_TEST_SERVER=mysql-8.0 $(PYTEST) -m "not long"
+	@CATCHMENT_TEST_SERVER=mysql-8.0 $(PYTEST) -m "not long and not wide"
 
 test-newest: setup ## The wheel in fresh environments with the newest packages of the index (downloads 500 MB)
 	@$(BIN)/python -m pytest tests/promises/install
@@ -40,7 +43,7 @@ model: ## Check the protocol of plan, manifest, commit and fence in all its stat
 	@dev/model
 
 mistakes: setup ## Plant mistakes in the product's rules; the simulator must find each (some minutes)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m long -rP tests/world/sim -k planted
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -rP tests/world/sim -k planted
 
 wheel: setup ## The wheel of this machine and Python, in dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .

@@ -42,7 +42,7 @@ def test_a_read_equals_a_select(
     assert frame.rdd.getNumPartitions() >= 4
 
 
-@pytest.mark.parametrize("table", ["orders", pytest.param("people", marks=pytest.mark.long)])
+@pytest.mark.parametrize("table", ["orders", pytest.param("people", marks=pytest.mark.wide)])
 def test_a_read_under_writes_is_the_state_at_one_moment(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, table: str
 ) -> None:

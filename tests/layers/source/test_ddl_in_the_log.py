@@ -124,7 +124,7 @@ STOPS = [
       "ALTER TABLE shop.o EXCHANGE PARTITION p1 WITH TABLE shop.t"], "rows|names"),
     (["DROP TABLE shop.o", "REPAIR TABLE shop.t"], "names it"),
 ]  # fmt: skip
-SERVERS = ["mariadb", "mariadb_11", "mysql_80", pytest.param("mysql_97", marks=pytest.mark.long)]
+SERVERS = ["mariadb", "mariadb_11", "mysql_80", pytest.param("mysql_97", marks=pytest.mark.wide)]
 
 
 @pytest.fixture

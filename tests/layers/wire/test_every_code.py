@@ -62,7 +62,7 @@ def agree(server: PrivateServer, schema: str, charset: str, rows: list[bytes]) -
 
 
 @pytest.mark.parametrize("charset", POINTS)
-@pytest.mark.parametrize("fixture", ["shard", pytest.param("mysql_server", marks=pytest.mark.long)])
+@pytest.mark.parametrize("fixture", ["shard", pytest.param("mysql_server", marks=pytest.mark.wide)])
 def test_every_point_of_unicode(
     fixture: str, charset: str, request: pytest.FixtureRequest, fresh_schema: Callable[..., str]
 ) -> None:

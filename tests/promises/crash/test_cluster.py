@@ -68,6 +68,7 @@ def is_executor(process: int) -> bool:
     return "ExecutorBackend" in Path(f"/proc/{process}/cmdline").read_text()
 
 
+@pytest.mark.wide
 def test_a_feed_on_a_cluster_goes_on_without_an_executor_that_died(
     pair: dict[str, PrivateServer],
     spark: SparkContext,

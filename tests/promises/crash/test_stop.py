@@ -87,7 +87,7 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.wide)])
 def test_a_stopped_run_ends_soon_and_goes_on_later(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, engine: str
 ) -> None:
@@ -118,7 +118,7 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
     assert execute(["verify", str(life.file)]) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.wide)])
 def test_other_commands_are_stopped_as_well_and_leave_nothing_behind(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, number: signal.Signals
 ) -> None:

@@ -89,7 +89,7 @@ def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(
     life.must_be_exact()
 
 
-@pytest.mark.parametrize("end", ["COMMIT", pytest.param("ROLLBACK", marks=pytest.mark.long)])
+@pytest.mark.parametrize("end", ["COMMIT", pytest.param("ROLLBACK", marks=pytest.mark.wide)])
 def test_rows_count_when_they_are_committed_in_a_later_run(
     servers: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, end: str
 ) -> None:

@@ -52,6 +52,7 @@ def test_300_epochs_are_exact(
     assert trial.beside.folds > 50
 
 
+@pytest.mark.wide
 def test_columns_that_go_and_come_back_leave_every_epoch_exact(
     servers: Servers, spark: SparkContext, fresh_schema: Fresh, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from tests.world.engines import all_far
 
 Fresh = Callable[..., str]
 
+pytestmark = pytest.mark.wide
+
 
 def _unrewound(task: Task) -> Task:
     """A chunk as of the end of the log that its task reads, instead of as of the epoch."""

@@ -119,9 +119,9 @@ def columns_known(feed: Feed) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("fixture", "settings"),
     [
-        pytest.param("", _NO_LOG, id="MariaDB NO_LOG", marks=pytest.mark.long),
+        pytest.param("", _NO_LOG, id="MariaDB NO_LOG", marks=pytest.mark.wide),
         pytest.param("", _MINIMAL | _NOBLOB | _PACKED_MARIADB, id="MariaDB MINIMAL, NOBLOB, packed"),
-        pytest.param("mysql_80_build", _MINIMAL, id="MySQL 8.0 MINIMAL"),
+        pytest.param("mysql_80_build", _MINIMAL, id="MySQL 8.0 MINIMAL", marks=pytest.mark.wide),
         pytest.param(
             "mysql_97_build", _MINIMAL | _NOBLOB | _PACKED_MYSQL, id="MySQL 9.7 MINIMAL, NOBLOB, packed"
         ),

@@ -66,7 +66,12 @@ def writer_of(server: PrivateServer, schema: str, tag: str = "") -> Thread:
 
 
 @pytest.mark.parametrize(
-    "fixture", ["mysql_server", "mysql_97_server", "mariadb_11_server"], ids=["8.0", "9.7", "MariaDB 11.8"]
+    "fixture",
+    [
+        pytest.param("mysql_server", id="8.0"),
+        pytest.param("mysql_97_server", id="9.7"),
+        pytest.param("mariadb_11_server", id="MariaDB 11.8", marks=pytest.mark.wide),
+    ],
 )
 def test_copied_under_writes_and_followed(
     fixture: str,

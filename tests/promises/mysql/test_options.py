@@ -26,7 +26,7 @@ _NOBLOB = {"binlog_row_image": "NOBLOB"}
     ("fixture", "settings", "tag", "kinds"),
     [
         ("mysql_80_build", _PARTS | _NOBLOB, "", {_PARTIAL_UPDATE}),
-        pytest.param("mysql_97_build", _PACKED, "seed", {_PAYLOAD, _TAGGED}, marks=pytest.mark.long),
+        pytest.param("mysql_97_build", _PACKED, "seed", {_PAYLOAD, _TAGGED}, marks=pytest.mark.wide),
         ("mysql_97_build", _PARTS | _PACKED | _NOBLOB, "seed", {_PAYLOAD, _TAGGED}),
     ],
     ids=["8.0 parts, NOBLOB", "9.7 packed and tagged", "9.7 all"],

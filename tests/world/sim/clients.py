@@ -9,6 +9,8 @@ from tests.world.sim.session import Network
 
 _GROUPS_MAX = 250
 _COLUMNS_MAX = 5
+# For how many seconds a commit that is logged stays hidden.
+_HOLDS = ((0.0, 0.0, 0.0, 0.05, 0.4, 3.0), (0.0, 0.02, 0.1, 0.2), (0.0, 0.0, 0.3, 1.0))
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Clients:
     def __post_init__(self) -> None:
         # What is rare in one seed is frequent in another.
         rng = self.world.rng
+        self.holds = rng.choice(_HOLDS)
         self.mix: dict[Callable[[Clients, Server], None], float] = {
             Clients._write_some: 80,
             Clients._rotate: rng.choice((1, 4, 12)),
@@ -68,7 +71,7 @@ class Clients:
         what(self, server)
 
     def _write_some(self, server: Server) -> None:
-        self._write(server, hold=self.world.rng.choice((0.0, 0.0, 0.0, 0.05, 0.4, 3.0)))
+        self._write(server, hold=self.world.rng.choice(self.holds))
 
     def _rotate(self, server: Server) -> None:
         server.rotate()

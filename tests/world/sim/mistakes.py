@@ -57,7 +57,6 @@ def the_floor_is_proven_after_the_select(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(copy, "proven_floor", lambda endpoint, server, floor, cut: floor)
     patch.setattr(copy, "_log_behind", late)
-    patch.setattr(prove, "WORTH_BYTES", 0)
 
 
 @mistake

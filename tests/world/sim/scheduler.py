@@ -1,15 +1,17 @@
 """A world in which one thread runs at a time, and a seed says which; time goes on when nobody can run.
 
-Threads are real ones that hand a baton on where they wait, or where something outside of their process is about to
-change. So code that waits by `catchment.world` needs no change to be turned, and the same seed turns it the same way.
+Its threads are stacks of one real thread (greenlets). They hand over where they wait, or where something outside of
+their process is about to change. So code that waits by `catchment.world` needs no change to be turned, and the same
+seed turns it the same way.
 """
 
 import random
-import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
+
+from greenlet import getcurrent, greenlet
 
 from catchment.world.port import Condition, Event, Lock, Pool, Servers, Thread
 
@@ -44,8 +46,7 @@ class Job:
         self.process = process
         self.name = name
         self.work = work
-        self.baton = threading.Lock()
-        self.baton.acquire()
+        self.stack: greenlet | None = None
         self.ready: Callable[[], Any] | None = None
         self.deadline: float | None = None
         self.begun = self.over = self.watched = False
@@ -67,11 +68,9 @@ class SimWorld:
         self.at_step: Callable[[Process, str], None] = lambda process, what: None
         self._jobs: list[Job] = []
         self._current: Job | None = None
-        self._main = threading.Lock()
-        self._main.acquire()
+        self._hub: greenlet = getcurrent()
         self._until: Job | None = None
         self._failed: BaseException | None = None
-        self._ending = False
 
     # What the code under test sees.
 
@@ -137,8 +136,8 @@ class SimWorld:
     def begin(self, job: Job) -> None:
         """Let a job take part."""
         job.begun = True
+        job.stack = greenlet(lambda: self._turn(job), self._hub)
         self._jobs.append(job)
-        threading.Thread(target=self._turn, args=(job,), name=job.name, daemon=True).start()
 
     def wait(self, ready: Callable[[], Any], seconds: float | None) -> None:
         """Wait until something is so, but not for longer; the running job does."""
@@ -147,9 +146,11 @@ class SimWorld:
 
     def run(self, until: Job) -> None:
         """Turn all jobs until one is over; raises what another one of its process broke by."""
-        self._until = until
-        self._next(None)
-        self._main.acquire()
+        self._hub, self._until = getcurrent(), until
+        while not until.over and self._failed is None:
+            chosen = self._next()
+            if chosen is not None:
+                self._go_on(chosen)
         self._end_all()
         if self._failed is not None:
             raise self._failed
@@ -162,20 +163,22 @@ class SimWorld:
 
     def _end_all(self) -> None:
         """Have the threads that are left unwind, one after another."""
-        self._ending = True
         while self._jobs:
             for job in self._jobs:
                 job.process.dead = True
-            self._current = self._jobs[0]
-            self._current.baton.release()
-            self._main.acquire()
+            self._go_on(self._jobs[0])
 
     def _must_live(self) -> None:
         if self.process.dead:
             raise Killed(self.process.name)
 
+    def _go_on(self, job: Job) -> None:
+        """Let a job run until it hands over; the hub does."""
+        assert job.stack is not None
+        self._current = job
+        job.stack.switch()
+
     def _turn(self, job: Job) -> None:
-        job.baton.acquire()
         try:
             if not job.process.dead:
                 job.work()
@@ -185,22 +188,16 @@ class SimWorld:
                 self._failed = self._failed or error
         job.over = True
         self._jobs.remove(job)
-        self._next(None)
 
     def _hand_on(self, ready: Callable[[], Any] | None, deadline: float | None) -> None:
         job = self._current
         assert job is not None
         job.ready, job.deadline = ready, deadline
-        if self._next(job):
-            return
-        job.baton.acquire()
+        self._hub.switch()
         self._must_live()
 
-    def _next(self, own: Job | None) -> bool:
-        """Hand the baton to a job that may go on; True when that is the caller itself."""
-        if self._ending or self._failed is not None or (self._until is not None and self._until.over):
-            self._main.release()
-            return False
+    def _next(self) -> Job | None:
+        """A job that may go on; None, and the failure is known, when there is none."""
         able = self._able()
         while not able:
             moments = [j.deadline for j in self._jobs if j.deadline is not None and not j.process.dead]
@@ -208,17 +205,10 @@ class SimWorld:
             later = [m for m in moments if m > self.now]
             if not later or self.now > _SECONDS_MAX:
                 self._failed = StoodStill(", ".join(f"{j.process.name}/{j.name}" for j in self._jobs))
-                self._main.release()
-                return False
+                return None
             self.now = min(later)
             able = self._able()
-        chosen = able[self.rng.randrange(len(able))]
-        self._current = chosen
-        if chosen is own:
-            self._must_live()
-            return True
-        chosen.baton.release()
-        return False
+        return able[self.rng.randrange(len(able))]
 
     def _able(self) -> list[Job]:
         return [job for job in self._jobs if self._may_go_on(job)]

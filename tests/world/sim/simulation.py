@@ -31,6 +31,19 @@ FEED = "sim"
 _PORT = 3306
 # A log file as young as the position in it proves nothing, and the feed says so.
 _AGE_SECONDS = 3600.0
+# Where a run may die most often: a chance per step alone would meet the moments between two writes seldom.
+_KILL_THERE = 0.05
+_PLACES = (
+    "before a transaction of the state store",
+    "behind a transaction of the state store",
+    "write inline rows",
+    "before a table's commit",
+    "behind a table's commit",
+    "before the epoch's row",
+    "behind the epoch's row",
+    "take a table over",
+    "restore a table",
+)
 
 
 class Wrong(AssertionError):
@@ -101,6 +114,8 @@ class Simulation:
         for number in range(self.shards):
             server = Server(f"s{number}", 101 + number, self.rng, self.world.steady_seconds)
             server.load({name: self._rows() for name in server.tables})
+            # A log without any group, of a server that restarts in the second of its birth, proves nothing.
+            server.commit((("t", 70, (70, 0)),), hold=0.0)
             servers[_PORT + number] = server
         self.world.now = _AGE_SECONDS
         self.network = Network(self.world, servers)
@@ -111,6 +126,8 @@ class Simulation:
         self._dangerous = True
         self._kill = self.rng.choice((0.0, 0.0015, 0.004))
         self._freeze = self.rng.choice((0.0, 0.001, 0.006))
+        self._place = self.rng.choice((None, *_PLACES))
+        self._step_seconds = self.rng.choice((0.0, 0.0, 0.002, 0.01))
         self._processes: list[Process] = []
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
@@ -252,8 +269,9 @@ class Simulation:
             process.dead = True
         if not self._dangerous or not process.name.startswith("run"):
             return
+        self.world.now += self._step_seconds * self.rng.random()
         chance = self.rng.random()
-        if chance < self._kill:
+        if chance < self._kill or (what == self._place and chance < _KILL_THERE):
             self.kills += 1
             self.world.kill(process)
         elif chance < self._kill + self._freeze:
