@@ -44,8 +44,8 @@ DECIMAL_DIGITS_MAX = 38  # of decimal128, the widest that Delta has; a longer DE
 
 
 def folded(name: str) -> str:
-    """A name without the differences that some reader of a lake does not see: Delta compares lower case, Spark also
-    upper case, of all of Unicode. Servers know the case of fewer letters, so that they tell more names apart."""
+    """A name without the differences that some reader of a lake does not see. Delta compares lower case, Spark also
+    upper case, of all of Unicode. Servers know the case of fewer letters, so they tell more names apart."""
     return name.upper().casefold()
 
 

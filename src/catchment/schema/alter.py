@@ -172,8 +172,8 @@ def _new_column(column: exp.ColumnDef) -> str:
     kinds = [c.args.get("kind") for c in column.args.get("constraints") or ()]
     if column.kind is None or not _only(column, "this", "kind", "constraints", "position", "exists"):
         return NOT_UNDERSTOOD
-    # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, DEFAULT NULL
-    # or not (seen: existing rows got the time of the ALTER).
+    # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, with DEFAULT
+    # NULL or without. (Seen: existing rows got the time of the ALTER.)
     if column.kind.this in _TIMESTAMPS and not any(map(_says_null, kinds)):
         return _ADDED
     if column.kind.this == exp.DType.UUID:

@@ -1,7 +1,7 @@
 """What a DDL statement of the log does to the rows of the chosen tables.
 
-An allow-list: a statement that names a chosen table is let through only when it is known to leave the rows
-alone, or to add empty columns or drop some (DESIGN 4 and 5). Pure: looks at no server and no catalog.
+An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
+known: none, empty columns added, or columns dropped. Pure: looks at no server and no catalog.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,7 @@
 """What a statement that the log holds as text did to the rows of the chosen tables.
 
-Each statement is read once, and is one of four kinds (verbs.py): what is known to leave rows alone passes, DDL acts on
-what it names (ddl.py), what may change rows reaches all that it leads to (reach.py), and what is not known stops.
+Each statement is read once, and is one of four kinds (verbs.py). What is known to leave rows alone passes. DDL acts on
+what it names (ddl.py). What may change rows reaches all that it leads to (reach.py). What is not known stops.
 """
 
 from collections.abc import Collection
@@ -75,7 +75,7 @@ def judge(
 ) -> Effect:
     """What the statement `sql` of a log did to the `chosen` tables; never raises.
 
-    `objects`: what is stored on the shard, as of the statement; None where that is not known, and then every statement
+    `objects`: what is stored on the shard, as of the statement. None where that is not known: then every statement
     that may change rows is a Stop. The rest as `ddl.effect` takes it.
     """
     return judged(read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode), chosen, objects, here=here)

@@ -18,7 +18,7 @@ from catchment.wire.cells.types import logged_as_binary
 
 
 def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> TableShape:
-    """The shape of a lake table that begins with the columns of `table`; with several shards `table` is what
+    """The shape of a lake table that begins with the columns of `table`. With several shards `table` is what
     `merge(shards)` gave, and each column notes the shards that lack it."""
     columns: list[LakeColumn] = []
     taken: set[str] = set()
@@ -47,12 +47,12 @@ def evolve(
 
     `others`: the table as the other shards have it. When several shards change in one epoch, call once for
     each, and let the shards that come later stand in `others` as they were before. A column stays live while
-    any shard has it. An ADD of a column that the shard has, or a DROP of one that it has not, is one with IF
-    [NOT] EXISTS and changes nothing.
+    any shard has it. An ADD of a column that the shard has, or a DROP of one that it has not, was said with
+    IF [NOT] EXISTS. It changes nothing.
 
     Raises SourceError when `table` is not what the effects make of `shape` (another type or key, a column too
-    many or missing), and Unsupported when a column is added again while another shard has its former self, or
-    has a name that the lake reserves; ValueError when the arguments are not of one table.
+    many or missing). Raises Unsupported when a column is added again while another shard has its former self,
+    or has a name that the lake reserves. Raises ValueError when the arguments are not of one table.
     """
     if shape.table != table.id or any(e.table != table.id for e in effects):
         raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
@@ -81,8 +81,8 @@ def evolve(
 
 
 def merge(tables: Mapping[str, Table]) -> Table:
-    """The union of one table's columns on all shards (by shard name): those of the first shard in the order
-    of names, then what the next ones have more. Columns may be missing on some shards.
+    """The union of one table's columns on all shards (by shard name). It has those of the first shard in the
+    order of names, then what the next ones have more. Columns may be missing on some shards.
 
     Raises SourceError that lists every difference in key and types.
     """
