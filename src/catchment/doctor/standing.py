@@ -1,6 +1,6 @@
 """What a feed that has begun needs of its shards: the same servers and logs, its positions, and DDL that it can follow.
 
-What is looked at is what the next run asks at its start, and the log that it would read.
+The doctor looks at what the next run asks at its start, and at the log that this run would read.
 """
 
 import time
@@ -78,8 +78,8 @@ def check_logs(
 ) -> list[Finding]:
     """Whether each shard's log goes on behind the feed's position, and every statement in it that would end a run.
 
-    Each log is read for at most so many seconds, and to the end of the group that is being read then; to its end if a
-    statement in it was logged as text.
+    Each log is read for at most so many seconds, and then on to the end of the group. If a statement in it was logged
+    as text, it is read to its end.
     """
     mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut]
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:

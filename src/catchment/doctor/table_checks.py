@@ -28,8 +28,8 @@ _CASCADE = re.compile(
 _VIEWS = ("VIEW", "SYSTEM VIEW")
 _KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
 
-# Rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker; so does a whole
-# table while it is verified, if only the server knows the order of its key.
+# All rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker. So does a
+# whole table while it is verified, if only the server knows the order of its key.
 VALUE_BYTES_MAX = 256 << 20
 _PER_VALUE = """
 SELECT MIN(t.TABLE_ROWS / GREATEST(s.CARDINALITY, 1)), MIN(t.AVG_ROW_LENGTH)
@@ -204,8 +204,8 @@ def _cascades(session: Session, table: TableId) -> list[Finding]:
 
 
 def _crowded(session: Session, table: Table) -> list[Finding]:
-    """A key that is cut by its first columns alone, of which one value has very many rows, by the server's estimate;
-    and a large table of which only the server knows the order."""
+    """Warns of a key that chunks cut by its first columns alone, if by the server's estimate one value of them has very
+    many rows. Warns of a large table of which only the server knows the order."""
     key = chunk_key(table)
     cut_by = [column.name for column in key.columns]
     if not key.ordered:

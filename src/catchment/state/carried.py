@@ -84,8 +84,9 @@ def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection
 
 
 def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> list[str]:
-    """The tables `present` on the shards that the rules take and the feed does not carry, in a line each: those that it
-    left out or that left it, and those that came later, which to be exact would need a first cut of their own.
+    """The tables `present` on the shards that the rules take and the feed does not carry, in a line each. The feed left
+    them out, or they left it, or they came later. To be exact, those that came later would need a first cut of their
+    own.
     """
     carried = {shape.table for shape in manifest.shapes}
     outside = {one.table: one for one in manifest.outside}

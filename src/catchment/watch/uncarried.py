@@ -1,5 +1,5 @@
-"""Tables that `tables` of the feed file takes and the feed does not carry: found at a run's start by the catalogs, then
-in the DDL of every epoch. The set is kept in the journal."""
+"""Tables that `tables` of the feed file takes and the feed does not carry. The catalogs show them at a run's start,
+then the DDL of every epoch does. The journal keeps the set."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -127,8 +127,8 @@ def _uuids(groups: pa.Table) -> pa.Array:
 
 
 def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
-    """The followed images with their change type. A side of a key update whose other side is not followed
-    stands alone: then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
+    """The followed images with their change type. A side of a key update stands alone when the other side is not
+    followed. Then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
     """
     update = pc.equal(images.column(OP), _UPDATE).to_numpy()
     before = pc.equal(images.column(SIDE), BEFORE).to_numpy()
