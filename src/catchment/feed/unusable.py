@@ -1,4 +1,4 @@
-"""Chosen tables that cannot be carried, when a feed begins: it begins without them, or says of all what to write.
+"""Chosen tables that cannot be carried. A feed begins without them, or refuses and says of all of them what to write.
 
 A table that cannot be carried on one shard is not carried at all: its rows of the other shards alone are no copy.
 """

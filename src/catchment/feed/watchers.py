@@ -1,5 +1,5 @@
-"""Who looks on while a feed runs: folding, metrics, and whoever started it. None of them can end it, since the epoch
-that they are told of is committed by then.
+"""Who looks on while a feed runs: folding, metrics, and whoever started it. None of them can end it: they hear of an
+epoch only after its commit.
 """
 
 import logging

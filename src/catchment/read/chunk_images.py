@@ -62,8 +62,9 @@ class Images:
 def spoiled_by(stretch: Stretch, stored: StoredAt, images: Images) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
-    An ALTER up to the epoch is no reason where no row is rewound over it: on a source at rest the stretch keeps it.
-    That is only known where rows count in the order of the log, and say themselves which columns they have.
+    An ALTER up to the epoch is a reason only where some row is rewound over it. On a source at rest the stretch keeps
+    such an ALTER for ever. That is only known where rows count in the order of the log, and say themselves which
+    columns they have.
     """
     task, found = images.task, {}
     unclear = bool(stretch.xa or task.prepared or task.definitions)

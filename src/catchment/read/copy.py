@@ -75,9 +75,9 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
 def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> Group:
     """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
 
-    `inside` says which keys lie in a chunk where we cannot: without it, rows of keys that the log changed
-    are in the result wherever they lie. Raises SourceError when that takes more than `log_bytes` of log,
-    TooManyImages when it takes more memory than the task allows.
+    `inside` says which keys lie in a chunk where we cannot. Without it, the result has rows of keys that the log
+    changed wherever they lie. Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when it
+    takes more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
     floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at)
@@ -113,7 +113,8 @@ def _log_behind(
 ) -> Stretch:
     """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
 
-    A DDL spoils the chunks of its table, and its rows end there; not so up to the epoch, if each row says what it is.
+    A DDL spoils the chunks of its table, and the table's rows end there. A DDL up to the epoch does not, if each row
+    says what it is.
     """
     lasting = not wanted.definitions
 
@@ -196,8 +197,8 @@ def _as_planned(table: Table, shape: TableShape) -> Table:
 
 
 def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
-    """How the XA transactions behind the floor end. Where the floor was proven anew, the log between the plan's
-    and this one is read for their PREPAREs, if there is an XA COMMIT at all.
+    """How the XA transactions behind the floor end. Where the floor was proven anew, their PREPAREs may stand between
+    the plan's floor and this one. That log is read, if there is an XA COMMIT at all.
     """
     known = task.prepared
     if floor != task.floor and any(group.committed for group in stretch.xa):

@@ -1,7 +1,7 @@
 """Fold recent changes into the base of a lake table: one commit that changes files and no row (DESIGN 10).
 
-Prepared on a pinned version and committed on the newest: epochs that were applied in between stay, since
-their changes are newer than all that is folded. Runs in a process of its own, never in the epoch path.
+A fold is prepared on a pinned version and committed on the newest. Epochs that were applied in between stay: their
+changes are newer than all that is folded. Runs in a process of its own, never in the epoch path.
 """
 
 import time

@@ -1,8 +1,8 @@
 """Which base files a fold writes anew, and their new rows.
 
 An item is a base file with the new keys that fall into its range, or a run of new keys between files. Small
-items side by side become one unit. A unit is read and written by itself: a file streams through in batches;
-only a file out of order, and small files brought together, are sorted in memory.
+items side by side become one unit. A unit is read and written by itself. A file streams through in batches. Only a file
+out of order, and small files brought together, are sorted in memory.
 """
 
 from collections.abc import Iterator, Sequence
