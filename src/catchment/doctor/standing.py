@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from catchment.config import Feed, SchemaChange, selects
+from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor.finding import Finding, Severity
 from catchment.epoch.chain import must_continue
 from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
@@ -109,7 +109,7 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
         ahead = _look_ahead(endpoint, position, seconds)
     except CatchmentError as fault:
         return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
-    shapes = [shape for shape in standing.shapes if selects(feed.tables, shape.table)]
+    shapes = [shape for shape in standing.shapes if takes(feed.tables, shape.table)]
     here = tables_here(shapes, shard, standing.holders)
     stored = StoredAt(endpoint, position.server, position.at, ahead.at, ahead.facts)
     stops = _stops(shard, here, stored, evolves=feed.schema_change is SchemaChange.EVOLVE)

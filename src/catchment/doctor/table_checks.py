@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from catchment.config import selects
+from catchment.config import takes
 from catchment.config.table_patterns import SYSTEM_SCHEMAS
 from catchment.doctor.access import quoted
 from catchment.doctor.finding import Finding, Severity
@@ -53,7 +53,7 @@ def chosen_tables(session: Session, rules: Sequence[str]) -> list[Listed]:
         Listed(TableId(schema, name), kind, engine, int(rows or 0))
         for schema, name, kind, engine, rows in session.rows(_LISTED, (tuple(SYSTEM_SCHEMAS),))
     ]
-    return [entry for entry in listed if entry.kind not in _VIEWS and selects(rules, entry.table)]
+    return [entry for entry in listed if entry.kind not in _VIEWS and takes(rules, entry.table)]
 
 
 def check_tables(
@@ -165,7 +165,7 @@ def compare_shards(defined: Mapping[str, Mapping[TableId, Table]]) -> list[Findi
 
 def unmatched_rules(rules: Sequence[str], seen: set[TableId]) -> list[Finding]:
     """Rules that take no table on any shard: a slip of the pen, or a missing SELECT privilege."""
-    idle = [rule for rule in rules if not rule.startswith("!") and not any(selects([rule], t) for t in seen)]
+    idle = [rule for rule in rules if not rule.startswith("!") and not any(takes([rule], t) for t in seen)]
     risk = "the table is not there, or the feed's user may not SELECT it"
     return [
         Finding(Severity.ERROR, "", f"rule {rule} takes no table on any shard", risk, "correct `tables`")

@@ -184,7 +184,7 @@ def _accept(
     for group, receipt in zip(groups, copies, strict=True):
         shard = group[0].shard
         copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
-        reasons = dict(receipt.failed) if isinstance(receipt, ChunkReceipt) else {}
+        reasons = dict(receipt.refused) if isinstance(receipt, ChunkReceipt) else {}
         whole = str(receipt.error) if isinstance(receipt, Failed) else "not delivered"
         outputs: dict[TableId, list[Output]] = {}
         for output in receipt.outputs if isinstance(receipt, ChunkReceipt) else ():

@@ -166,7 +166,7 @@ class ChunkReceipt:
     shard: str
     copied: tuple[CopiedChunk, ...]
     outputs: tuple[Output, ...]
-    failed: tuple[tuple[Chunk, str], ...]
+    refused: tuple[tuple[Chunk, str], ...]
     log_bytes: int
 
 

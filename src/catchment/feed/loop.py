@@ -14,7 +14,7 @@ import msgspec
 from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
-from catchment.epoch.stuck import Standstill
+from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock

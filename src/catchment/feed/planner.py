@@ -46,7 +46,7 @@ class Planner:
         self._endpoints = endpoints
         self._limits = limits
         self._paces: dict[tuple[str, TableId], Pace] = {}
-        self._failed: set[tuple[str, TableId]] = set()
+        self._refused: set[tuple[str, TableId]] = set()
         self._shrunk: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
         self.unplanned: dict[tuple[str, TableId], SourceError] = {}
@@ -65,8 +65,8 @@ class Planner:
         self.held = {}
         self._shrunk = set()
         for shard, tables in waiting.items():
-            # A table whose chunks failed comes behind the others: it may be locked.
-            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._failed)
+            # A table whose chunks were refused comes behind the others: it may be locked.
+            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._refused)
             floor, now = manifest.sealed.get(shard), tick.offsets[shard]
             # Where the log stands still, so does the floor: a nearer one would never come.
             resting = now == manifest.cut[shard].at
@@ -118,10 +118,10 @@ class Planner:
             self._pace(shard, table).halve()
 
     def learn(self, receipt: ChunkReceipt) -> None:
-        """Take the pace of the chunks that were read, and which tables' failed."""
-        self._failed -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
-        self._failed |= {(receipt.shard, chunk.table) for chunk, _ in receipt.failed}
-        for table in {chunk.table for chunk, _ in receipt.failed}:
+        """Take the pace of the chunks that were read, and which tables' were refused."""
+        self._refused -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
+        self._refused |= {(receipt.shard, chunk.table) for chunk, _ in receipt.refused}
+        for table in {chunk.table for chunk, _ in receipt.refused}:
             self._pace(receipt.shard, table).shrink()
         for copied in receipt.copied:
             if (receipt.shard, copied.chunk.table) in self._shrunk:

@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from catchment import world
-from catchment.config import Feed, SchemaChange, selects
+from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor import must_be_set_up, must_take
 from catchment.engine.choice import engine_of
 from catchment.engine.port import Engine
@@ -209,7 +209,7 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     outside = left_out(feed, endpoints)
     unusable = frozenset(one.table for one in outside)
     begun = originate(
-        feed.name, endpoints, lambda table: table not in unusable and selects(feed.tables, table), after
+        feed.name, endpoints, lambda table: table not in unusable and takes(feed.tables, table), after
     )
     standing = replace(begun, outside=outside)
     must_take(feed.tables, standing)

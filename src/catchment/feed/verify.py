@@ -162,7 +162,7 @@ def _advance(
             if receipt.error.retry is Retry.NEVER:
                 raise receipt.error
             continue
-        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.failed, 0))
+        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0))
         for table, chunks in receipt.compared.items():
             planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
             before = at[receipt.shard, table]
@@ -189,8 +189,8 @@ def _standstill(
     for receipt in receipts:
         if isinstance(receipt, Failed):
             return receipt.error
-        if receipt.failed:
-            return SourceError(f"verification of feed {feed} does not get on: {receipt.failed[0][1]}")
+        if receipt.refused:
+            return SourceError(f"verification of feed {feed} does not get on: {receipt.refused[0][1]}")
     for (shard, table), error in unplanned.items():
         return SourceError(
             f"verification of feed {feed} does not get on: shard {shard}, {table}: {error} (does a session lock the "

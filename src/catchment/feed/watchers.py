@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from catchment.config import NotifyEvent
-from catchment.epoch.stuck import LOGGED_FROM
+from catchment.epoch.standstill import LOGGED_FROM
 from catchment.feed.clock import Clock
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError

@@ -18,7 +18,7 @@ class Stored(msgspec.Struct, frozen=True):
     sql_mode: int | None = None
 
 
-class Catalog(msgspec.Struct, frozen=True):
+class AllStored(msgspec.Struct, frozen=True):
     """All that is stored on a shard; `lacking`: privileges without which some of it does not show."""
 
     stored: tuple[Stored, ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, definition_effect, together
-from catchment.schema.names import Name, folded, named
+from catchment.schema.names import Name, named, without_marks
 from catchment.schema.reach import Objects, Reach, reached
 from catchment.schema.statement import Unreadable, Word, readings
 from catchment.schema.verbs import Kind, kind_of, query_of
@@ -109,7 +109,7 @@ def _reaching(text: Text, mine: Collection[TableId], objects: Objects | None) ->
     if not mine:
         return HARMLESS
     reach = reached(text.names, objects or Objects({}))
-    names = {table: (folded(table.schema), folded(table.name)) for table in mine}
+    names = {table: (without_marks(table.schema), without_marks(table.name)) for table in mine}
     hit = {table: reach.names[name] for table, name in names.items() if name in reach.names}
     if hit:
         first = min(hit, key=lambda table: (hit[table] != "", table))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import RESERVED, Column, Kind, Table, TableId, folded
+from catchment.model.table import RESERVED, Column, Kind, Table, TableId, without_case
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.wire.cells.types import logged_as_binary
 
@@ -25,7 +25,7 @@ def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> Tabl
     for column in table.columns:
         physical = _physical(column.name, taken)
         columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
-        taken.add(folded(physical))
+        taken.add(without_case(physical))
     return TableShape(table.id, tuple(columns), table.key)
 
 
@@ -62,9 +62,9 @@ def evolve(
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
         for name in effect.added:
             known = any(c.live and c.column.name.lower() == name.lower() for c in columns)
-            taken = {folded(c.physical) for c in columns}
+            taken = {without_case(c.physical) for c in columns}
             new = None if known else _new(name, table, epoch, taken, others)
-            if new is not None and folded(name) in RESERVED:
+            if new is not None and without_case(name) in RESERVED:
                 raise Unsupported(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
                     "themselves; drop it again, then start the run again: it goes on"
@@ -158,7 +158,7 @@ def _new(
     column = _names(table).get(name.lower())
     if column is None:
         return None
-    free = folded(column.name) not in taken
+    free = without_case(column.name) not in taken
     physical = column.name if free else _physical(f"{column.name}__{gci_of(epoch)}", taken)
     return LakeColumn(column, physical, missing=_lacking(name, others))
 
@@ -166,7 +166,7 @@ def _new(
 def _physical(name: str, taken: Collection[str]) -> str:
     """The name, or the first of `name_2`, `name_3`, ... that no reader of the lake takes for one of those taken."""
     names = chain((name,), (f"{name}_{number}" for number in count(2)))
-    return next(name for name in names if folded(name) not in taken)
+    return next(name for name in names if without_case(name) not in taken)
 
 
 def _alike(table: Table) -> list[str]:

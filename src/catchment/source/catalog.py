@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import Unsupported
-from catchment.model.table import Column, Kind, Table, TableId, folded
+from catchment.model.table import Column, Kind, Table, TableId, without_case
 from catchment.source.bounds import source_name
 from catchment.source.session import Session
 from catchment.wire.cells.types import from_catalog
@@ -98,7 +98,7 @@ def read_table(
     columns = []
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
-        if folded(name) in reserved:
+        if without_case(name) in reserved:
             raise Unsupported(
                 f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
             )

@@ -4,7 +4,7 @@ then the DDL of every epoch does. The journal keeps the set."""
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from catchment.config import NotifyEvent, selects
+from catchment.config import NotifyEvent, takes
 from catchment.model.epoch import Manifest
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
@@ -51,7 +51,7 @@ class Uncarried:
             for shard, found in existence.items()
             for table, is_there in found.there.items()
             if is_there and (shard, table) not in known and str(table).lower() not in carried
-            and selects(self._rules, table)
+            and takes(self._rules, table)
         ]  # fmt: skip
         for one in made:
             message = (

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from catchment.model.errors import Unsupported
 from catchment.model.gtidset import uuid_text
 from catchment.model.image import CHANGE, GROUP, OP, SEQ, SIDE
-from catchment.model.table import Table, folded
+from catchment.model.table import Table, without_case
 from catchment.rewind.states import BEFORE
 from catchment.wire.cells.types import arrow_schema
 from catchment.wire.log.groups import SCHEMA
@@ -45,7 +45,7 @@ def schema_of(table: Table) -> StructType:
     timestamp.
     """
     shown = {field.name for field in _CHANGE_FIELDS}
-    taken = [column.name for column in table.columns if folded(column.name) in shown]
+    taken = [column.name for column in table.columns if without_case(column.name) in shown]
     if taken:
         raise Unsupported(
             f"{table.id}: column {', '.join(taken)} has the name of a column that the source shows beside those of the "

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from catchment.model.epoch import Part
 from catchment.sink.delta.commit import file_lists
-from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.fold.rewrite import FileSize
 from catchment.sink.delta.layout import EPOCH
 
 
@@ -85,7 +85,7 @@ def should_fold(stats: TableStats, limits: FoldLimits) -> bool:
     scattered = (
         stats.base_files >= limits.files
         and stats.base_bytes < stats.base_files * _SMALL_FILE_BYTES
-        and Target().small(-(-stats.base_rows // stats.base_files), 0)
+        and FileSize().small(-(-stats.base_rows // stats.base_files), 0)
     )
     if stats.changes_rows == 0:
         return scattered
