@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from bench.figures import Figure, figure
 from catchment.epoch.gather import gather, manifest
-from catchment.epoch.stuck import Standstill
+from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import Output, Receipt, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock

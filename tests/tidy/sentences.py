@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 WORDS_MAX = 40
-# The source writes these; their sentences are those of the source.
-GENERATED = {"feed-reference.md", "messages.md", "types.md"}
+# A message is one line that says what is wrong and what to do, so this page may have longer sentences.
+MESSAGES = {"messages.md"}
 
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _ITEM = re.compile(r"(\s*)([-*+]|\d+[.)])(\s+)")
@@ -46,8 +46,8 @@ class _Line(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """The pages that people write, without the decisions, which are records."""
-    docs = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED]
+    """The pages that people read from end to end, without the decisions, which are records."""
+    docs = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in MESSAGES]
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs, ROOT / "docs" / "model" / "README.md"]
 
 

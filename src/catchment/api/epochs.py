@@ -37,8 +37,8 @@ class CommittedEpoch(msgspec.Struct, frozen=True):
 
 
 class _Reach(msgspec.Struct, frozen=True):
-    """How far back a lake table can be read: from version `floor` on, and at its newest version, whose newest epoch is
-    `carried`, for every epoch since."""
+    """How far back a lake table can be read: from version `floor` on. Its newest version, whose newest epoch is
+    `carried`, serves for every epoch since."""
 
     floor: int
     carried: int

@@ -86,8 +86,8 @@ class TableState(msgspec.Struct, frozen=True):
         return frame
 
     def spark(self, session: "SparkSession") -> "DataFrame":
-        """A Spark frame. The files must be visible to the executors under the same path, as files of the host
-        or of a mount, whatever file system the session's `fs.defaultFS` is."""
+        """A Spark frame. The executors must see the files under the same path. They are taken as files of the host or
+        of a mount, whatever file system the session's `fs.defaultFS` is."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)
@@ -103,8 +103,8 @@ class TableState(msgspec.Struct, frozen=True):
 
     @property
     def _net(self) -> bool:
-        """Whether no key stands twice among the changes: those of one file, unless a chunk of collated keys and
-        the log of its epoch have brought the same row (DESIGN 4)."""
+        """Whether no key stands twice among the changes. In one file none does, unless a chunk of collated keys and the
+        log of its epoch have brought the same row (DESIGN 4)."""
         return len(self.changes) == 1 and chunk_key(self.shape.definition).ordered
 
 
@@ -143,12 +143,12 @@ def read(
 ) -> TableState | tuple[TableState, ...]:
     """State of `table` (`schema.name`) as of a committed epoch, the newest by default; of several, all at the same.
 
-    `epoch`: exactly that one, as its text or number. `at`: the newest at or before a time (`"2026-11-22 04:00"`, UTC
-    if no offset is named, or a datetime with its zone), a duration back (`"-10min"`) or an epoch.
+    `epoch`: exactly that one, as its text or number. `at`: the newest at or before a time, a duration back (`"-10min"`)
+    or an epoch. A time is `"2026-11-22 04:00"`, UTC if it names no offset, or a datetime with its zone.
 
-    `lake` is the lake's directory, a feed or the path of a feed file, whose secrets are not needed; `feed` names
-    one where several feeds of the directory have the table. Raises ConfigError for an unknown table, epoch or feed and
-    for a directory that is no lake, SinkError when a feed's lake or the files are not there (any more).
+    `lake` is the lake's directory, a feed or the path of a feed file, whose secrets are not needed. `feed` names one
+    where several feeds of the directory have the table. Raises ConfigError for an unknown table, epoch or feed and for
+    a directory that is no lake. Raises SinkError when a feed's lake or the files are not there (any more).
     """
     names = [table] if isinstance(table, str | TableId) else table
     root, row = committed(lake, epoch, at=at, feed=feed, tables=names)
@@ -180,8 +180,8 @@ def state(root: Path, row: EpochRow, table: TableId, origin: bool = True) -> Tab
 
 
 def _as_of(root: Path, row: EpochRow, table: TableId, version: int) -> DeltaTable:
-    """The newest version as long as no later epoch has come to the table: folds since, which change no row, serve at
-    once, also while the source is at rest. Else the version that the epoch names."""
+    """The newest version, as long as no later epoch has come to the table; else the version that the epoch names. So
+    folds since, which change no row, serve at once, also while the source is at rest."""
     directory = table_dir(root, table)
     newest = open_table(directory)
     if newest is None:

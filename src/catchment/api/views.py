@@ -24,8 +24,8 @@ _HEADER = """\
 def views(lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed: str | None = None) -> str:
     """SQL text that creates a DuckDB schema per source schema and a view per table, all as of one epoch.
 
-    The views are a snapshot: each names the files of its table's version, so they do not follow the feed,
-    and fail once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch. Raises
+    The views are a snapshot: each names the files of its table's version. So they do not follow the feed, and they fail
+    once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch. Raises
     ConfigError for names that are one in DuckDB, and as `read`.
     """
     return _text(*committed(lake, epoch, at=at, feed=feed))

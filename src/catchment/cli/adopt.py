@@ -20,8 +20,8 @@ from catchment.state.faults import from_environment
 def adopt(file: Path, shard: str, dry_run: bool) -> None:
     """Go on with a shard's server that has another hostname, port or server_id now, with the same data and log.
 
-    The log there must go on behind the feed's position: file, birth, GTIDs, the event at the position and open XA
-    PREPAREs are compared, and what does not fit is refused. Stop the feed first.
+    The log there must go on behind the feed's position. The command compares file, birth, GTIDs, the event at the
+    position and open XA PREPAREs, and refuses what does not fit. Stop the feed first.
     """
     found = adopt_server(load(file), shard, write=not dry_run, fault=from_environment())
     for line in _lines(shard, found):

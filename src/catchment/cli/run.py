@@ -58,8 +58,8 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
 
 @contextmanager
 def stopped_by_signals(*, at_once: bool = False) -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set. A second one is a KeyboardInterrupt, or with `at_once` the end of
-    the process, for which a run is always ready: a session that waits for a shard cannot be interrupted.
+    """An event that Ctrl-C and SIGTERM set. A second one is a KeyboardInterrupt. With `at_once` it ends the process,
+    because a session that waits for a shard cannot be interrupted; a run is always ready for that.
     """
     stop = threading.Event()
 

@@ -18,7 +18,7 @@ from catchment.config.feed import (
     Unusable,
 )
 from catchment.config.file import load
-from catchment.config.table_patterns import selects
+from catchment.config.table_patterns import takes
 
 __all__ = [
     "CopyConfig",
@@ -37,5 +37,5 @@ __all__ = [
     "TlsConfig",
     "Unusable",
     "load",
-    "selects",
+    "takes",
 ]

@@ -30,8 +30,8 @@ _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 # Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+")
-# Names by which Spark knows what it must not show (`spark.redaction.regex`), and those of keys, which it does not know:
-# Azure's `account.key.NAME`, S3's `encryption.key`, Google's `private.key` and credentials as JSON.
+# Spark knows by name what it must not show (`spark.redaction.regex`). It does not know the names of keys: Azure's
+# `account.key.NAME`, S3's `encryption.key`, Google's `private.key` and credentials as JSON.
 _SECRET_SETTING = re.compile(
     r"(?i)secret|passw(or)?d|passphrase|[._-]pwd|token|(access|api)[._-]?key|[._-]key($|\.)|\.azure\.sas\.|"
     r"credential$|credential.*json"
@@ -231,7 +231,7 @@ class NotifyEvent(Enum):
 
 
 class NotifyConfig(Section):
-    """Who is told of what happens to the feed; neither means nobody."""
+    """Whom the feed tells what happens to it; neither means nobody."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         default=None,

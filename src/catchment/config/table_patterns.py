@@ -1,7 +1,7 @@
 """Which tables a feed takes: names, globs, `/regex/`, and exclusions that begin with `!`.
 
-A table is selected when at least one rule takes it and no exclusion names it; their order does not matter.
-Tables of the server itself are never selected. Names are compared by letter case, as MariaDB does on Linux.
+A table is chosen when at least one rule takes it and no exclusion names it; their order does not matter.
+Tables of the server itself are never chosen. Names are compared by letter case, as MariaDB does on Linux.
 """
 
 import json
@@ -17,7 +17,7 @@ SYSTEM_SCHEMAS = frozenset({"information_schema", "mysql", "performance_schema",
 _Match = Callable[[TableId], bool]
 
 
-def selects(rules: Sequence[str], table: TableId) -> bool:
+def takes(rules: Sequence[str], table: TableId) -> bool:
     """Whether `rules` take `table`; raises ValueError when a rule is malformed."""
     taken, excluded = _compiled(tuple(rules))
     if table.schema in SYSTEM_SCHEMAS or any(match(table) for match in excluded):

@@ -1,7 +1,7 @@
 """Find Debian's MariaDB programs and lay out data directories; starts no server that stays.
 
-Installing the system tables takes most of the time of a first start, so it is done once per server version
-and user into a template below the system's directory for temporary files; a data directory is a copy of it.
+Installing the system tables takes most of the time of a first start. So the demo does it once per server version and
+user, into a template below the system's directory for temporary files. A data directory is a copy of the template.
 """
 
 import fcntl

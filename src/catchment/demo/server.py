@@ -29,20 +29,20 @@ from catchment.model.errors import SourceError
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 
-# The kernel sends the parent-death signal when the *thread* that forked ends (prctl(2), PR_SET_PDEATHSIG),
-# so all servers are forked by one thread that lives as long as the program.
+# The kernel sends the parent-death signal when the *thread* that forked ends (prctl(2), PR_SET_PDEATHSIG). So one
+# thread, which lives as long as the program, forks all servers.
 _launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mariadb-launcher")
 
 
 class PrivateServer:
     """One mariadbd process with row logging as a feed wants it (FULL images, FULL metadata, GTIDs).
 
-    `datadir` is kept when given and removed by `close` when not. `durable` flushes redo and binary log at
-    every commit (1 and 1); without it both reach the operating system at commit (2 and 0), which survives
-    kill -9 of the server but not a power cut. `settings` are further server options, which win over the
-    defaults, e.g. `{"max_binlog_size": 4096}`. `password` is that of the user `catchment`, random when not
-    given. With `dies_with_parent` the kernel kills the server when this program ends in any way (a program
-    that is itself killed leaves the temporary directory behind).
+    `datadir` is kept when given and removed by `close` when not. `durable` flushes redo and binary log at every commit
+    (1 and 1). Without it both reach the operating system at commit (2 and 0): that survives kill -9 of the server but
+    not a power cut. `settings` are further server options, which win over the defaults, e.g. `{"max_binlog_size":
+    4096}`. `password` is that of the user `catchment`, random when not given. With `dies_with_parent` the kernel kills
+    the server when this program ends in any way (a program that is itself killed leaves the temporary directory
+    behind).
 
     Use as a context manager (start, close), or call `start` and `close`.
     """

@@ -94,8 +94,8 @@ def _tables(reports: Sequence[ShardReport], refused: set[TableId]) -> tuple[Tabl
 def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
     """The tables of the shard that the rules take.
 
-    Raises SourceError for a setting of the shard, or a privilege that the user lacks, with which its log cannot be
-    followed for these tables; ConnectionLost.
+    Raises SourceError when a setting of the shard, or a privilege that the user lacks, keeps these tables from being
+    followed in its log. Raises ConnectionLost.
     """
     with connect(endpoint) as session:
         account, variables = _asked(session)

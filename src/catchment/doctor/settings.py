@@ -42,7 +42,7 @@ _SETTINGS = (
         "SET GLOBAL binlog_format=ROW; sessions keep their old format until they connect again",
     ),
     _Setting(
-        # What NOBLOB leaves out is said of each table: tables.py.
+        # table_checks.py says of each table what NOBLOB leaves out.
         "binlog_row_image", _is("FULL", "NOBLOB"), Severity.ERROR,
         "row events hold the key and the changed columns only, and a row cannot be told from them",
         "SET GLOBAL binlog_row_image=FULL; it is a session setting too: sessions that exist keep "

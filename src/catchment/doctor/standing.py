@@ -1,6 +1,6 @@
 """What a feed that has begun needs of its shards: the same servers and logs, its positions, and DDL that it can follow.
 
-What is looked at is what the next run asks at its start, and the log that it would read.
+The doctor looks at what the next run asks at its start, and at the log that this run would read.
 """
 
 import time
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from catchment.config import Feed, SchemaChange, selects
+from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor.finding import Finding, Severity
 from catchment.epoch.chain import must_continue
 from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
@@ -78,8 +78,8 @@ def check_logs(
 ) -> list[Finding]:
     """Whether each shard's log goes on behind the feed's position, and every statement in it that would end a run.
 
-    Each log is read for at most so many seconds, and to the end of the group that is being read then; to its end if a
-    statement in it was logged as text.
+    Each log is read for at most so many seconds, and then on to the end of the group. If a statement in it was logged
+    as text, it is read to its end.
     """
     mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut]
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
@@ -109,7 +109,7 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
         ahead = _look_ahead(endpoint, position, seconds)
     except CatchmentError as fault:
         return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
-    shapes = [shape for shape in standing.shapes if selects(feed.tables, shape.table)]
+    shapes = [shape for shape in standing.shapes if takes(feed.tables, shape.table)]
     here = tables_here(shapes, shard, standing.holders)
     stored = StoredAt(endpoint, position.server, position.at, ahead.at, ahead.facts)
     stops = _stops(shard, here, stored, evolves=feed.schema_change is SchemaChange.EVOLVE)

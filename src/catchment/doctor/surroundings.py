@@ -125,7 +125,7 @@ def _check_file(file: Path) -> list[Finding]:
     if file.is_file():
         with file.open("rb") as opened:
             opened.seek(_SQLITE_MODE_AT)
-            # Who looks into such a database makes files beside it; a state store never is one.
+            # Whoever looks into such a database makes files beside it; a state store never is one.
             if opened.read(1) == _SQLITE_WAL:
                 return [_foreign(str(file))]
     return []

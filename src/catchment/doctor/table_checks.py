@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from catchment.config import selects
+from catchment.config import takes
 from catchment.config.table_patterns import SYSTEM_SCHEMAS
 from catchment.doctor.access import quoted
 from catchment.doctor.finding import Finding, Severity
@@ -28,8 +28,8 @@ _CASCADE = re.compile(
 _VIEWS = ("VIEW", "SYSTEM VIEW")
 _KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
 
-# Rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker; so does a whole
-# table while it is verified, if only the server knows the order of its key.
+# All rows of one value of the columns that chunks are cut by stand in one chunk, in the memory of a worker. So does a
+# whole table while it is verified, if only the server knows the order of its key.
 VALUE_BYTES_MAX = 256 << 20
 _PER_VALUE = """
 SELECT MIN(t.TABLE_ROWS / GREATEST(s.CARDINALITY, 1)), MIN(t.AVG_ROW_LENGTH)
@@ -53,7 +53,7 @@ def chosen_tables(session: Session, rules: Sequence[str]) -> list[Listed]:
         Listed(TableId(schema, name), kind, engine, int(rows or 0))
         for schema, name, kind, engine, rows in session.rows(_LISTED, (tuple(SYSTEM_SCHEMAS),))
     ]
-    return [entry for entry in listed if entry.kind not in _VIEWS and selects(rules, entry.table)]
+    return [entry for entry in listed if entry.kind not in _VIEWS and takes(rules, entry.table)]
 
 
 def check_tables(
@@ -165,7 +165,7 @@ def compare_shards(defined: Mapping[str, Mapping[TableId, Table]]) -> list[Findi
 
 def unmatched_rules(rules: Sequence[str], seen: set[TableId]) -> list[Finding]:
     """Rules that take no table on any shard: a slip of the pen, or a missing SELECT privilege."""
-    idle = [rule for rule in rules if not rule.startswith("!") and not any(selects([rule], t) for t in seen)]
+    idle = [rule for rule in rules if not rule.startswith("!") and not any(takes([rule], t) for t in seen)]
     risk = "the table is not there, or the feed's user may not SELECT it"
     return [
         Finding(Severity.ERROR, "", f"rule {rule} takes no table on any shard", risk, "correct `tables`")
@@ -204,8 +204,8 @@ def _cascades(session: Session, table: TableId) -> list[Finding]:
 
 
 def _crowded(session: Session, table: Table) -> list[Finding]:
-    """A key that is cut by its first columns alone, of which one value has very many rows, by the server's estimate;
-    and a large table of which only the server knows the order."""
+    """Warns of a key that chunks cut by its first columns alone, if by the server's estimate one value of them has very
+    many rows. Warns of a large table of which only the server knows the order."""
     key = chunk_key(table)
     cut_by = [column.name for column in key.columns]
     if not key.ordered:

@@ -49,8 +49,9 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     """The feed's Spark, the one that runs already in this process if there is one; `conf` wins over the defaults.
 
     No session: the feed asks no SQL, whose classes would take Java 3 s to load. What Spark itself says goes to the
-    file `log`. Raises EngineError when Spark cannot start (a standalone master that does not answer is given up after a
-    minute), SinkError when `log` cannot be written, ConfigError for one that does not encrypt what goes to its tasks.
+    file `log`. Raises EngineError when Spark cannot start; a standalone master that does not answer is given up after a
+    minute. Raises SinkError when `log` cannot be written, ConfigError for a Spark that does not encrypt what goes to
+    its tasks.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -12,8 +12,8 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_fault() -> str:
-    """What is wrong with the Java that Spark's start script takes, JAVA_HOME's or else the one on PATH, and what to do;
-    empty when it is recent enough, or when a spark-env.sh may choose another."""
+    """What is wrong with the Java that Spark's start script takes, JAVA_HOME's or else the one on PATH, and what to do.
+    Empty when that is recent enough, or when a spark-env.sh may choose another."""
     if _environment_script().is_file():
         return ""
     home = os.environ.get("JAVA_HOME")

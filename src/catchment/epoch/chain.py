@@ -8,8 +8,8 @@ from catchment.model.position import LogOffset, Order, Position, relation
 def must_continue(shard: str, start: Position, born: int, first: UuidGtid | None) -> None:
     """Raise Diverged unless a log read from `start` goes on where the old one stood.
 
-    `born` is the header time of the file's format event as read now; `first` the GTID of MySQL that was met first:
-    MySQL executes none twice. MariaDB may log a GTID again, or a smaller one (gtid_strict_mode=OFF).
+    `born` is the header time of the file's format event as read now. `first` is the first GTID of MySQL that the reader
+    met: MySQL executes none twice. MariaDB may log a GTID again, or a smaller one (gtid_strict_mode=OFF).
     """
     if start.born and born and start.born != born:
         raise Diverged(

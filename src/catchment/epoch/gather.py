@@ -74,8 +74,11 @@ def gather(
 
 @dataclass(frozen=True)
 class _Log:
-    """What the segments say of each shard's tables: as the last row event described them (by table and shard), effects
-    of DDL, and which of those that DDL altered they wrote changes of; and the catalog's word."""
+    """What the segments say of each shard's tables, and the catalog's word.
+
+    `met`: each table as the last row event described it, by shard. `effects`: those of DDL. `written`: the altered
+    tables of which the segments wrote changes.
+    """
 
     met: dict[TableId, dict[str, Table]]
     effects: dict[tuple[str, TableId], list[Columns]]
@@ -93,7 +96,7 @@ class _Log:
                 met.setdefault(table.id, {})[shard] = table
             for alteration in segment.altered:
                 effects.setdefault((shard, alteration.effect.table), []).append(alteration.effect)
-        # Only who altered a table is asked for.
+        # `written` is needed only of shards that altered a table.
         written = frozenset(
             (shard, output.table)
             for shard in {shard for shard, _ in effects}
@@ -124,8 +127,8 @@ def _is_met(shape: TableShape, met: Mapping[str, Table]) -> bool:
 def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> TableShape:
     """The shape after an epoch. Raises Unsupported when a shard's task has written a column's values elsewhere.
 
-    Each task knows the others as of the epoch before. So who only adds columns comes first here: it joins a column that
-    another shard drops in the same epoch, as its task has done.
+    Each task knows the other shards as of the epoch before. So shards that only add columns come first here. Each joins
+    a column that another shard drops in the same epoch, as its task has done.
     """
     met = log.met.get(shape.table, {})
     changed = [s for s in shards if s in met or (s, shape.table) in log.effects]
@@ -181,7 +184,7 @@ def _accept(
     for group, receipt in zip(groups, copies, strict=True):
         shard = group[0].shard
         copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
-        reasons = dict(receipt.failed) if isinstance(receipt, ChunkReceipt) else {}
+        reasons = dict(receipt.refused) if isinstance(receipt, ChunkReceipt) else {}
         whole = str(receipt.error) if isinstance(receipt, Failed) else "not delivered"
         outputs: dict[TableId, list[Output]] = {}
         for output in receipt.outputs if isinstance(receipt, ChunkReceipt) else ():

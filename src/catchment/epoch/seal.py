@@ -1,13 +1,13 @@
 """Which positions are sealed: every group up to them is visible to a new SELECT (DESIGN 3).
 
-The server commits to its engine in the order of the log. So when a snapshot stands at the end of a
-transaction, all that was logged before that transaction is visible; and a checkpoint event that names a file
-says that everything in earlier files is.
+The server commits to its engine in the order of the log. So when a snapshot stands at the end of a transaction, all
+that was logged before that transaction is visible. When a checkpoint event names a file, everything in earlier files
+is.
 
-A snapshot can be torn, though: a commit that was logged before FLUSH BINARY LOGS and becomes visible after it
-sets its old offset beside the new file's name (seen; until the next commit or checkpoint event). Groups
-written into the new file later may end at just that offset while they are not visible. This happens once per
-file, before anything in the new file is visible.
+A snapshot can be torn, though. A commit that was logged before FLUSH BINARY LOGS and becomes visible after it sets its
+old offset beside the new file's name. (Seen; it lasts until the next commit or checkpoint event.) Groups written into
+the new file later may end at just that offset while they are not visible. This happens once per file, before anything
+in the new file is visible.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ def newest_sealed(
 ) -> LogOffset | None:
     """The newest position proven sealed, never older than `known`.
 
-    `start`: an offset that an earlier snapshot showed, and up to which `known` was proven; None when it was
-    proven before this snapshot was asked for. `snapshot`: an offset that a consistent snapshot showed.
-    `last`: the last group that a reader met on its way to exactly there. `checkpoints`: files that
-    Binlog_checkpoint events up to there have named. `xa_over`: XA RECOVER, asked after the snapshot, lists no
-    XID whose XA COMMIT lies before it. `hidden`: where an XA COMMIT begins that it does list (epoch/xa.py).
+    `start`: an offset that an earlier snapshot showed, and up to which `known` was proven. None when it was proven
+    before this snapshot was asked for. `snapshot`: an offset that a consistent snapshot showed. `last`: the last group
+    that a reader met on its way to exactly there. `checkpoints`: files that Binlog_checkpoint events up to there have
+    named. `xa_over`: XA RECOVER, asked after the snapshot, lists no XID whose XA COMMIT lies before it. `hidden`: where
+    an XA COMMIT begins that it does list (epoch/xa.py).
 
     The snapshot is proof only in the file of `known`, and only when it moved since `start`: then it is not
     torn.

@@ -35,14 +35,14 @@ class Writer(Protocol):
     def emit(
         self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
     ) -> Output | None:
-        """Write a shard's rows of one table under a name that no other attempt has, or carry them inline when they
-        are few; None when there are none. Raises SinkError."""
+        """Write a shard's rows of one table under a name that no other attempt has, or carry them inline when they are
+        few. None when there are none. Raises SinkError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Nowhere:
-    """The writer of tasks whose rows are looked at, and not written."""
+    """The writer of tasks whose rows somebody looks at and nobody writes."""
 
     def emit(
         self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
@@ -100,9 +100,9 @@ class SegmentTask:
 class ChunkTask:
     """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
 
-    `prepared`: XA transactions that are open at `floor` or prepared between it and the last cut, if not more.
-    `definitions`: of the tables at a place in the log from the floor on. `image_bytes`: hold no more of what the log
-    says of the chunks' keys (None: all there is).
+    `prepared`: at least the XA transactions that are open at `floor` or were prepared between it and the last cut. It
+    may hold others. `definitions`: of the tables at a place in the log from the floor on. `image_bytes`: hold no more
+    of what the log says of the chunks' keys (None: all there is).
     """
 
     endpoint: Endpoint
@@ -166,7 +166,7 @@ class ChunkReceipt:
     shard: str
     copied: tuple[CopiedChunk, ...]
     outputs: tuple[Output, ...]
-    failed: tuple[tuple[Chunk, str], ...]
+    refused: tuple[tuple[Chunk, str], ...]
     log_bytes: int
 
 

@@ -1,7 +1,8 @@
 """XA transactions: their rows stand where they were prepared and count where they are committed (DESIGN 3, 4).
 
 The XID of an open transaction is unique, and free again once it has ended. So an XA COMMIT or XA ROLLBACK ends the
-newest PREPARE of its XID that stands before it: what is known of PREPAREs may also hold some that have ended.
+newest PREPARE of its XID that stands before it. For the same reason a list of known PREPAREs may also hold some that
+have ended.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -83,8 +84,8 @@ def commits(shard: str, known: Sequence[Prepared], groups: Sequence[XaGroup]) ->
 def hidden_from(prepared: Iterable[Prepared], recovered: Collection[Xid]) -> LogOffset | None:
     """Where the first XA COMMIT begins that may not be visible yet; None when all are.
 
-    `recovered` is what XA RECOVER listed after these commits were read in the log: it lists an XID until its
-    commit is visible, and a commit becomes visible outside of the order of the log (DESIGN 3).
+    `recovered` is what XA RECOVER listed after these commits were read in the log. It lists an XID until its commit is
+    visible. A commit becomes visible outside of the order of the log (DESIGN 3).
     """
     listed = {xid.parts for xid in recovered}
     found: LogOffset | None = None

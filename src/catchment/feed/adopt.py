@@ -41,8 +41,9 @@ class Adopted:
 def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fault) -> Adopted:
     """Have the feed go on with the server that answers for a shard; without `write` only compare.
 
-    Raises ConfigError for a shard that the feed does not have, or that is another shard's server, LeaseHeld while
-    the feed is run, Diverged naming the first thing of the server's log that is not that of the feed's position.
+    Raises ConfigError for a shard that the feed does not have, or that is another shard's server. Raises LeaseHeld
+    while the feed is run. Raises Diverged naming the first thing of the server's log that is not that of the feed's
+    position.
     """
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     if shard not in endpoints:

@@ -28,8 +28,9 @@ class Applier:
     def apply(self, manifest: Manifest) -> Commit:
         """Apply a manifest of the store, make its epoch readable and write its commit.
 
-        What may pass, as a conflict with other writers, is tried again with the same manifest: tables, epochs table
-        and store each know whether they have the epoch. Raises CatchmentError, at once when the run is to stop.
+        The applier tries again, with the same manifest, what may pass, such as a conflict with other writers. Tables,
+        epochs table and store each know whether they have the epoch. Raises CatchmentError, at once when the run is to
+        stop.
         """
         failures = 0
         while True:

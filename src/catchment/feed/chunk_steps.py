@@ -25,11 +25,11 @@ SHRINK = 4
 
 @dataclass
 class Pace:
-    """What chunks of a table on a shard have taught: rows per SELECT, how far apart integer keys lie, and bytes
-    per row; before the first chunk, what the server estimates.
+    """What chunks of a table on a shard have taught: rows per SELECT, how far apart integer keys lie, and bytes per
+    row. Before the first chunk it is what the server estimates.
 
-    `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone; else it
-    reads the table, however small the chunk is, and its time says nothing of the rows to ask for.
+    `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone. Else it reads
+    the whole table, however small the chunk is, and its time says nothing of the rows to ask for.
     """
 
     rows: int = FIRST_ROWS
@@ -62,8 +62,8 @@ class Pace:
         self.rows = min(max(self.rows // SHRINK, ROWS_MIN), self.rows)
 
     def halve(self) -> None:
-        """Ask for fewer rows after a group that was too large, below ROWS_MIN too, and of nearer keys: before the
-        first chunk their spacing is a guess."""
+        """Ask for fewer rows after a group that was too large, below ROWS_MIN too. Ask for nearer keys as well: before
+        the first chunk their spacing is a guess."""
         self.rows = max(self.rows // 2, 1)
         self.spacing = max(self.spacing / 2, 1e-6)
 

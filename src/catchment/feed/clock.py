@@ -1,8 +1,7 @@
 """The clock: reads the log offsets of all shards at once, and names cuts.
 
-One thread, ten ticks a second by default. A tick that goes backwards on a shard is dropped. At the second in
-a row the log is read at the shard's verified position: either it is another log, or the tick before was torn
-(DESIGN 3).
+One thread, ten ticks a second by default. The clock drops a tick that goes backwards on a shard. At the second in a row
+it reads the log at the shard's verified position. Either that is another log, or the tick before was torn (DESIGN 3).
 """
 
 from collections import deque
@@ -118,7 +117,7 @@ class Clock:
                 try:
                     self._tick(pool)
                     silent_since = self._failed = None
-                # Of any kind: whoever waits for a tick would else wait for ever.
+                # An error of any kind: else whoever waits for a tick would wait for ever.
                 except Exception as error:
                     silent_since = silent_since or began
                     passing = may_pass(error)
@@ -160,7 +159,7 @@ class Clock:
     def _asked(
         self, shards: Collection[str], ask: Callable[[ShardReader], _T], pool: world.Pool
     ) -> dict[str, _T]:
-        """What every shard says, when the slowest has answered or given up: a session serves one thread at a time
+        """What every shard says, when the slowest has answered or given up. A session serves one thread at a time
         (PyMySQL's `threadsafety` is 1), and the next tick uses it again.
 
         Raises the error of a shard that did not answer, one that cannot pass before all others.

@@ -14,7 +14,7 @@ import msgspec
 from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
-from catchment.epoch.stuck import Standstill
+from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
@@ -51,7 +51,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Audience:
-    """Who is told of an epoch that is committed, of a turn without one, and of an epoch that is read again."""
+    """Hears of each committed epoch, of each turn without one, and of each epoch that is read again."""
 
     committed: Callable[[Report], None]
     rested: Callable[[Rest], None]
@@ -123,7 +123,7 @@ class Loop:
                 if _brings_nothing(read, self._standing):
                     if done(read):
                         return committed
-                    # The same positions, with what was asked of the servers since.
+                    # Positions did not move: keep what the servers told since (counts of RESET, seals).
                     self._standing = msgspec.structs.replace(self._standing, cut=read.cut, sealed=read.sealed)
                     self._audience.rested(Rest(read.time_us, self._standstill.refusals))
                     self._stop.wait(self._interval)
@@ -151,7 +151,7 @@ class Loop:
         return True
 
     def _read_epoch(self) -> Manifest | None:
-        """Cut, plan, read and put together; None when no tick came while we were told to stop."""
+        """Cut, plan, read and put together; None when the loop was told to stop before a tick came."""
         self._engine.check()
         previous = self._standing
         began = world.steady_seconds()

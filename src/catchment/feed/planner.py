@@ -18,7 +18,7 @@ from catchment.source.session import Session, connect
 CHUNKS_PER_GROUP = 3
 # What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
 IMAGE_BUDGETS = 4
-# What can hold a floor back for long, as against a log that is yet to be caught up with.
+# Why a floor may lag for long even when the feed has caught up with the log.
 _HELD_BACK = (
     "; transactions that XA RECOVER lists there, or that wait for a replica, hold it back until they end"
 )
@@ -46,7 +46,7 @@ class Planner:
         self._endpoints = endpoints
         self._limits = limits
         self._paces: dict[tuple[str, TableId], Pace] = {}
-        self._failed: set[tuple[str, TableId]] = set()
+        self._refused: set[tuple[str, TableId]] = set()
         self._shrunk: set[tuple[str, TableId]] = set()
         self.floor_lag: dict[str, int] = {}
         self.unplanned: dict[tuple[str, TableId], SourceError] = {}
@@ -65,10 +65,10 @@ class Planner:
         self.held = {}
         self._shrunk = set()
         for shard, tables in waiting.items():
-            # A table whose chunks failed, as a locked one's do, stands behind the others.
-            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._failed)
+            # A table whose chunks were refused comes behind the others: it may be locked.
+            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._refused)
             floor, now = manifest.sealed.get(shard), tick.offsets[shard]
-            # Where the log stands still the floor does: waiting for a nearer one would be for ever.
+            # Where the log stands still, so does the floor: a nearer one would never come.
             resting = now == manifest.cut[shard].at
             if floor is None:
                 self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
@@ -86,8 +86,8 @@ class Planner:
         return groups
 
     def all_chunks(self, progress: Progress, shape: TableShape) -> tuple[Chunk, ...]:
-        """All chunks of what is not done of a table on one shard, for who reads it as a whole; none when the server
-        refuses to say where one ends (`unplanned`)."""
+        """Every remaining chunk of a table on one shard, for a caller that reads the table as a whole. None when the
+        server refuses to say where one ends (`unplanned`)."""
         endpoint = self._endpoints[progress.shard]
         chunks: list[Chunk] = []
         with connect(endpoint) as session:
@@ -97,7 +97,7 @@ class Planner:
         return tuple(chunks) if chunks and chunks[-1].last else ()
 
     def raise_refused(self) -> None:
-        """Raise what kept a table out of the newest plan and would again; for those who read no log meanwhile."""
+        """Raise what kept a table out of the newest plan and would again; for callers that read no log meanwhile."""
         for error in self.unplanned.values():
             if error.retry is Retry.NEVER:
                 raise error
@@ -110,18 +110,18 @@ class Planner:
     def shrink(self, group: Sequence[Chunk]) -> None:
         """Make the chunks of a group that was too large smaller; they grow again with those of later epochs.
 
-        Call it before `learn`, to which another group of the same epoch, one of few changes, has nothing to say of
-        these tables.
+        Call it before `learn`, which then takes nothing of these tables from other groups of the same epoch: theirs had
+        few changes.
         """
         for shard, table in {(chunk.shard, chunk.table) for chunk in group}:
             self._shrunk.add((shard, table))
             self._pace(shard, table).halve()
 
     def learn(self, receipt: ChunkReceipt) -> None:
-        """Take the pace of the chunks that were read, and which tables' failed."""
-        self._failed -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
-        self._failed |= {(receipt.shard, chunk.table) for chunk, _ in receipt.failed}
-        for table in {chunk.table for chunk, _ in receipt.failed}:
+        """Take the pace of the chunks that were read, and which tables' were refused."""
+        self._refused -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
+        self._refused |= {(receipt.shard, chunk.table) for chunk, _ in receipt.refused}
+        for table in {chunk.table for chunk, _ in receipt.refused}:
             self._pace(receipt.shard, table).shrink()
         for copied in receipt.copied:
             if (receipt.shard, copied.chunk.table) in self._shrunk:
@@ -151,8 +151,8 @@ class Planner:
         return Walk(session, progress, chunk_key(shape.definition), pace)
 
     def _next(self, walk: Walk, progress: Progress) -> tuple[Chunk, int] | None:
-        """The walk's next chunk; None also when the server refuses it: the log of this epoch may say why (a DROP, a
-        key renamed), and of a table that is locked or slow now a later epoch asks again, for fewer rows.
+        """The walk's next chunk; None also when the server refuses it. The log of this epoch may say why: a DROP, a key
+        renamed. Of a table that is locked or slow now, a later epoch asks again, for fewer rows.
         """
         try:
             return walk.step()

@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from catchment import world
-from catchment.config import Feed, SchemaChange, selects
+from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor import must_be_set_up, must_take
 from catchment.engine.choice import engine_of
 from catchment.engine.port import Engine
@@ -76,9 +76,9 @@ def run_feed(
     leave: Collection[TableId] = (),
     ports: Ports | None = None,
 ) -> Outcome:
-    """Copy and follow until stopped, or until caught up with the log as it stood when the copy was complete
-    (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file takes them no
-    longer.
+    """Copy and follow until stopped, or until caught up. Caught up means: with the log as it stood when the copy was
+    complete (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file
+    takes them no longer.
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
@@ -164,8 +164,8 @@ def _take_up(
     observer: Observer,
     ports: Ports,
 ) -> tuple[Manifest, int, dict[str, list[TableId]]]:
-    """The manifest from which the loop goes on, applied and committed, the highest epoch number used so far, and the
-    tables of each shard that the rules take.
+    """The manifest from which the loop goes on, applied and committed. With it come the highest epoch number used so
+    far, and the tables of each shard that the rules take.
     """
     store, lease, sink = applier.store, applier.lease, applier.sink
     plan, stored, committed = store.newest()
@@ -209,7 +209,7 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     outside = left_out(feed, endpoints)
     unusable = frozenset(one.table for one in outside)
     begun = originate(
-        feed.name, endpoints, lambda table: table not in unusable and selects(feed.tables, table), after
+        feed.name, endpoints, lambda table: table not in unusable and takes(feed.tables, table), after
     )
     standing = replace(begun, outside=outside)
     must_take(feed.tables, standing)
@@ -231,7 +231,7 @@ def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str
 
 
 def _going_on(manifest: Manifest, cut: dict[str, Position]) -> Manifest:
-    """The manifest at a cut that lies in other files; what was sealed before is proven anew there."""
+    """Move the cut to where the log goes on in other files. Seals do not carry over: they are proven anew there."""
     sealed = {shard: at for shard, at in manifest.sealed.items() if cut[shard] == manifest.cut[shard]}
     return replace(manifest, cut=cut, sealed=sealed)
 

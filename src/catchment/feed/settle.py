@@ -24,7 +24,7 @@ def take_over(applier: Applier, tables: Iterable[TableId], lake: EpochRow | None
 
 def settle(applier: Applier, decision: Continue, committed: Commit | None, lake: EpochRow | None) -> int:
     """Take back what a lost epoch left in the lake, apply an epoch that a crash left, or have the store take up the
-    lake's; the highest epoch number met."""
+    lake's. Returns the highest epoch number met."""
     standing, fence = decision.manifest, applier.lease.fence
     highest = standing.epoch
     if decision.undo is not None:

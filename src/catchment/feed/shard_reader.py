@@ -68,12 +68,12 @@ class ShardReader:
     def accept(self, offset: LogOffset) -> LogOffset | None:
         """The offset that may enter a tick, None when the tick is to be dropped.
 
-        A second step backwards in a row: Diverged when the log is not the one read before. Else the tick
-        before was torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this
-        offset; the cut stays where it is while the offset lies before it.
+        A second step backwards in a row: Diverged when the log is not the one read before. Else the tick before was
+        torn, as FLUSH BINARY LOGS during a commit makes them, and the clock goes on from this offset. The cut stays
+        where it is while the offset lies before it.
 
-        An offset from which no dump can start is dropped, too: a transaction of more than 4 GiB was written, and the
-        server is about to begin a new file.
+        The clock also drops an offset from which no dump can start. A transaction of more than 4 GiB was written, and
+        the server is about to begin a new file.
         """
         if offset.offset > DUMP_OFFSET_MAX:
             return None

@@ -34,8 +34,8 @@ def inherited(
 ) -> list[SegmentReceipt]:
     """What an epoch takes over of unmoved shards, with the counts of RESET as of now.
 
-    A log that was reset, or a server that was replaced or went back to an older state of its data, is noticed by the
-    count or by a restart. Raises as `must_be_same_log`, when all shards have answered.
+    The count or a restart shows that a log was reset, or that a server was replaced or put back to older data. Raises
+    as `must_be_same_log`, when all shards have answered.
     """
     if not shards:
         return []

@@ -1,4 +1,4 @@
-"""Chosen tables that cannot be carried, when a feed begins: it begins without them, or says of all what to write.
+"""Chosen tables that cannot be carried. A feed begins without them, or refuses and says of all of them what to write.
 
 A table that cannot be carried on one shard is not carried at all: its rows of the other shards alone are no copy.
 """
@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from catchment import world
-from catchment.config import Feed, Unusable, selects
+from catchment.config import Feed, Unusable, takes
 from catchment.config.table_patterns import exclusion
 from catchment.doctor.finding import on_shards
 from catchment.model.epoch import Outside
@@ -44,7 +44,7 @@ def _survey(endpoint: Endpoint, rules: Sequence[str]) -> tuple[list[TableId], _F
     """The tables of a shard that the rules take, and what is wrong with those that cannot be carried."""
     faults: _Faults = {}
     with connect(endpoint) as session:
-        listed = listed_tables(session, lambda table: selects(rules, table))
+        listed = listed_tables(session, lambda table: takes(rules, table))
         for table, rows in listed.items():
             try:
                 if isinstance(rows, Unsupported):

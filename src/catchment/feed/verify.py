@@ -82,7 +82,7 @@ def verify(
 
 
 def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[TableId]) -> EpochRow:
-    """The newest epoch. Raises StateError when none was ever committed, ConfigError when it has no such table,
+    """The newest epoch. Raises StateError when none was ever committed, ConfigError when it has no such table. Raises
     SinkError when the lake has gone, cannot be read or holds other shards. Writes nothing."""
     row = _newest(EpochsTable(feed.sink.path, feed.name), feed)
     must_name_shards(shards, row.manifest)
@@ -107,8 +107,8 @@ def _collated(manifest: Manifest) -> set[TableId]:
 
 
 def _unverified(progress: Progress, whole: bool) -> Progress:
-    """What there is to compare: everything, or what is copied so far; of a table that can be compared as a
-    whole only, nothing before it is copied."""
+    """What there is to compare: everything, or what is copied so far. Of a table that can be compared only as a whole,
+    there is nothing before it is copied."""
     if progress.done:
         return msgspec.structs.replace(progress, copied=None, born_after=None, done=False, rows=0)
     limit = progress.copied
@@ -119,8 +119,8 @@ def _unverified(progress: Progress, whole: bool) -> Progress:
 def _groups(
     planner: Planner, standing: Manifest, progress: list[Progress], whole: set[TableId]
 ) -> list[tuple[Chunk, ...]]:
-    """Groups of chunks to compare next. Which lake rows belong to a chunk of a collated key only the server
-    knows, so that all chunks of such a table on a shard are one group."""
+    """Groups of chunks to compare next. Only the server knows which lake rows belong to a chunk of a collated key. So
+    all chunks of such a table on a shard are one group."""
     parted = tuple(p for p in progress if p.table not in whole)
     offsets = {shard: position.at for shard, position in standing.cut.items()}
     manifest = msgspec.structs.replace(standing, progress=parted)
@@ -162,7 +162,7 @@ def _advance(
             if receipt.error.retry is Retry.NEVER:
                 raise receipt.error
             continue
-        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.failed, 0))
+        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0))
         for table, chunks in receipt.compared.items():
             planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
             before = at[receipt.shard, table]
@@ -189,8 +189,8 @@ def _standstill(
     for receipt in receipts:
         if isinstance(receipt, Failed):
             return receipt.error
-        if receipt.failed:
-            return SourceError(f"verification of feed {feed} does not get on: {receipt.failed[0][1]}")
+        if receipt.refused:
+            return SourceError(f"verification of feed {feed} does not get on: {receipt.refused[0][1]}")
     for (shard, table), error in unplanned.items():
         return SourceError(
             f"verification of feed {feed} does not get on: shard {shard}, {table}: {error} (does a session lock the "

@@ -1,5 +1,5 @@
-"""Who looks on while a feed runs: folding, metrics, and whoever started it. None of them can end it, since the epoch
-that they are told of is committed by then.
+"""Who looks on while a feed runs: folding, metrics, and whoever started it. None of them can end it: they hear of an
+epoch only after its commit.
 """
 
 import logging
@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from catchment.config import NotifyEvent
-from catchment.epoch.stuck import LOGGED_FROM
+from catchment.epoch.standstill import LOGGED_FROM
 from catchment.feed.clock import Clock
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError

@@ -73,8 +73,8 @@ class Phase(Enum):
 class Progress(msgspec.Struct, frozen=True):
     """How much of a table is copied from a shard, as of a committed epoch.
 
-    Rows with `key <= copied` are in the lake and follow the log, as do rows with `key > born_after` (the largest
-    key when the copy began: later rows come from the log alone). Both None: nothing copied, no upper limit.
+    Rows with `key <= copied` are in the lake and follow the log. So do rows with `key > born_after`, the largest
+    key when the copy began: later rows come from the log alone. Both None: nothing copied, no upper limit.
     """
 
     shard: str

@@ -6,8 +6,8 @@ from catchment.model.table import TableId
 
 
 def hidden_name(name: str) -> str:
-    """The name that a column gets here which no SELECT shows, but the log: one of those that MariaDB keeps for a UNIQUE
-    key of long columns (`DB_ROW_HASH_1`), or MySQL 8.0 for an index over an expression. It ends with a space, as no
+    """The name here of a column that the log shows and no SELECT does. MariaDB keeps such columns for a UNIQUE key of
+    long columns (`DB_ROW_HASH_1`), MySQL 8.0 for an index over an expression. The name ends with a space, as no
     column of a user does (model/image.py)."""
     return f"{name} "
 

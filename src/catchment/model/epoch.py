@@ -159,8 +159,8 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A table that the feed does not carry: it left, and `epoch` is the last one that has it; or it could not be
-    carried when the feed began, for `reason`, and `epoch` is 0."""
+    """A table that the feed does not carry. Of one that left, `epoch` is the last that has it. Of one that could not be
+    carried when the feed began, `reason` says why, and `epoch` is 0."""
 
     table: TableId
     epoch: int

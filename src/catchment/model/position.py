@@ -2,7 +2,7 @@
 
 Two kinds of place are kept apart by type. A `LogOffset` is what a status variable or a plan says: it is
 taken on credit. A `Position` is a place where a reader that came from a verified place arrived as the end of
-a group (DESIGN: chain rule); only positions enter a cut.
+a group (DESIGN: chain rule). Only positions enter a cut.
 """
 
 import re
@@ -213,8 +213,8 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Resets(msgspec.Struct, frozen=True):
-    """How many RESET statements a server had counted since its start at `started`, when it was asked at `asked`;
-    both are the server's time in seconds since 1970."""
+    """How many RESET statements a server had counted since its start at `started`, when it was asked at `asked`.
+    Both are the server's time in seconds since 1970."""
 
     count: int
     started: int
@@ -224,8 +224,8 @@ class Resets(msgspec.Struct, frozen=True):
 class LastEvent(msgspec.Struct, frozen=True):
     """The event of the log that ends at a place: its bytes, and the CRC32 of them without a checksum of their own.
 
-    It holds the second in which it was written and, of a transaction, the server's number for that: another log has
-    another event there, or none that ends there.
+    It holds the second in which it was written and, of a transaction, the server's number for that. So another log
+    has another event there, or none that ends there.
     """
 
     size: int
@@ -235,13 +235,13 @@ class LastEvent(msgspec.Struct, frozen=True):
 class Position(msgspec.Struct, frozen=True):
     """A verified place: the end of a group (or the start of a file's first one) in one server's log.
 
-    `born` is the header time of the file's format event in seconds since 1970; together with the server it tells this
+    `born` is the header time of the file's format event in seconds since 1970. Together with the server it tells this
     file from another one of the same name (after RESET MASTER). `resets` was asked before the log was read up to
     here, and tells such a file even when it was born in the same second. `event` is read again, and compared, by
     whoever reads on from here; None where it is not known. `gtids`: of MariaDB the GTID that was written last in
     each domain, which need not be the largest (gtid_strict_mode=OFF).
-    `prepared`: the XA transactions that are open here, and those that were committed before but not before what
-    is known to be sealed: a reader that starts between there and here meets their XA COMMIT.
+    `prepared`: the XA transactions that are open here, and those committed before here but not before what is
+    known to be sealed. A reader that starts between there and here meets their XA COMMIT.
     """
 
     at: LogOffset

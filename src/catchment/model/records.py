@@ -1,7 +1,7 @@
 """Plan, manifest and commit as they are stored: JSON that carries a version, so that people can read it (DESIGN 5).
 
 A manifest of 1,000 shards with 50 tables each has 8 MB, of which an epoch changes little. So most manifests and commits
-are stored as what is not as in a whole one of some epochs before, which they name with its digest. What a reader needs
+are stored as what differs from a whole one of some epochs before, which they name with its digest. What a reader needs
 is two records, however long the chain of epochs is.
 """
 

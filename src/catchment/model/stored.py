@@ -6,9 +6,9 @@ import msgspec
 class Stored(msgspec.Struct, frozen=True):
     """One view, trigger, routine, package body or foreign key of a shard's catalog.
 
-    Who names `name` in `schema` runs it: of a trigger that is its table, of a foreign key the table whose rows it
-    follows. `text` is its body, None where the catalog does not show it; `sql_mode` the mode in which the server reads
-    the text, None when it is not known. `what` says for messages what it is.
+    Whoever names `name` in `schema` runs it: of a trigger that is its table, of a foreign key the table whose rows it
+    follows. `text` is its body, None where the catalog does not show it. `sql_mode` is the mode in which the server
+    reads the text, None when it is not known. `what` says for messages what it is.
     """
 
     what: str
@@ -18,7 +18,7 @@ class Stored(msgspec.Struct, frozen=True):
     sql_mode: int | None = None
 
 
-class Catalog(msgspec.Struct, frozen=True):
+class AllStored(msgspec.Struct, frozen=True):
     """All that is stored on a shard; `lacking`: privileges without which some of it does not show."""
 
     stored: tuple[Stored, ...]

@@ -36,8 +36,8 @@ from catchment.wire.cells.types import arrow_type
 class Met:
     """Tables as the last of their row events describes them.
 
-    Images of one definition come together, and those of XA transactions prepared before the stretch come last: the
-    number of an image tells what is newest.
+    Images of one definition come together, and those of XA transactions prepared before the stretch come last. So they
+    are out of the log's order, and the number of an image tells what is newest.
     """
 
     def __init__(self) -> None:

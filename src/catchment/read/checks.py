@@ -55,8 +55,8 @@ def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: 
 
 
 def _check_cut_off(shard: str, stretch: Stretch) -> None:
-    """A group cut off at the end of a file is void only where the server crashed there: the next file says
-    that a server start made it. Any other early end is an error to retry."""
+    """A group cut off at the end of a file is void only where the server crashed there. Then the next file says that a
+    server start made it. Any other early end is an error to retry."""
     for fact in stretch.facts:
         if isinstance(fact, CutOff):
             names = [file.name for file in stretch.files]
@@ -137,9 +137,9 @@ def must_keep_keys(
 ) -> None:
     """Raise Unsupported when an index was dropped that told the rows of a table apart.
 
-    The statement names an index, a shape has the key's columns: the catalog is asked, and what it says now is at
-    least as new as the statement. Where it names the same key, an index of it was there all the time if none was
-    added behind the statement, up to the end of the log.
+    The statement names an index, but a shape has only the key's columns. So this asks the catalog: what it says now is
+    at least as new as the statement. Suppose it names the same key, and no index was added behind the statement, up to
+    the end of the log. Then an index of that key was there all the time.
     """
     touched = {shape: _touched(shape.table, stretch.facts) for shape in shapes}
     dropped = {shape: facts for shape, facts in touched.items() if facts}
@@ -208,7 +208,7 @@ def arrived(
     Raises Unsupported for an XA COMMIT of rows that are not known.
     """
     prepared = prepared_after(endpoint.shard, start.prepared, stretch.xa, known)
-    # Asked after the log was read: what it does not list of the commits met is visible.
+    # Asked after the log was read: of the commits met, those that it does not list are visible.
     committed = any(one.committed is not None for one in prepared)
     hidden = hidden_from(prepared, _recovered(endpoint, start) if committed else ())
     sealed = sealed_behind(endpoint, start, known, stretch, at, shown=shown, hidden=hidden)

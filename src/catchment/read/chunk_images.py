@@ -25,7 +25,7 @@ Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
 
 @dataclass
-class Images:
+class ChunkImages:
     """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table."""
 
     task: ChunkTask
@@ -59,11 +59,12 @@ class Images:
         return any(pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, []))
 
 
-def spoiled_by(stretch: Stretch, stored: StoredAt, images: Images) -> dict[TableId, str]:
+def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
-    An ALTER up to the epoch is no reason where no row is rewound over it: on a source at rest the stretch keeps it.
-    That is only known where rows count in the order of the log, and say themselves which columns they have.
+    An ALTER up to the epoch is a reason only where some row is rewound over it. On a source at rest the stretch keeps
+    such an ALTER for ever. That is only known where rows count in the order of the log, and say themselves which
+    columns they have.
     """
     task, found = images.task, {}
     unclear = bool(stretch.xa or task.prepared or task.definitions)

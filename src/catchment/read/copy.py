@@ -25,7 +25,7 @@ from catchment.model.errors import (
 from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import Table, TableId
-from catchment.read.chunk_images import Images, Ranges, spoiled_by
+from catchment.read.chunk_images import ChunkImages, Ranges, spoiled_by
 from catchment.read.xa_rows import read_prepared
 from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
@@ -46,15 +46,15 @@ Inside = Callable[[pa.Table, Ranges], Mask]
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupRows:
     """The rows of a group's chunks as of the epoch, by table, with the chunks that they come from.
 
-    `spoiled`: the tables of those `failed` that never can be read as of this epoch, for what the log says of them.
+    `spoiled`: the tables of those `refused` that can never be read as of this epoch, for what the log says of them.
     """
 
     rows: dict[TableId, pa.Table]
     copied: dict[TableId, tuple[CopiedChunk, ...]]
-    failed: tuple[tuple[Chunk, str], ...]
+    refused: tuple[tuple[Chunk, str], ...]
     log_bytes: int
     spoiled: frozenset[TableId]
 
@@ -69,21 +69,21 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
         output = task.target.emit([rows], shapes[table], task.endpoint.shard, part, number)
         outputs += [output] if output is not None else []
     copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
-    return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.failed, group.log_bytes)
+    return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.refused, group.log_bytes)
 
 
-def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> Group:
+def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> GroupRows:
     """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
 
-    `inside` says which keys lie in a chunk where we cannot: without it, rows of keys that the log changed
-    are in the result wherever they lie. Raises SourceError when that takes more than `log_bytes` of log,
-    TooManyImages when it takes more memory than the task allows.
+    `inside` says which keys lie in a chunk where we cannot. Without it, the result has rows of keys that the log
+    changed wherever they lie. Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when it
+    takes more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
     floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at)
-    reads, failed = _select_all(task, shapes)
+    reads, refused = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
-    images = Images(task, {table: (shapes[table], ranges[table]) for table in reads})
+    images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
     wanted = Wanted.of((shapes[table] for table in reads), task.definitions, before="full")
     stretch = _log_behind(task, floor, wanted, images.add, log_bytes)
     ends = _commits(task, floor, stretch)
@@ -91,14 +91,14 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     stored = StoredAt(task.endpoint, task.server, floor, stretch.at, stretch.facts)
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
-        failed += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
-    return Group(
+        refused += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
+    return GroupRows(
         {
             table: _rewound(stretch, ends, shapes[table], chunks, images.kept.get(table, []), inside)
             for table, chunks in reads.items()
         },
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
-        tuple(failed),
+        tuple(refused),
         stretch.read_bytes + prepared_bytes,
         frozenset(spoiled),
     )
@@ -113,7 +113,8 @@ def _log_behind(
 ) -> Stretch:
     """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
 
-    A DDL spoils the chunks of its table, and its rows end there; not so up to the epoch, if each row says what it is.
+    A DDL spoils the chunks of its table, and the table's rows end there. A DDL up to the epoch does not, if each row
+    says what it is.
     """
     lasting = not wanted.definitions
 
@@ -146,16 +147,16 @@ def _log_behind(
 def _select_all(
     task: ChunkTask, shapes: dict[TableId, TableShape]
 ) -> tuple[dict[TableId, list[Read]], list[tuple[Chunk, str]]]:
-    """Rows of the chunks, per table an unbroken run from the first on; and the chunks that failed."""
+    """Rows of the chunks, per table an unbroken run from the first on; and the chunks that are refused."""
     reads: dict[TableId, list[Read]] = {}
-    failed: list[tuple[Chunk, str]] = []
+    refused: list[tuple[Chunk, str]] = []
     broken: dict[TableId, str] = {}
     session = connect(task.endpoint, task.server)
     try:
         tables: dict[TableId, Table] = {}
         for chunk in task.chunks:
             if chunk.table in broken:
-                failed.append((chunk, broken[chunk.table]))
+                refused.append((chunk, broken[chunk.table]))
                 continue
             try:
                 if chunk.table not in tables:
@@ -168,7 +169,7 @@ def _select_all(
                 raise
             except SourceError as error:
                 broken[chunk.table] = str(error)
-                failed.append((chunk, str(error)))
+                refused.append((chunk, str(error)))
                 if not isinstance(error, ServerSaid):
                     session.abandon()  # in the midst of a result
                     session = connect(task.endpoint, task.server)
@@ -178,7 +179,7 @@ def _select_all(
             )
     finally:
         session.abandon()
-    return reads, failed
+    return reads, refused
 
 
 def _as_planned(table: Table, shape: TableShape) -> Table:
@@ -196,8 +197,8 @@ def _as_planned(table: Table, shape: TableShape) -> Table:
 
 
 def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
-    """How the XA transactions behind the floor end. Where the floor was proven anew, the log between the plan's
-    and this one is read for their PREPAREs, if there is an XA COMMIT at all.
+    """How the XA transactions behind the floor end. Where the floor was proven anew, their PREPAREs may stand between
+    the plan's floor and this one. That log is read, if there is an XA COMMIT at all.
     """
     known = task.prepared
     if floor != task.floor and any(group.committed for group in stretch.xa):

@@ -43,13 +43,13 @@ class VerifyTask:
 @dataclass(frozen=True, slots=True)
 class VerifyReceipt:
     """What was compared, by table: an unbroken run of chunks, their rows as of the epoch, and what differs.
-    Chunks in `failed` were not compared: repeat them at a later epoch."""
+    Chunks in `refused` were not compared: repeat them at a later epoch."""
 
     shard: str
     compared: dict[TableId, tuple[CopiedChunk, ...]]
     rows: dict[TableId, int]
     found: dict[TableId, Differences]
-    failed: tuple[tuple[Chunk, str], ...]
+    refused: tuple[tuple[Chunk, str], ...]
 
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
@@ -58,7 +58,7 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
     try:
         group = read_group(task.copy)
         # Of keys that we cannot order, the lake's rows of some chunks cannot be told from those of the others.
-        broken = {chunk.table for chunk, _ in group.failed}
+        broken = {chunk.table for chunk, _ in group.refused}
         compared = {table for table in group.rows if table not in broken or task.ordered(table)}
         found = {}
         for table in compared:
@@ -69,7 +69,7 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
         return Failed(shard, error)
     rows_as_of = {table: group.rows[table].num_rows for table in compared}
     copied = {table: group.copied[table] for table in compared}
-    return VerifyReceipt(shard, copied, rows_as_of, found, group.failed)
+    return VerifyReceipt(shard, copied, rows_as_of, found, group.refused)
 
 
 def _compare(state: TableState, shard: str, rows: pa.Table, ranges: Sequence[Range]) -> Differences:

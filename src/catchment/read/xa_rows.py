@@ -1,5 +1,5 @@
-"""Rows of XA transactions that were prepared before the stretch of log in which they are committed: read from
-where their PREPARE stands, in a small dump of its own (server id 0, so that many may run at once).
+"""Rows of XA transactions that were prepared before the stretch of log in which they are committed. Each is read from
+where its PREPARE stands, in a small dump of its own (server id 0, so that many may run at once).
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,6 @@
-"""Rows whose key cannot be carried: a zero date, or one that no calendar has, is NULL in the lake, where two such rows
-would be one. They are never in the lake, so a row event that takes one away takes nothing from it.
+"""Rows whose key cannot be carried: a zero date, or one that no calendar has. Such a date is NULL in the lake, where
+two such rows would be one. So the rows are never in the lake, and a row event that takes one away takes nothing from
+it.
 """
 
 from functools import reduce

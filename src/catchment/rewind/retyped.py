@@ -1,7 +1,7 @@
 """Columns that had several types in one stretch of log: dropped, and added again with another one (DESIGN 4).
 
-Until it is known which type came last, images have a column for each type: the first one met under the name
-itself, the others under name and type.
+Only the end of the stretch tells which type came last. Until then images have a column for each type: the
+first one met under the name itself, the others under name and type.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,8 +1,8 @@
 """Images of one table in the order of the log, kept in memory up to a budget and on disk beyond it.
 
 On disk the images are dealt to buckets by a hash of their key, so that all images of a key lie in one bucket.
-Where a bucket is read, its images are reduced to those that count each time they have become too many, so that
-memory is bounded by the size of a bucket, also for a key that was changed ten thousand times.
+Whoever reads a bucket reduces its images to those that count, each time they have become too many. So the size
+of a bucket bounds the memory, also for a key that was changed ten thousand times.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +19,8 @@ BUCKETS = 64
 # more, with another seed.
 BUCKET_BYTES = 64 << 20
 
-# Of images in the order of the log, those that count, in the same order; of what is left and later images,
-# the same as of all of them.
+# Of images in the order of the log, those that count, in the same order. What is left reduces with later
+# images to the same as all of them would.
 Reduce = Callable[[pa.Table], pa.Table]
 
 

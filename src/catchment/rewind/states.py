@@ -1,9 +1,9 @@
 """From images to states: the net changes of a stretch of log, and a chunk brought to an epoch.
 
-An image row is one side of a row event: SIDE 0 is the row before, 1 the row after; an absent row has no
-image. A key update stands in the log as the old key's before image and the new key's after image, so it falls
-apart into a delete and an insert by itself. With that, "the last image of a key is a before image" means that
-the key is gone, and "the first image of a key is an after image" means that it was not there (DESIGN 4).
+An image row is one side of a row event: SIDE 0 is the row before, 1 the row after. An absent row has no
+image. A key update stands in the log as the old key's before image and the new key's after image. So it falls
+apart into a delete and an insert by itself. If the last image of a key is a before image, the key is gone. If
+the first image of a key is an after image, the key was not there (DESIGN 4).
 """
 
 from collections.abc import Mapping
@@ -37,10 +37,11 @@ def without_voids(images: pa.Table, voids: Voids) -> pa.Table:
 
 
 def in_commit_order(images: pa.Table, moves: Mapping[int, int | None]) -> pa.Table:
-    """Images in the order of the log, with those of XA transactions where they count: in the group of the XA COMMIT,
-    not of the XA PREPARE. `moves` names that group for each group with such images; None: it counts for nothing.
+    """Images in the order of the log. Those of XA transactions stand where they count: in the group of the XA
+    COMMIT, not of the XA PREPARE. `moves` names that group for each group with such images; None: it counts for
+    nothing.
 
-    A decoder hands on the images of one definition of a table together, so that a table that was altered back and
+    A decoder hands on the images of one definition of a table together. So a table that was altered back and
     forth comes out of order.
     """
     numbers = images.column(SEQ).to_numpy()
@@ -89,8 +90,8 @@ def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
 def states_at(images: pa.Table, key: tuple[str, ...], boundary: int) -> pa.Table:
     """States at an epoch of the keys touched around it, DELETED meaning absent.
 
-    `boundary` is the ordinal of the first group beyond the epoch: the last image before it counts, else the
-    first one from it on, whose before image shows the row as it was.
+    `boundary` is the ordinal of the first group beyond the epoch. The last image before it counts. Where
+    there is none, the first image from it on counts, and its before image shows the row as it was.
     """
     groups = images.column(GROUP).to_numpy()
     split = int(np.searchsorted(groups, boundary, side="left"))

@@ -58,7 +58,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
+class Altered:
     """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column)."""
 
     added: tuple[str, ...] = ()
@@ -67,29 +67,29 @@ class Alteration:
     by_adding: bool = False
 
 
-def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = ()) -> Alteration:
+def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = ()) -> Altered:
     """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
 
     `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none.
     """
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]):
-        return Alteration()
+        return Altered()
     others = [action for action in parted(actions) if not _leaves_rows(action)]
     if not others and actions:
-        return Alteration()
+        return Altered()
     actions = [word for action in others for word in (Word(","), *action)][1:]
     text = " ".join(w.sql for w in (Word("ALTER"), Word("TABLE"), *name, *actions))
     try:
         (tree,) = sqlglot.parse(text, dialect="mysql")
     except (sqlglot.errors.SqlglotError, ValueError):
-        return Alteration(reason=NOT_UNDERSTOOD)
+        return Altered(reason=NOT_UNDERSTOOD)
     if not isinstance(tree, exp.Alter) or not _only(tree, "this", "kind", "actions", "options"):
-        return Alteration(reason=NOT_UNDERSTOOD)
+        return Altered(reason=NOT_UNDERSTOOD)
     told = tree.args.get("actions") or ()
     dropped = {t.name.lower() for a in told if isinstance(a, exp.Drop) for t in a.args.get("tables") or ()}
     there = {column.lower() for column in columns} - dropped
-    steps = [Alteration() if _adds_none(a, there) else _step(a) for a in told]
-    steps += [Alteration(reason=_option(o)) for o in tree.args.get("options") or ()]
+    steps = [Altered() if _adds_none(a, there) else _step(a) for a in told]
+    steps += [Altered(reason=_option(o)) for o in tree.args.get("options") or ()]
     return _together(steps, tree)
 
 
@@ -99,20 +99,18 @@ def _leaves_rows(action: Sequence[Word]) -> bool:
     return _PLAIN_WORDS.fullmatch(text) is not None
 
 
-def _together(steps: list[Alteration], tree: exp.Alter) -> Alteration:
+def _together(steps: list[Altered], tree: exp.Alter) -> Altered:
     for step in steps:
         if step.reason:
             return step
     added = tuple(name for s in steps for name in s.added)
     dropped = tuple(name for s in steps for name in s.dropped)
     if not steps:
-        return Alteration(reason=NOT_UNDERSTOOD)
+        return Altered(reason=NOT_UNDERSTOOD)
     twice = {n.lower() for n in added} & {n.lower() for n in dropped}
     if twice and any(a.args.get("exists") for a in tree.args["actions"]):
-        return Alteration(
-            reason=f"column {min(twice)} was dropped and added with IF [NOT] EXISTS in one ALTER"
-        )
-    return Alteration(added, dropped)
+        return Altered(reason=f"column {min(twice)} was dropped and added with IF [NOT] EXISTS in one ALTER")
+    return Altered(added, dropped)
 
 
 def _adds_none(action: exp.Expression, there: Collection[str]) -> bool:
@@ -121,31 +119,31 @@ def _adds_none(action: exp.Expression, there: Collection[str]) -> bool:
     )
 
 
-def _step(action: exp.Expression) -> Alteration:
+def _step(action: exp.Expression) -> Altered:
     match action:
         case exp.ColumnDef():
             reason = _new_column(action)
-            return Alteration(added=(action.name,), reason=reason, by_adding=reason not in ("", _UUID))
+            return Altered(added=(action.name,), reason=reason, by_adding=reason not in ("", _UUID))
         case exp.Drop():
             return _drop(action)
         case exp.AddConstraint():
-            return Alteration(reason=_first(map(_constraint, action.expressions)))
+            return Altered(reason=_first(map(_constraint, action.expressions)))
         case exp.AlterColumn() if _only(action, "this", "default", "drop"):
-            return Alteration()  # the default of rows to come
-    return Alteration(reason=_PLAIN_ACTIONS.get(type(action), NOT_UNDERSTOOD))
+            return Altered()  # the default of rows to come
+    return Altered(reason=_PLAIN_ACTIONS.get(type(action), NOT_UNDERSTOOD))
 
 
-def _drop(action: exp.Drop) -> Alteration:
+def _drop(action: exp.Drop) -> Altered:
     if not _only(action, "tables", "kind", "exists", "restrict"):
-        return Alteration(reason=NOT_UNDERSTOOD)
+        return Altered(reason=NOT_UNDERSTOOD)
     names = tuple(t.name for t in action.args["tables"])
     kind = action.args["kind"]
     if kind == "COLUMN":
-        return Alteration(dropped=names)
+        return Altered(dropped=names)
     if any(n.upper() == "PRIMARY" for n in names):
-        return Alteration(reason=_PRIMARY)
+        return Altered(reason=_PRIMARY)
     known = kind in ("INDEX", "FOREIGN KEY", "CONSTRAINT", "CHECK")
-    return Alteration(reason="" if known else NOT_UNDERSTOOD)
+    return Altered(reason="" if known else NOT_UNDERSTOOD)
 
 
 def _constraint(node: exp.Expression) -> str:
@@ -172,8 +170,8 @@ def _new_column(column: exp.ColumnDef) -> str:
     kinds = [c.args.get("kind") for c in column.args.get("constraints") or ()]
     if column.kind is None or not _only(column, "this", "kind", "constraints", "position", "exists"):
         return NOT_UNDERSTOOD
-    # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, DEFAULT NULL
-    # or not (seen: existing rows got the time of the ALTER).
+    # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, with DEFAULT
+    # NULL or without. (Seen: existing rows got the time of the ALTER.)
     if column.kind.this in _TIMESTAMPS and not any(map(_says_null, kinds)):
         return _ADDED
     if column.kind.this == exp.DType.UUID:

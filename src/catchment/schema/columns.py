@@ -53,8 +53,8 @@ def shape_after(
 
 
 def _others(shape: TableShape, shards: Sequence[str], shard: str) -> dict[str, Table]:
-    """The table as the other shards have it. Those that lack the same columns share one value: when a thousand shards
-    alter a table in one epoch, each of them asks for all others."""
+    """The table as the other shards have it. Shards that lack the same columns share one value. When a thousand
+    shards alter a table in one epoch, each of them asks for all others."""
     live = tuple(c for c in shape.columns if c.live)
     lacking: dict[str, tuple[int, ...]] = {}
     for place, column in enumerate(live):

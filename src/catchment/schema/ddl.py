@@ -1,7 +1,7 @@
 """What a DDL statement of the log does to the rows of the chosen tables.
 
-An allow-list: a statement that names a chosen table is let through only when it is known to leave the rows
-alone, or to add empty columns or drop some (DESIGN 4 and 5). Pure: looks at no server and no catalog.
+An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
+known: none, empty columns added, or columns dropped. Pure: looks at no server and no catalog.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
-from catchment.schema.names import folded
+from catchment.schema.names import without_marks
 from catchment.schema.statement import NOT_UNDERSTOOD, Unreadable, Word, readings
 from catchment.schema.verbs import DATABASES, Kind, kind_of, object_of
 
@@ -83,7 +83,11 @@ def effect(
     try:
         words_read = readings(sql, mysql=mysql, sql_mode=sql_mode)
     except Unreadable as why:
-        named = [table for table in sorted(chosen) if folded(table.name) in folded(sql.replace("``", "`"))]
+        named = [
+            table
+            for table in sorted(chosen)
+            if without_marks(table.name) in without_marks(sql.replace("``", "`"))
+        ]
         return _stop(named[0], f"a statement that names it cannot be read: {why}") if named else HARMLESS
     return definition_effect(words_read, default_schema, chosen, here)
 
@@ -158,7 +162,7 @@ class _Reading:
         self.chosen = sorted(chosen)
         self._by_name: dict[str, list[TableId]] = {}
         for table in self.chosen:
-            self._by_name.setdefault(folded(table.name), []).append(table)
+            self._by_name.setdefault(without_marks(table.name), []).append(table)
 
     def effect(self) -> Effect:
         """The effect of this reading."""
@@ -186,13 +190,13 @@ class _Reading:
 
     def _meant(self, place: int) -> list[TableId]:
         word = self.words[place]
-        mine = self._by_name.get(folded(word.text), []) if word.quote != "'" else []
+        mine = self._by_name.get(without_marks(word.text), []) if word.quote != "'" else []
         if not mine or self.keywords[place + 1 : place + 2] == ["."]:
             return []  # a schema
         schema = self.default_schema
         if place >= 2 and self.keywords[place - 1] == "." and self.keywords[place - 2] not in _BEFORE_NAMES:
             schema = self.words[place - 2].text
-        return [table for table in mine if folded(table.schema) == folded(schema)]
+        return [table for table in mine if without_marks(table.schema) == without_marks(schema)]
 
     def _target(self, place: int) -> tuple[int, int]:
         """Where the table name after `IF [NOT] EXISTS` begins and ends."""
@@ -205,8 +209,8 @@ class _Reading:
 
     def _of_database(self, head: str, place: int) -> Effect:
         start, end = self._target(place)
-        names = {folded(w.text) for w in self.words[start:end]}
-        gone = [t for t in self.chosen if t in self.here and folded(t.schema) in names]
+        names = {without_marks(w.text) for w in self.words[start:end]}
+        gone = [t for t in self.chosen if t in self.here and without_marks(t.schema) in names]
         if gone and (head == "DROP" or "REPLACE" in self.keywords[:place]):
             return _stop(gone[0], "its schema was dropped", _REMOVE)
         return HARMLESS

@@ -14,7 +14,7 @@ from catchment.wire.log.facts import Ddl, Statement
 class Effects:
     """Reads the DDL of one stretch of log in order.
 
-    `here`: those of the chosen tables that the shard has where the stretch begins, with their columns; None: it has
+    `here`: those of the chosen tables that the shard has where the stretch begins, with their columns. None: it has
     all, and the columns are not known.
     """
 

@@ -1,7 +1,7 @@
 """Which tables the DDL of a log brings into being and takes away, chosen or not.
 
-It serves to tell of tables that a feed does not carry: a statement that cannot be read is left out here, and found by
-the look at the catalog when a run begins. Pure.
+It serves to tell of tables that a feed does not carry. It leaves out a statement that it cannot read: when a run
+begins, the look at the catalog finds its effect. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 
 @dataclass(frozen=True, slots=True)
 class Existence:
-    """What a stretch of log says of tables: first the schemas that were dropped, then of each table named whether it
-    is there where the stretch ends."""
+    """What a stretch of log says of tables. First come the schemas that were dropped, then of each table named
+    whether it is there where the stretch ends."""
 
     schemas_gone: frozenset[str] = frozenset()
     there: dict[TableId, bool] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """What a statement that the log holds as text did to the rows of the chosen tables.
 
-Each statement is read once, and is one of four kinds (verbs.py): what is known to leave rows alone passes, DDL acts on
-what it names (ddl.py), what may change rows reaches all that it leads to (reach.py), and what is not known stops.
+Each statement is read once, and is one of four kinds (verbs.py). What is known to leave rows alone passes. DDL acts on
+what it names (ddl.py). What may change rows reaches all that it leads to (reach.py). What is not known stops.
 """
 
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, definition_effect, together
-from catchment.schema.names import Name, folded, named
+from catchment.schema.names import Name, named, without_marks
 from catchment.schema.reach import Objects, Reach, reached
 from catchment.schema.statement import Unreadable, Word, readings
 from catchment.schema.verbs import Kind, kind_of, query_of
@@ -75,7 +75,7 @@ def judge(
 ) -> Effect:
     """What the statement `sql` of a log did to the `chosen` tables; never raises.
 
-    `objects`: what is stored on the shard, as of the statement; None where that is not known, and then every statement
+    `objects`: what is stored on the shard, as of the statement. None where that is not known: then every statement
     that may change rows is a Stop. The rest as `ddl.effect` takes it.
     """
     return judged(read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode), chosen, objects, here=here)
@@ -109,7 +109,7 @@ def _reaching(text: Text, mine: Collection[TableId], objects: Objects | None) ->
     if not mine:
         return HARMLESS
     reach = reached(text.names, objects or Objects({}))
-    names = {table: (folded(table.schema), folded(table.name)) for table in mine}
+    names = {table: (without_marks(table.schema), without_marks(table.name)) for table in mine}
     hit = {table: reach.names[name] for table, name in names.items() if name in reach.names}
     if hit:
         first = min(hit, key=lambda table: (hit[table] != "", table))

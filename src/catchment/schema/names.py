@@ -56,8 +56,8 @@ _BEFORE_NAMES = frozenset(
 )
 
 
-def folded(name: str) -> str:
-    """The name such that two that any server may hold to be the same are the same: without case and marks."""
+def without_marks(name: str) -> str:
+    """A name without case and marks: two names that any server may take for one another become the same."""
     if name.isascii():
         return name.lower()
     apart = unicodedata.normalize("NFKD", name.translate(_LETTERS))
@@ -65,23 +65,23 @@ def folded(name: str) -> str:
 
 
 def named(words: Sequence[Word], default_schema: str) -> frozenset[Name]:
-    """Every name that may be one of a table, a view or a routine, with its schema, both folded.
+    """Every name that may be one of a table, a view or a routine, with its schema, both `without_marks`.
 
     Every word counts that is no string: keywords, columns and aliases, too. Of a.b both do, and of `a.b` in one pair of
     quotes a as well: so MariaDB logs a function b of a package a.
     """
-    default = folded(default_schema)
+    default = without_marks(default_schema)
     found = set()
     for place, word in enumerate(words):
         if word.quote == "'" or not (
             word.quote or word.text[0].isalnum() or word.text[0] in "_$" or word.text > "~"
         ):
             continue
-        names = {folded(word.text), folded(word.text.partition(".")[0])}
+        names = {without_marks(word.text), without_marks(word.text.partition(".")[0])}
         before = words[place - 2] if place >= 2 and words[place - 1] == Word(".") else None
         if before is None or not (before.quote or before.keyword.strip("!\"#%&'()*+,-./:;<=>?@[]^{|}~")):
             schemas = {default}
         else:
-            schemas = {folded(before.text)} | ({default} if before.keyword in _BEFORE_NAMES else set())
+            schemas = {without_marks(before.text)} | ({default} if before.keyword in _BEFORE_NAMES else set())
         found |= {(schema, name) for schema in schemas for name in names}
     return frozenset(found)

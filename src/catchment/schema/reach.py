@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from catchment.model.stored import Catalog, Stored
-from catchment.schema.names import Name, folded, named
+from catchment.model.stored import AllStored, Stored
+from catchment.schema.names import Name, named, without_marks
 from catchment.schema.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, Unreadable, Word, readings
 
 _DYNAMIC = frozenset({"PREPARE", "EXECUTE"})
@@ -33,11 +33,11 @@ class Objects:
     lacking: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, catalog: Catalog, *, mysql: bool = False) -> "Objects":
+    def of(cls, catalog: AllStored, *, mysql: bool = False) -> "Objects":
         """The objects of a catalog, their bodies read."""
         bodies: dict[Name, tuple[Body, ...]] = {}
         for stored in catalog.stored:
-            name = folded(stored.schema), folded(stored.name)
+            name = without_marks(stored.schema), without_marks(stored.name)
             bodies[name] = (*bodies.get(name, ()), _body(stored, mysql=mysql))
         return cls(bodies, catalog.lacking)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from catchment.schema.judge import Text
-from catchment.schema.names import folded
+from catchment.schema.names import without_marks
 from catchment.schema.reach import Reach
 from catchment.schema.statement import Word
 from catchment.schema.verbs import DATABASES, Kind, object_of
@@ -18,7 +18,8 @@ _NO_NAMES = frozenset({"IF", "NOT", "EXISTS", "TO", "CASCADE", "RESTRICT", "BODY
 
 @dataclass(frozen=True, slots=True)
 class Redefined:
-    """What a statement defines: objects of these folded names, or those of whole schemas, or it is not known what.
+    """What a statement defines: objects of these names, or of whole schemas, or it is not known what. Names are
+    `without_marks`.
 
     `only_adds`: whatever was there before is there still.
     """
@@ -64,7 +65,7 @@ def _of(words: Sequence[Word], default_schema: str) -> Redefined | None:
     elif kind == "TRIGGER":  # it does not say of which table
         named = [word for word in behind if word.keyword not in _NO_NAMES]
         own = named[0].text if named[1:2] == [Word(".")] else default_schema
-        found = Redefined(schemas=frozenset({folded(own)}))
+        found = Redefined(schemas=frozenset({without_marks(own)}))
     elif kind in _STORED:
         found = Redefined(_names(behind if head == "DROP" else _first(behind)))
     elif kind in _TABLES and "TEMPORARY" not in before:
@@ -84,5 +85,5 @@ def _first(words: Sequence[Word]) -> Sequence[Word]:
 
 def _names(words: Iterable[Word]) -> frozenset[str]:
     return frozenset(
-        folded(word.text) for word in words if word.quote != "'" and word.keyword not in _NO_NAMES
+        without_marks(word.text) for word in words if word.quote != "'" and word.keyword not in _NO_NAMES
     )

@@ -12,20 +12,20 @@ from msgspec.structs import replace
 
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import RESERVED, Column, Kind, Table, TableId, folded
+from catchment.model.table import RESERVED, Column, Kind, Table, TableId, without_case
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.wire.cells.types import logged_as_binary
 
 
 def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> TableShape:
-    """The shape of a lake table that begins with the columns of `table`; with several shards `table` is what
+    """The shape of a lake table that begins with the columns of `table`. With several shards `table` is what
     `merge(shards)` gave, and each column notes the shards that lack it."""
     columns: list[LakeColumn] = []
     taken: set[str] = set()
     for column in table.columns:
         physical = _physical(column.name, taken)
         columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
-        taken.add(folded(physical))
+        taken.add(without_case(physical))
     return TableShape(table.id, tuple(columns), table.key)
 
 
@@ -47,12 +47,12 @@ def evolve(
 
     `others`: the table as the other shards have it. When several shards change in one epoch, call once for
     each, and let the shards that come later stand in `others` as they were before. A column stays live while
-    any shard has it. An ADD of a column that the shard has, or a DROP of one that it has not, is one with IF
-    [NOT] EXISTS and changes nothing.
+    any shard has it. An ADD of a column that the shard has, or a DROP of one that it has not, was said with
+    IF [NOT] EXISTS. It changes nothing.
 
     Raises SourceError when `table` is not what the effects make of `shape` (another type or key, a column too
-    many or missing), and Unsupported when a column is added again while another shard has its former self, or
-    has a name that the lake reserves; ValueError when the arguments are not of one table.
+    many or missing). Raises Unsupported when a column is added again while another shard has its former self,
+    or has a name that the lake reserves. Raises ValueError when the arguments are not of one table.
     """
     if shape.table != table.id or any(e.table != table.id for e in effects):
         raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
@@ -62,9 +62,9 @@ def evolve(
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
         for name in effect.added:
             known = any(c.live and c.column.name.lower() == name.lower() for c in columns)
-            taken = {folded(c.physical) for c in columns}
+            taken = {without_case(c.physical) for c in columns}
             new = None if known else _new(name, table, epoch, taken, others)
-            if new is not None and folded(name) in RESERVED:
+            if new is not None and without_case(name) in RESERVED:
                 raise Unsupported(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
                     "themselves; drop it again, then start the run again: it goes on"
@@ -81,8 +81,8 @@ def evolve(
 
 
 def merge(tables: Mapping[str, Table]) -> Table:
-    """The union of one table's columns on all shards (by shard name): those of the first shard in the order
-    of names, then what the next ones have more. Columns may be missing on some shards.
+    """The union of one table's columns on all shards (by shard name). It has those of the first shard in the
+    order of names, then what the next ones have more. Columns may be missing on some shards.
 
     Raises SourceError that lists every difference in key and types.
     """
@@ -158,7 +158,7 @@ def _new(
     column = _names(table).get(name.lower())
     if column is None:
         return None
-    free = folded(column.name) not in taken
+    free = without_case(column.name) not in taken
     physical = column.name if free else _physical(f"{column.name}__{gci_of(epoch)}", taken)
     return LakeColumn(column, physical, missing=_lacking(name, others))
 
@@ -166,7 +166,7 @@ def _new(
 def _physical(name: str, taken: Collection[str]) -> str:
     """The name, or the first of `name_2`, `name_3`, ... that no reader of the lake takes for one of those taken."""
     names = chain((name,), (f"{name}_{number}" for number in count(2)))
-    return next(name for name in names if folded(name) not in taken)
+    return next(name for name in names if without_case(name) not in taken)
 
 
 def _alike(table: Table) -> list[str]:

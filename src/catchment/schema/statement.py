@@ -1,15 +1,15 @@
 """The words of an SQL text as MariaDB 10.11 or MySQL 8 reads them: comments gone, executable comments opened.
 
-Lexical only. Backslashes and double quotes count as the event's sql_mode says; where that is not known, a text that
-would read differently under NO_BACKSLASH_ESCAPES is refused, and what stands in double quotes may be a name.
+Lexical only. Backslashes and double quotes count as the event's sql_mode says. Where that is not known, what stands
+in double quotes may be a name. A text that would then read differently under NO_BACKSLASH_ESCAPES is refused.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-# Only these ASCII characters are spaces in every character set. U+00A0 is one in latin1 and part of a name in utf8, and
-# control characters end a "--" or not: a text with any of them outside of quotes and comments is refused.
+# Only these ASCII characters are spaces in every character set. U+00A0 is one in latin1 and part of a name in utf8.
+# Control characters end a "--" or not. So a text with any of them outside of quotes and comments is refused.
 _SPACE = r"[ \t\n\v\f\r]"
 _LEXEME = r"""
     (?P<string>{strings})
@@ -128,7 +128,7 @@ def _words(sql: str, *, all_run: bool, mysql: bool, sql_mode: int | None) -> tup
 def _runs(flavour: str, version: int, *, all_run: bool, mysql: bool) -> tuple[bool, bool]:
     """Whether the server is known to run an executable comment, and whether it does so in this reading.
 
-    MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax); for MySQL the
+    MariaDB skips versions above its own, and 50700 to 99999 as MySQL's (manual: Comment Syntax). For MySQL the
     comments that are MariaDB's own are plain ones.
     """
     if mysql:

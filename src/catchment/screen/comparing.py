@@ -12,7 +12,7 @@ from catchment.feed.verify import Verdict
 from catchment.model.epoch import epoch_text
 from catchment.model.table import TableId
 from catchment.screen.display import time_left
-from catchment.screen.pace import Pace
+from catchment.screen.rate import Rate
 
 # A log has a line at most so often.
 LOG_SECONDS = 10.0
@@ -27,15 +27,15 @@ class VerifyView:
     def __init__(self, console: Console, expected: Mapping[TableId, int]) -> None:
         self._console = console
         self._expected = expected
-        self._pace = Pace()
+        self._speed = Rate()
         self._line = Text("starting Spark")
         self._logged_at = time.monotonic()
 
     def observe(self, verdict: Verdict) -> None:
         """Take in what was compared so far."""
         now, rows = time.monotonic(), sum(verdict.rows.values())
-        self._pace.add(now, rows)
-        rate = self._pace.rate(now)
+        self._speed.add(now, rows)
+        rate = self._speed.rate(now)
         total = max(sum(self._expected.values()), rows)
         parts = [f"{rows:,} of about {total:,} rows compared"]
         if rate:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 BAR_WIDTH = 20
 NAME_WIDTH_MAX = 32
-NOTICE_LINES_MAX = 6
+WRONG_LINES_MAX = 6
 SECONDS_LEFT_MAX = 100 * 3600
 _FULL, _HALF, _EMPTY = "━", "╸", "─"
 
@@ -34,7 +34,7 @@ class Seen:
     """What a run has shown so far.
 
     `doing`: what the run is busy with before its first epoch, empty behind it. `epoch`: the newest one in its one
-    spelling. `change_rate`: changes a second. `folding`: whether a fold is running. `notices`: what stands still, and
+    spelling. `change_rate`: changes a second. `folding`: whether a fold is running. `wrong`: what stands still, and
     who is away.
     """
 
@@ -51,13 +51,13 @@ class Seen:
     copied_rows: int = 0
     tables: int = 0
     copying: tuple[Copying, ...] = ()
-    notices: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
 
 
 def screen(seen: Seen, width: int, height: int) -> list[Text]:
     """The lines to show, none wider than `width`; as many tables as there is room for, the largest rest first."""
     lines = _summary(seen)
-    lines += _notices(seen.notices, width)
+    lines += _wrong(seen.wrong, width)
     room = max(height - len(lines), 0)
     waiting = sorted(seen.copying, key=lambda copy: -copy.left)
     shown = waiting if len(waiting) <= room else waiting[: max(room - 1, 0)]
@@ -113,13 +113,13 @@ def _copied(seen: Seen) -> str:
     return f"{text}; {left:,} to go" + (f", {remaining}" if remaining else "")
 
 
-def _notices(notices: tuple[str, ...], width: int) -> list[Text]:
+def _wrong(wrong: tuple[str, ...], width: int) -> list[Text]:
     """What is wrong, each as far as two lines of the terminal hold it."""
     lines: list[Text] = []
-    for number, notice in enumerate(notices):
-        wrapped = _wrapped(f"! {notice}", width)
-        if len(lines) + len(wrapped) > NOTICE_LINES_MAX - (number + 1 < len(notices)):
-            lines.append(Text(f"! and {len(notices) - number} more: catchment status", style="yellow"))
+    for number, reason in enumerate(wrong):
+        wrapped = _wrapped(f"! {reason}", width)
+        if len(lines) + len(wrapped) > WRONG_LINES_MAX - (number + 1 < len(wrong)):
+            lines.append(Text(f"! and {len(wrong) - number} more: catchment status", style="yellow"))
             break
         lines += [Text(line, style="yellow") for line in wrapped]
     return lines

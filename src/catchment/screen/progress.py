@@ -14,7 +14,7 @@ from catchment.model.chunk import Progress
 from catchment.model.epoch import Refusal, epoch_text
 from catchment.model.table import TableId
 from catchment.screen.display import Copying, Seen, plain, screen
-from catchment.screen.pace import Pace
+from catchment.screen.rate import Rate
 from catchment.state.notes import Trouble
 from catchment.watch.report import Observer, Report, Rest
 
@@ -38,7 +38,7 @@ class _Told:
 
     doing: str = ""
     copying: int = 0
-    notices: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
 
 
 class RunView:
@@ -54,8 +54,8 @@ class RunView:
         self._told = _Told()
         self._refused: tuple[Refusal, ...] = ()
         self._troubles: tuple[Trouble, ...] = ()
-        self._changes = Pace()
-        self._rows: dict[TableId, Pace] = {}
+        self._changes = Rate()
+        self._rows: dict[TableId, Rate] = {}
         self._progress: tuple[Progress, ...] = ()
         self._tables: dict[TableId, _Copied] = {}
         self.copy_seconds = 0.0
@@ -103,7 +103,7 @@ class RunView:
                 copied_rows=before.copied_rows + copied,
                 tables=len(tables),
                 copying=tuple(self._copying(tables, now)),
-                notices=self._notices(),
+                wrong=self._wrong(),
             )
             self._log()
 
@@ -112,16 +112,16 @@ class RunView:
         with self._lock:
             rate = self._changes.rate(time.monotonic())
             self._refused = rest.refused
-            self._seen = replace(self._seen, change_rate=rate, notices=self._notices())
+            self._seen = replace(self._seen, change_rate=rate, wrong=self._wrong())
             self._log()
 
     def in_trouble(self, troubles: tuple[Trouble, ...]) -> None:
         """Take in what the run tries again, and that it does not any more."""
         with self._lock:
             self._troubles = troubles
-            self._seen = replace(self._seen, notices=self._notices())
+            self._seen = replace(self._seen, wrong=self._wrong())
 
-    def _notices(self) -> tuple[str, ...]:
+    def _wrong(self) -> tuple[str, ...]:
         return tuple(map(str, (*self._troubles, *self._refused)))
 
     def _copying(self, tables: dict[TableId, _Copied], now: float) -> Iterable[Copying]:
@@ -129,22 +129,22 @@ class RunView:
             if copied.done:
                 self._rows.pop(table, None)
                 continue
-            pace = self._rows.setdefault(table, Pace())
-            pace.add(now, copied.rows)
-            yield Copying(str(table), copied.rows, max(copied.expected, copied.rows), pace.rate(now))
+            speed = self._rows.setdefault(table, Rate())
+            speed.add(now, copied.rows)
+            yield Copying(str(table), copied.rows, max(copied.expected, copied.rows), speed.rate(now))
 
     def _log(self) -> None:
         """Where there is no terminal: a line when something new is to tell, else one in a while."""
         if self._console.is_terminal:
             return
         seen, now, before = self._seen, time.monotonic(), self._told
-        told = _Told("" if seen.epoch else seen.doing, len(seen.copying), seen.notices)
+        told = _Told("" if seen.epoch else seen.doing, len(seen.copying), seen.wrong)
         if told == before and now - self._logged_at < LOG_SECONDS:
             return
         self._told, self._logged_at = told, now
         lines = [plain(seen)]
-        if told.notices != before.notices:
-            lines += [f"{seen.feed}: {notice}" for notice in told.notices]
+        if told.wrong != before.wrong:
+            lines += [f"{seen.feed}: {line}" for line in told.wrong]
         for line in lines:
             self._console.print(Text(line), soft_wrap=True)
 

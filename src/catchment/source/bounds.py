@@ -34,8 +34,8 @@ def source_name(table: TableId) -> str:
 
 
 def exact(column: Column) -> str:
-    """SQL expression that the text protocol gives whole, ENUM, SET and BIT as the number by which they are indexed:
-    it rounds a FLOAT to six digits, and `+ 0` a SET of more than 53 labels."""
+    """SQL expression that the text protocol gives whole: that protocol rounds a FLOAT to six digits. ENUM, SET and BIT
+    come as the number by which they are indexed; `+ 0` rounds a SET of more than 53 labels."""
     if column.type.kind in REALS:
         return f"{quoted(column.name)} + 0e0"
     return f"CAST({quoted(column.name)} AS UNSIGNED)" if column.type.kind in NUMBERED else quoted(column.name)
@@ -196,8 +196,8 @@ def rows_between(
     lo: Bound | None,
     hi: Bound | None,
 ) -> int:
-    """The optimizer's estimate of the rows in `(lo, hi]`: from two dives into the index, but never more than half
-    of the rows that it believes the table to have (InnoDB: btr_estimate_n_rows_in_range).
+    """The optimizer's estimate of the rows in `(lo, hi]`, from two dives into the index. It is never more than half of
+    the rows that the optimizer believes the table to have (InnoDB: btr_estimate_n_rows_in_range).
     """
     text, values = where(key, lo, hi)
     # MySQL 9 explains as a tree if not told otherwise.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 from catchment.model.definition import DefinedColumn, Definition, hidden_name
 from catchment.model.errors import Unsupported
-from catchment.model.table import Column, Kind, Table, TableId, folded
+from catchment.model.table import Column, Kind, Table, TableId, without_case
 from catchment.source.bounds import source_name
 from catchment.source.session import Session
 from catchment.wire.cells.types import from_catalog
@@ -21,8 +21,8 @@ _COLUMNS = """
 SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION
 """
-# In the server's own order, which is what SHOW INDEX keeps to: the primary key, then unique keys of NOT NULL columns
-# as they were defined. The log tells the first of them as the primary key.
+# SHOW INDEX keeps to the server's own order: the primary key, then unique keys of NOT NULL columns as they were
+# defined. The log tells the first of them as the primary key.
 _KEYS = "SHOW INDEX FROM {} WHERE Non_unique = 0"
 _KEY_NAME, _COLUMN_NAME, _SUB_PART, _INDEX_TYPE = 2, 4, 7, 10
 _DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE)
@@ -80,8 +80,8 @@ def read_table(
 
     The key is the primary key, else the first of the unique keys that have whole columns only, all NOT NULL. A
     prefix in the primary key counts as its column, as in the log: if prefixes are unique, so are whole values.
-    Raises Unsupported when there is no key, or a column of it or its type is not carried, or has a name that is
-    `reserved` (in lower case).
+    Raises Unsupported when there is no key, or when a column of the key, or its type, is not carried. It also does for
+    a name that is `reserved` (in lower case).
     """
     rows = session.rows(_COLUMNS, (table.schema, table.name))
     where = f"shard {session.endpoint.shard}, {table}"
@@ -98,7 +98,7 @@ def read_table(
     columns = []
     nullable = set()
     for name, data_type, column_type, charset, is_nullable in rows:
-        if folded(name) in reserved:
+        if without_case(name) in reserved:
             raise Unsupported(
                 f"{where}, column {name}: the lake's tables use this name themselves; exclude the table"
             )
@@ -127,7 +127,7 @@ def read_table(
 
 
 def read_definition(session: Session, table: TableId) -> Definition:
-    """A table's definition as it is now, for a log that does not describe itself; raises as `read_table`, and
+    """A table's definition as it is now, for a log that does not describe itself. Raises as `read_table`, and
     Unsupported for labels that the catalog does not tell."""
     key = read_table(session, table).key
     columns = []
@@ -186,7 +186,7 @@ def _must_tell_rows_apart(table: Table, where: str) -> None:
 def left_out_columns(session: Session) -> dict[TableId, str]:
     """The columns that row events lack with binlog_row_image=NOBLOB, by table.
 
-    BLOB and TEXT of all sizes, JSON of MariaDB among them; JSON of MySQL, GEOMETRY and VECTOR are never left out
+    These are BLOB and TEXT of all sizes, with JSON of MariaDB. JSON of MySQL, GEOMETRY and VECTOR are never left out
     (seen on MariaDB 10.11 and 11.8, MySQL 8.0 and 9.7).
     """
     rows = session.rows(_LEFT_OUT, (_SYSTEM,))

@@ -30,9 +30,9 @@ def locate(endpoint: Endpoint, gtids: str) -> Located:
 
     `gtids` as the server writes them: a set (MySQL), or the newest of each domain (MariaDB). The server finds the
     file (COM_BINLOG_DUMP_GTID, slave_connect_state); that file is then read from its start to the place, by the chain
-    rule. Raises Purged when the log no longer has all that is not held, Diverged when the server lacks some of `gtids`
-    or no place stands for them, ConfigError when they cannot be read, SourceError where gtid_mode is not ON,
-    ConnectionLost, CutMissed, CorruptLog.
+    rule. Raises Purged when the log no longer has all that is not held. Raises Diverged when the server lacks some of
+    `gtids` or no place stands for them. Raises ConfigError when they cannot be read, SourceError where gtid_mode is not
+    ON, ConnectionLost, CutMissed, CorruptLog.
     """
     server, known, at = _first_unknown(endpoint, gtids)
     stretch = read_facts(endpoint, server, LogOffset(at.file, _FILE_START), at)

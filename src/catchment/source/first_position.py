@@ -72,7 +72,7 @@ def scan(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset) 
 
 
 def known_prepared(endpoint: Endpoint, at: LogOffset, groups: Sequence[XaGroup]) -> tuple[Prepared, ...]:
-    """The XA transactions that are open at `at`, of the XA groups of a log read from before there to behind it.
+    """The XA transactions that are open at `at`, given the XA groups of a stretch of log with `at` inside it.
 
     Raises CutMissed when one of them was prepared before that log: a later cut will not see it.
     """

@@ -1,11 +1,11 @@
 """Whether a shard's log is still the one in which a position was verified (DESIGN 3, identity).
 
-RESET MASTER begins a log anew under the same file names. A new file has another time of birth, but that
-time is in seconds: a log that is reset twice within one looks the same, and so does one whose position was
-verified in the second in which its file was born. What no reset can undo is the server's count of RESET
-statements, which is asked in every epoch before the log is read. RESET QUERY CACHE and RESET SLAVE are
-counted too and leave the log alone. Whoever then reads on reads the event in front of the position again
-(`Position.event`): that shows a log that was taken back by other means, and holds on a server that logs GTIDs twice.
+RESET MASTER begins a log anew under the same file names. A new file has another time of birth, but that time is in
+seconds. A log that is reset twice within one second looks the same. So does a log whose position was verified in the
+second in which its file was born. What no reset can undo is the server's count of RESET statements. Catchment asks for
+it in every epoch before it reads the log. RESET QUERY CACHE and RESET SLAVE are counted too and leave the log alone.
+Whoever then reads on reads the event in front of the position again (`Position.event`). That shows a log that was taken
+back by other means, and holds on a server that logs GTIDs twice.
 """
 
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ _START_JITTER_SECONDS = 1
 def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
     """Raise Diverged unless the shard's log is the one of `verified`; how often RESET was said as of now.
 
-    To be asked before log is read from there. Raises Purged when that log is gone, ConnectionLost.
+    Call it before reading log from there. Raises Purged when that log is gone, ConnectionLost.
     """
     with connect(endpoint, verified.server) as session:
         now = ask_resets(session)
@@ -67,11 +67,11 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
 
 
 def continued(endpoint: Endpoint, verified: Position) -> Position:
-    """Where the log goes on when the file of `verified` was purged and held nothing more: at the head of the oldest
-    file, whose list of GTIDs tells that. Else `verified`, and so on MySQL, where groups may have no GTID.
+    """Where the log goes on when the file of `verified` was purged and held nothing more. That is the head of the
+    oldest file, if its list of GTIDs tells so. Else it is `verified`, and so on MySQL, where groups may have no GTID.
 
-    Raises Purged where the list may say so of a log that held more: without gtid_strict_mode a server logs the same
-    GTIDs again when its log is played into it, and stands at the last of them as before.
+    Raises Purged where the list may say so of a log that held more. Without gtid_strict_mode a server logs the same
+    GTIDs again when its log is played into it. It then stands at the last of them as before.
     """
     if verified.server.mysql or verified.prepared or not str(verified.gtids):
         return verified
@@ -114,7 +114,7 @@ def purged_prepare(shard: str, prepared: Prepared) -> Purged:
 def _must_be_unchanged(
     endpoint: Endpoint, verified: Position, before: Resets, now: Resets, *, restarted: bool
 ) -> None:
-    """RESET was said, or a restart hides whether it was: the file tells, unless it is too young to."""
+    """RESET was said, or a restart hides whether it was. Then the file tells, unless it is too young."""
     head = _read(endpoint, verified, LogOffset(verified.at.file, _FILE_START))
     born = head.files[0].born
     if born != verified.born:
@@ -133,8 +133,8 @@ def _must_be_unchanged(
 
 
 def _is_there(endpoint: Endpoint, verified: Position) -> bool:
-    """Whether the file still has what ended at the position: the event, where that is known (Diverged for another one),
-    else a group with the GTIDs of the position."""
+    """Whether the file still has what ended at the position. That is the event, where it is known (Diverged for another
+    one), else a group with the GTIDs of the position."""
     if verified.event is not None:
         return read_facts(endpoint, verified.server, verified, verified.at).reached_stop
     at_head = verified.at.offset == _FILE_START

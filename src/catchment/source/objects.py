@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from catchment.model.errors import SourceError
-from catchment.model.stored import Catalog, Stored
+from catchment.model.stored import AllStored, Stored
 from catchment.model.table import TableId
 from catchment.source.bounds import source_name
 from catchment.source.session import ACCESS, Session, answer_behind
@@ -37,12 +37,12 @@ _VIEW_TEXT, _OTHER_TEXT = 1, 2
 _NOT_SHOWN = {*ACCESS, 1049, 1146, 1305, 1360, 1347, 1356}
 
 
-def read_objects(session: Session) -> Catalog:
+def read_objects(session: Session) -> AllStored:
     """All that is stored on a shard, as it is now; raises SourceError."""
     granted = _granted(session)
     stored = [*_views(session), *_triggers(session)]
     stored += [*_routines(session), *_foreign_keys(session)]
-    return Catalog(tuple(stored), tuple(name for name in _NEEDED if name not in granted))
+    return AllStored(tuple(stored), tuple(name for name in _NEEDED if name not in granted))
 
 
 def _granted(session: Session) -> frozenset[str]:

@@ -36,8 +36,8 @@ def snapshot_offset(session: Session) -> LogOffset:
 def log_end(session: Session) -> LogOffset:
     """Where the log ends, visible or not: the end of a group.
 
-    MySQL waits while the events of other groups are written to the log (it takes LOCK_log), but neither for their
-    fsync nor for their commit; performance_schema.log_status stops writers besides.
+    MySQL waits while the events of other groups are written to the log (it takes LOCK_log), but neither for their fsync
+    nor for their commit. Reading performance_schema.log_status stops writers besides.
     """
     row = log_status(session)
     if row is None:

@@ -1,10 +1,10 @@
 """MySQL: which transactions are logged and may not be visible yet (DESIGN 3, sealing).
 
-A transaction owns its GTID from before it is written to the log until its rows are visible (seen: a commit held by
-semi-sync AFTER_SYNC owns it all the while; one that is rolled back gives it up, too). So a position P is sealed
+A transaction owns its GTID from before it is written to the log until its rows are visible. (Seen: a commit held by
+semi-sync AFTER_SYNC owns it all the while, and one that is rolled back gives it up, too.) So a position P is sealed
 when no GTID that was owned after P was read is owned any more. XA COMMIT may give its GTID up before its rows are
-visible, but its XID stays in XA RECOVER until they are; so no XID that was listed then may be listed any more,
-which also waits for those that nobody commits.
+visible, but its XID stays in XA RECOVER until they are. So no XID that was listed then may be listed any more. That
+also waits for those that nobody commits.
 """
 
 import re

@@ -19,9 +19,9 @@ _PINNED = {
 _PINNED_MARIADB = {"max_statement_time": f"{STATEMENT_SECONDS}.0"}
 # The hard limit is in milliseconds and for SELECT alone.
 _PINNED_MYSQL = {"max_execution_time": str(STATEMENT_SECONDS * 1000)}
-# By the version that brought them (MySQL manual: Option and Variable Changes for MySQL 8.0). Estimates of rows may be a
-# day old; a secondary engine (HeatWave) lags behind InnoDB; a primary key that the server made can be hidden from the
-# catalog.
+# By the version that brought them (MySQL manual: Option and Variable Changes for MySQL 8.0). Without these, estimates
+# of rows may be a day old. A secondary engine (HeatWave) lags behind InnoDB. A primary key that the server made can be
+# hidden from the catalog.
 _PINNED_MYSQL_SINCE = {
     (8, 0, 3): {"information_schema_stats_expiry": "0"},
     (8, 0, 13): {"use_secondary_engine": "OFF"},

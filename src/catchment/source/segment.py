@@ -100,8 +100,8 @@ def read_stretch(
     From a position, the event that ends there is read again, too: Diverged when it is another one than before.
 
     `epoch`: the offset whose groups `boundary` tells apart. `budget`: end with the first group by which so many bytes
-    of log are read; the stretch is what lies before, images may come of later groups too.
-    Opens and closes a session of its own.
+    of log are read. The stretch is what lies before; images may come of later groups too. Opens and closes a session of
+    its own.
     """
     decoder = LogDecoder(
         start.at if isinstance(start, Position) else start,
@@ -142,7 +142,7 @@ def _dump_files(
     """Dump the log into the decoder, over files that a crash has cut off inside an event; bytes read.
 
     `to_the_end`: to where the log ends as of the call, or beyond. Raises CorruptLog when the file behind one that is
-    cut off was not begun by a server start, CutMissed when the server ends dumps before that end.
+    cut off was not begun by a server start. Raises CutMissed when the server ends dumps before that end.
     """
     end = _visible_end(endpoint, server) if to_the_end else None
     size, at, crashed, dumps = 0, decoder.begins, False, 0
@@ -218,7 +218,7 @@ def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) ->
 
 def _stretch(shard: str, decoder: LogDecoder, groups: Groups, size: int) -> Stretch:
     if not decoder.files:
-        # As a dump does whose thread is killed, by KILL QUERY or a shutdown, before it has sent a format event.
+        # So ends a dump whose thread is killed, by KILL QUERY or a shutdown, before it has sent a format event.
         raise ConnectionLost(f"shard {shard}: the server ended a dump before it had begun")
     at, files, last, last_event = decoder.at, tuple(decoder.files), decoder.last_group, decoder.last_event
     facts, reached_stop, ended = tuple(decoder.facts), decoder.reached_stop, decoder.ended

@@ -108,8 +108,8 @@ class _Plugins(dict[str, Any]):
 
 @contextmanager
 def _login(endpoint: Endpoint, plugins: _Plugins) -> Iterator[None]:
-    """Turn what PyMySQL raises at a login plugin that it lacks or knows by half into SourceError: errors of its own,
-    and of Python (RuntimeError without PyNaCl, AttributeError, IndexError)."""
+    """Turn what PyMySQL raises at a login plugin that it lacks or knows by half into SourceError. It raises errors of
+    its own, and of Python (RuntimeError without PyNaCl, AttributeError, IndexError)."""
     cause: Exception
     try:
         with mapped(endpoint):
@@ -203,8 +203,8 @@ def connect(
     read_seconds: int = READ_SECONDS,
     snapshots: bool = False,
 ) -> Session:
-    """Log in, set what a SELECT depends on, and read that back together with who answers: pinned first, since an
-    sql_mode can change the answer (EMPTY_STRING_IS_NULL). Two statements in all.
+    """Log in, set what a SELECT depends on, and read that back together with who answers. The settings come first,
+    since an sql_mode can change the answer (EMPTY_STRING_IS_NULL). Two statements in all.
 
     `snapshots`: REPEATABLE READ, for consistent snapshots. Raises ConnectionLost, SourceError (also where the server
     ignores a setting), Diverged when it is not the `expected` server, or ConfigError for what `tls` names.

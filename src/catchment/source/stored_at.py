@@ -1,7 +1,7 @@
 """What is stored on a shard as of a statement in its log: the catalog, and the log up to where that was read.
 
 The catalog is of now, the statement of then. What it leads to now it led to then, if no statement between them took any
-of that away; one that adds makes it only more. A process keeps one proof for each shard, so that a backlog is read once
+of that away. One that adds only makes it more. A process keeps one proof for each shard, so that a backlog is read once
 to its end, and not again in every epoch.
 """
 

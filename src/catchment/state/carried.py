@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from catchment.config import selects
+from catchment.config import takes
 from catchment.model.epoch import Manifest, Outside, epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
 from catchment.model.table import TableId
@@ -32,7 +32,7 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
     Tables of `leave` that left before are no fault.
     """
     carried = {shape.table for shape in manifest.shapes}
-    gone = sorted(table for table in carried if not selects(rules, table))
+    gone = sorted(table for table in carried if not takes(rules, table))
     if len(gone) == len(carried):
         raise ConfigError(
             f"tables: takes none of the tables that the feed carries ({listed(gone)}), and a feed cannot be without "
@@ -84,12 +84,13 @@ def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection
 
 
 def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> list[str]:
-    """The tables `present` on the shards that the rules take and the feed does not carry, in a line each: those that it
-    left out or that left it, and those that came later, which to be exact would need a first cut of their own.
+    """The tables `present` on the shards that the rules take and the feed does not carry, in a line each. The feed left
+    them out, or they left it, or they came later. To be exact, those that came later would need a first cut of their
+    own.
     """
     carried = {shape.table for shape in manifest.shapes}
     outside = {one.table: one for one in manifest.outside}
-    known = {table: one for table, one in outside.items() if table in present and selects(rules, table)}
+    known = {table: one for table, one in outside.items() if table in present and takes(rules, table)}
     late = sorted(set(present) - carried - known.keys())
     lines = [f"{_matching(known)} not carried: {listed(list(known.values()))}"] if known else []
     if late:

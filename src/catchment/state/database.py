@@ -1,8 +1,8 @@
 """The state store's tables, and the one edge where errors of SQLAlchemy and its drivers become StateError.
 
 SQLite keeps its rollback journal (no WAL), so that between two writes the store is one file that can be
-copied. A connection is opened for every transaction and never makes a file: a store that was deleted under a
-running feed is an error at once, instead of writes into a file that nobody can see any more.
+copied. Every transaction opens a connection, which never makes a file. So a store that was deleted under a running feed
+is an error at once. Otherwise the feed would write into a file that nobody can see any more.
 """
 
 import sqlite3

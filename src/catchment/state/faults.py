@@ -35,7 +35,7 @@ def from_environment() -> Injector:
 
 
 def strike_at(text: str) -> Injector:
-    """An injector that ends this process with SIGKILL at the n-th pass of a place: `after-plan:3`; with
+    """An injector that ends this process with SIGKILL at the n-th pass of a place: `after-plan:3`. With
     `after-plan:3:freeze` it stops the process there (SIGSTOP) until somebody wakes it."""
     name, _, rest = text.partition(":")
     count, _, action = rest.partition(":")

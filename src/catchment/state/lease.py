@@ -1,8 +1,8 @@
 """One runner per feed: a lease with a fence number that only grows (DESIGN 5).
 
-No wall clock is compared. A holder is alive as long as its row's renewal count moves; a waiter that saw it
-stand still for the length of the lease on its own steady clock takes over. A holder on this host whose
-process is gone is replaced at once.
+No wall clock is compared. A holder is alive as long as its row's renewal count moves. A waiter takes over when its own
+steady clock has seen the count stand still for the length of the lease. A holder on this host whose process is gone is
+replaced at once.
 """
 
 import os
@@ -29,8 +29,8 @@ _WATCH_SECONDS = 0.2
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """A process: `host` tells machine, boot and process namespace apart; `started` is its start in clock
-    ticks since boot, so that a process number used again is not taken for it."""
+    """A process. `host` tells machine, boot and process namespace apart. `started` is its start in clock ticks since
+    boot, so that a process number used again is not taken for it."""
 
     host: str
     pid: int

@@ -39,8 +39,8 @@ class ErrorNote(msgspec.Struct, frozen=True):
 
 
 class RunNote(msgspec.Struct, frozen=True):
-    """One run: who, from when, and to when with which exit code and error; it has no end while it lives, or when it
-    was killed. `version`: of Catchment. Times are microseconds since 1970."""
+    """One run: who, from when, and to when with which exit code and error. It has no end while it lives, or when it was
+    killed. `version`: of Catchment. Times are microseconds since 1970."""
 
     owner: str
     started_us: int

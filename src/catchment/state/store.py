@@ -1,8 +1,8 @@
 """The three durable records of an epoch: plan, manifest and commit (DESIGN 2).
 
 Every write carries the fence number of the writer's lease and is refused in the same transaction when another
-runner has taken over. Most manifests and commits say what has changed since a whole one (model/records.py): a run
-begins with a whole one, and none is forgotten that a kept record builds on.
+runner has taken over. Most manifests and commits say what has changed since a whole one (model/records.py). A run
+begins with a whole one, and the store forgets none that a kept record builds on.
 """
 
 from typing import Self, TypeVar

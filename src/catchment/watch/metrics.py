@@ -1,7 +1,7 @@
 """Metrics of a feed's epochs for Prometheus; watch/vitals.py shows them.
 
-Values that change by themselves between epochs (lag, retention left) are computed when they are read, so
-that a loop that hangs is seen to fall behind.
+Values that change by themselves between epochs (lag, retention left) are computed when they are read. So a loop that
+hangs is seen to fall behind.
 """
 
 import logging
@@ -170,7 +170,7 @@ class Metrics:
         )
 
     def _stand_at(self, manifest: Manifest) -> None:
-        """What is so since an epoch, whoever committed it."""
+        """Gauges that follow from the newest epoch, whoever committed it."""
         self._cut_at = manifest.time_us * _MICRO
         self._prepared_at = {
             shard: min((p.time for p in position.prepared if p.committed is None), default=math.inf)

@@ -79,7 +79,8 @@ class Notifier:
             self._failed("notify", f"{_WAITING_MAX} notices wait already")
 
     def keep(self, event: NotifyEvent, messages: Mapping[str, str]) -> None:
-        """What is so now, by a name: each is told when it begins, and again only when it had ended meanwhile."""
+        """What is so now, by a name. A notice tells of it when it begins, and again only when it had ended
+        meanwhile."""
         before = self._known.get(event, set())
         self._known[event] = set(messages)
         for name, message in messages.items():

@@ -1,4 +1,4 @@
-"""Where a feed stands, from the state store alone: no shard and no lake is asked."""
+"""Where a feed stands, from the state store alone: it asks no shard and no lake."""
 
 from collections.abc import Iterable, Sequence
 
@@ -63,8 +63,8 @@ class TroubleStatus(msgspec.Struct, frozen=True):
 
 
 class NotCarriedStatus(msgspec.Struct, frozen=True):
-    """A table that `tables` takes and the feed does not carry: why, the shards that have it, and the first epoch that
-    is known to be without it."""
+    """A table that `tables` takes and the feed does not carry. It says why, which shards have the table, and the first
+    epoch that is known to be without it."""
 
     table: str
     shards: tuple[str, ...]
@@ -74,11 +74,11 @@ class NotCarriedStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A feed: `epoch` is the newest committed one (0: none), `epoch_text` its spelling, `lag_seconds` the age of its
+    """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
-    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown of a store that
-    no run has written since it is kept. `troubles`: of a feed that is run; `errors`: the newest ones, the newest
-    first. Times are UTC, as `2026-11-22T04:12:07Z`."""
+    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown until a run of a
+    Catchment that keeps it has written the store. `troubles`: of a feed that is run; `errors`: the newest ones, the
+    newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str

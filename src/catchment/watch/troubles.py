@@ -66,7 +66,7 @@ class Troubles:
             _log.warning("%s again after %.0f s (%d tries)", whole, seconds, known.trouble.tries)
 
     def take_errors(self) -> tuple[ErrorNote, ...]:
-        """The errors met since this was asked last."""
+        """The errors met since the last call."""
         with self._lock:
             met, self._met = self._met, ()
         return met

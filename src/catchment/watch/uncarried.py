@@ -1,10 +1,10 @@
-"""Tables that `tables` of the feed file takes and the feed does not carry: found at a run's start by the catalogs, then
-in the DDL of every epoch. The set is kept in the journal."""
+"""Tables that `tables` of the feed file takes and the feed does not carry. The catalogs show them at a run's start,
+then the DDL of every epoch does. The journal keeps the set."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from catchment.config import NotifyEvent, selects
+from catchment.config import NotifyEvent, takes
 from catchment.model.epoch import Manifest
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
@@ -51,7 +51,7 @@ class Uncarried:
             for shard, found in existence.items()
             for table, is_there in found.there.items()
             if is_there and (shard, table) not in known and str(table).lower() not in carried
-            and selects(self._rules, table)
+            and takes(self._rules, table)
         ]  # fmt: skip
         for one in made:
             message = (

@@ -1,5 +1,5 @@
-"""Whether a run lives and what troubles it, as metrics for Prometheus; and where all metrics are shown: in a text file
-that is replaced whole, or over HTTP. They are there from a run's first moment on, and the file says how it ended.
+"""Whether a run lives and what troubles it, as metrics for Prometheus. All metrics are shown in a text file that is
+replaced whole, or over HTTP. They are there from a run's first moment on, and the file says how it ended.
 """
 
 import logging

@@ -39,7 +39,7 @@ class Thread(Protocol):
 
 
 class Future(Protocol[_T_co]):
-    """As concurrent.futures.Future, for who waits."""
+    """As concurrent.futures.Future, for those who wait."""
 
     def result(self, timeout: float | None = None) -> _T_co: ...
     def exception(self, timeout: float | None = None) -> BaseException | None: ...

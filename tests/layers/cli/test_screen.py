@@ -18,8 +18,8 @@ from catchment.screen import comparing as comparing_module
 from catchment.screen import progress as progress_module
 from catchment.screen.comparing import VerifyView
 from catchment.screen.display import Copying, Seen, screen
-from catchment.screen.pace import Pace
 from catchment.screen.progress import RunView
+from catchment.screen.rate import Rate
 from catchment.watch.report import Report, Rest
 from tests.world import records
 
@@ -158,14 +158,14 @@ def test_a_log_has_a_line_for_what_is_new_and_else_one_in_ten_seconds(clock: Clo
 
 
 def test_a_rate_is_that_of_the_last_seconds() -> None:
-    pace = Pace()
-    assert pace.rate(0) == 0
+    rate = Rate()
+    assert rate.rate(0) == 0
     for second in range(100):
-        pace.add(second, 1000 * min(second, 50))
-    assert pace.rate(99) == 0
-    pace.add(100, 60_000)
-    assert pace.rate(100) == pytest.approx(1000, rel=0.2)
-    assert pace.rate(200) == 0
+        rate.add(second, 1000 * min(second, 50))
+    assert rate.rate(99) == 0
+    rate.add(100, 60_000)
+    assert rate.rate(100) == pytest.approx(1000, rel=0.2)
+    assert rate.rate(200) == 0
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
@@ -182,12 +182,12 @@ copies = st.builds(
     st.sampled_from(["", "7710838160413949960"]),
 )
 def test_it_fits_any_terminal(
-    copying: list[Copying], notices: list[str], width: int, height: int, epoch: str
+    copying: list[Copying], wrong: list[str], width: int, height: int, epoch: str
 ) -> None:
     seen = dataclasses.replace(
         Seen("many", "starting Spark"), epoch=epoch, tables=len(copying), copying=tuple(copying)
     )
-    lines = screen(dataclasses.replace(seen, notices=tuple(notices)), width, height)
+    lines = screen(dataclasses.replace(seen, wrong=tuple(wrong)), width, height)
     assert 1 <= len(lines) <= height
     assert all(line.cell_len <= width for line in lines)
     assert lines[0].plain.startswith("many: ")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catchment.config import selects
+from catchment.config import takes
 from catchment.model.table import TableId
 
 
@@ -31,4 +31,4 @@ from catchment.model.table import TableId
     ],
 )
 def test_selects(rules: list[str], table: str, taken: bool) -> None:
-    assert selects(rules, TableId.parse(table)) is taken
+    assert takes(rules, TableId.parse(table)) is taken

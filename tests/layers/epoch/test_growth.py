@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from catchment.epoch.gather import gather, manifest
-from catchment.epoch.stuck import Standstill
+from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, CopiedChunk, Nowhere, Output, Receipt, SegmentReceipt
 from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk, Progress

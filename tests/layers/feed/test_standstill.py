@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from catchment.epoch import stuck
-from catchment.epoch.stuck import Standstill
+from catchment.epoch import standstill
+from catchment.epoch.standstill import Standstill
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import Refusal
 from catchment.model.errors import SourceError
@@ -50,7 +50,7 @@ def test_it_is_logged_once_it_has_lasted(caplog: pytest.LogCaptureFixture) -> No
 
 def test_it_ends_the_run() -> None:
     counted = Standstill()
-    for _ in range(stuck.EPOCHS_MAX):
+    for _ in range(standstill.EPOCHS_MAX):
         counted.count(BEFORE, BEFORE, REFUSED, {}, {})
     with pytest.raises(SourceError, match=r"shard -80, shop.orders: the copy stands still: .*\(altered\)"):
         counted.count(BEFORE, BEFORE, REFUSED, {}, {})
@@ -58,12 +58,12 @@ def test_it_ends_the_run() -> None:
 
 def test_a_shard_that_is_held_is_told_once_and_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
     counted = Standstill()
-    for _ in range(stuck._HELD_FROM - 1):
+    for _ in range(standstill._HELD_FROM - 1):
         counted.count(BEFORE, BEFORE, [], {}, {"-80": "too far behind"})
     assert (counted.refusals, caplog.text) == ((), "")
-    for _ in range(stuck.EPOCHS_MAX):
+    for _ in range(standstill.EPOCHS_MAX):
         counted.count(BEFORE, BEFORE, [], {}, {"-80": "too far behind"})
-    epochs = stuck._HELD_FROM - 1 + stuck.EPOCHS_MAX
+    epochs = standstill._HELD_FROM - 1 + standstill.EPOCHS_MAX
     assert list(counted.refusals) == [
         Refusal("-80", ORDERS, "too far behind", epochs),
         Refusal("-80", ITEMS, "too far behind", epochs),

@@ -49,6 +49,6 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
     target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
     group = read_group(ChunkTask(endpoints["-80"], at.server, at.at, at.at, chunks, origin.shapes, target))
     assert {table.name: rows.num_rows for table, rows in group.rows.items()} == {"good": ROWS}
-    ((refused, why),) = group.failed
+    ((refused, why),) = group.refused
     assert refused.table.name == "bad"
     assert "'v'" in why

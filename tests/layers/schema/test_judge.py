@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catchment.model.stored import Catalog, Stored
+from catchment.model.stored import AllStored, Stored
 from catchment.model.table import TableId
 from catchment.schema.ddl import HARMLESS, Effect, Stop
 from catchment.schema.judge import ByText, judge
@@ -14,7 +14,7 @@ from tests.layers.schema.test_ddl import HARMLESS_CASES
 
 T = TableId("shop", "t")
 CHOSEN = (T, TableId("shop", "preis€"), TableId("shop", "my`table"))
-NOTHING = Objects.of(Catalog(()))
+NOTHING = Objects.of(AllStored(()))
 ANSI, PLAIN = 1 << 2, 1 << 20
 
 
@@ -24,7 +24,7 @@ def stored(*objects: tuple[str, str, str | None], lacking: tuple[str, ...] = ())
     for what, name, text in objects:
         schema, _, bare = name.partition(".")
         found.append(Stored(f"{what} {name}", schema, bare, text))
-    return Objects.of(Catalog(tuple(found), lacking))
+    return Objects.of(AllStored(tuple(found), lacking))
 
 
 def of(

@@ -36,11 +36,11 @@ from catchment.sink.delta.fold.fold import (
     prepare_gathering,
 )
 from catchment.sink.delta.fold.process import FoldOrder, carry_out
-from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.fold.rewrite import FileSize
 from catchment.sink.delta.layout import arrow_schema, table_dir
 from tests.layers.sink.model import FEED, INT, ORDERS, Row, delta, manifest, shape, write
 
-SMALL = FoldOptions(target=Target(rows=4, bytes=1 << 20))
+SMALL = FoldOptions(target=FileSize(rows=4, bytes=1 << 20))
 
 
 def base(root: Path, first: int, count: int = 4, epoch: int = 1) -> DataFile:

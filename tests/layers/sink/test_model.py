@@ -19,13 +19,13 @@ from catchment.model.table import ColumnType, Kind
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
-from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.fold.rewrite import FileSize
 from catchment.sink.delta.layout import table_dir
 from tests.layers.sink.model import FEED, INT, TEXT, Key, delta, shape, write
 
 State = dict[Key, tuple[int, tuple[Any, ...]]]  # (shard, key) -> epoch of the last change, row
 SHARDS = ("s/0", "s/1")
-TINY = FoldOptions(changes_rows_max=12, target=Target(rows=8, bytes=1 << 20))
+TINY = FoldOptions(changes_rows_max=12, target=FileSize(rows=8, bytes=1 << 20))
 
 SHAPES = {
     "int": shape("ints", {"id": INT, "v": TEXT}, ("id",)),

@@ -13,7 +13,7 @@ from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.due import FoldLimits
 from catchment.sink.delta.fold.fold import FoldOptions
 from catchment.sink.delta.fold.process import FoldOrder, carry_out
-from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.fold.rewrite import FileSize
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 
 EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where folds or readers get no time
@@ -41,7 +41,7 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
         return thread
 
     def fold() -> None:
-        options = FoldOptions(changes_rows_max=20, target=Target(rows=10, bytes=1 << 20))
+        options = FoldOptions(changes_rows_max=20, target=FileSize(rows=10, bytes=1 << 20))
         limits = FoldLimits(share=0.01, files=2)
         folds.extend(
             carry_out(FoldOrder(str(tmp_path), FEED, 1, limits, 3600, options=options)).changes.values()

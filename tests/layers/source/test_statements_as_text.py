@@ -13,11 +13,11 @@ from catchment.epoch.work import ChunkTask, Nowhere, Target
 from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
-from catchment.model.stored import Catalog
+from catchment.model.stored import AllStored
 from catchment.model.table import Table, TableId
 from catchment.read.checks import alterations
-from catchment.read.chunk_images import Images, spoiled_by
-from catchment.schema.names import folded
+from catchment.read.chunk_images import ChunkImages, spoiled_by
+from catchment.schema.names import without_marks
 from catchment.schema.shape import first_shape
 from catchment.source import stored_at
 from catchment.source.catalog import read_table
@@ -269,13 +269,13 @@ def test_a_backlog_is_read_to_its_end_once(shop: Shop, monkeypatch: pytest.Monke
         shop.run("STATEMENT", "INSERT INTO plain VALUES (1)")
         places.append(shop.end())
     reads: list[tuple[LogOffset, LogOffset | None]] = []
-    catalogs: list[Catalog] = []
+    catalogs: list[AllStored] = []
 
     def counted(endpoint: Endpoint, server: Server, start: LogOffset, stop: LogOffset | None) -> Stretch:
         reads.append((start, stop))
         return read_facts(endpoint, server, start, stop)
 
-    def asked(session: Session) -> Catalog:
+    def asked(session: Session) -> AllStored:
         catalogs.append(read_objects(session))
         return catalogs[-1]
 
@@ -314,11 +314,11 @@ def test_names_that_the_server_takes_for_one_another_are_folded_alike(mariadb: P
             assert row is not None
             for letter, weight, lower in zip(some, row[::2], row[1::2], strict=True):
                 weights.setdefault(str(weight), set()).add(letter)
-                assert folded(lower) == folded(letter)
+                assert without_marks(lower) == without_marks(letter)
     unequal = {
         weight: together
         for weight, together in weights.items()
-        if len({folded(letter) for letter in together}) > 1
+        if len({without_marks(letter) for letter in together}) > 1
     }
     assert unequal == {}
 
@@ -355,7 +355,7 @@ def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop
         task = ChunkTask(
             shop.endpoint, shop.known, start, stretch.at, (), (shape,), Target(Nowhere(), ("s",), 1, "x")
         )
-        return spoiled_by(stretch, stored, Images(task, {T: (shape, ())}))
+        return spoiled_by(stretch, stored, ChunkImages(task, {T: (shape, ())}))
 
     start = shop.end()
     shop.run("STATEMENT", "INSERT INTO plain VALUES (1)", "DO g()")

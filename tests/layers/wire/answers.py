@@ -12,7 +12,7 @@ from catchment.wire.cells.types import from_catalog
 from catchment.wire.packets.results import ResultDecoder
 from catchment.wire.packets.statements import (
     Parameter,
-    Prepared,
+    PreparedStatement,
     close_packet,
     execute_packet,
     parse_prepare_ok,
@@ -28,7 +28,7 @@ def socket_of(session: Session) -> socket.socket:
     return found
 
 
-def prepare(session: Session, sql: str) -> Prepared:
+def prepare(session: Session, sql: str) -> PreparedStatement:
     return _prepared(session, sql)[0]
 
 
@@ -39,7 +39,7 @@ def prepared_answer(session: Session, sql: str) -> bytes:
     return data
 
 
-def _prepared(session: Session, sql: str) -> tuple[Prepared, bytes]:
+def _prepared(session: Session, sql: str) -> tuple[PreparedStatement, bytes]:
     sock = socket_of(session)
     sock.sendall(prepare_packet(sql))
     data = b""

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.epoch import stuck
+from catchment.epoch import standstill
 from catchment.feed.planner import Planner
 from catchment.model.errors import SourceError
 from catchment.state.faults import Fault
@@ -126,7 +126,7 @@ def test_a_table_altered_in_no_log_is_named_and_ends_the_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Before its first chunk is read: none can be copied from then on."""
-    monkeypatch.setattr(stuck, "EPOCHS_MAX", 3)
+    monkeypatch.setattr(standstill, "EPOCHS_MAX", 3)
     life = live(pair)
     life.load(20)
     altered, *others = life.keys

@@ -92,7 +92,7 @@ def _chunk_misfits(server: PrivateServer, floor: LogOffset, behind: LogOffset, r
     later = run_task(_copy_all(server, behind, _defined(server), root))
     assert isinstance(later, ChunkReceipt)
     assert [copied.rows for copied in later.copied] == [51]
-    assert later.failed == ()
+    assert later.refused == ()
 
 
 def test_chunks_wait_until_their_floor_is_behind_an_alter(

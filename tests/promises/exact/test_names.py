@@ -19,7 +19,7 @@ from catchment.api.views import views
 from catchment.demo.server import PrivateServer
 from catchment.feed import verify as verification
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import RESERVED, folded
+from catchment.model.table import RESERVED, without_case
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.fold import fold
 from tests.promises.exact.steps import Steps, run_here
@@ -187,8 +187,8 @@ def odd_names(random: Random, count: int) -> list[str]:
         name = "".join(random.choices(kind, k=random.choice((1, 2, 5, 64)))).rstrip(
             string.whitespace + "\x0b\x0c"
         )
-        if name not in ("", "*") and folded(name) not in found:
-            found[folded(name)] = name
+        if name not in ("", "*") and without_case(name) not in found:
+            found[without_case(name)] = name
     return list(found.values())
 
 
@@ -273,7 +273,7 @@ def test_columns_that_some_reader_takes_for_one(begin: Begin) -> None:
     tables.must_be_right()
     for table in tables.columns:
         shape = read(tables.steps.feed, f"{tables.steps.schema}.{table}").shape
-        assert len({folded(column.physical) for column in shape.columns}) == len(tables.columns[table])
+        assert len({without_case(column.physical) for column in shape.columns}) == len(tables.columns[table])
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from catchment.api.read import read
-from catchment.epoch import stuck
+from catchment.epoch import standstill
 from catchment.feed.verify import verify
 from catchment.model.table import TableId
 from catchment.state.faults import Fault
@@ -22,7 +22,7 @@ def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     run_here(monkeypatch)
-    monkeypatch.setattr(stuck, "EPOCHS_MAX", 5)
+    monkeypatch.setattr(standstill, "EPOCHS_MAX", 5)
     return Steps(tmp_path, servers, fresh_schema(*servers.values()))
 
 
@@ -62,7 +62,9 @@ def test_verify_behind_a_last_ddl(steps: Steps, last: str) -> None:
 def test_rows_changed_behind_an_alter_are_rewound(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every UPDATE gives all rows one value, behind the cut of an epoch that copies some of them: so an epoch that
     shows two values of a shard has not rewound a chunk. The log of each epoch's chunks begins before the last ALTER."""
-    monkeypatch.setattr(stuck, "EPOCHS_MAX", 100)  # the product's: a busy machine meets many ALTERs in a row
+    monkeypatch.setattr(
+        standstill, "EPOCHS_MAX", 100
+    )  # the product's: a busy machine meets many ALTERs in a row
     rows = ", ".join(f"({n}, 0)" for n in range(40))
     for shard in steps.servers:
         steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", f"INSERT INTO t VALUES {rows}")

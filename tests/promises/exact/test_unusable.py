@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from catchment.cli.main import execute
-from catchment.config import selects
+from catchment.config import takes
 from catchment.config.table_patterns import exclusion
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError, Unsupported
@@ -124,6 +124,6 @@ def test_a_rule_that_takes_nothing_but_such_tables_is_no_slip(steps: Steps) -> N
 def test_an_exclusion_to_paste(name: str) -> None:
     table = TableId("shop", name)
     (rule,) = yaml.safe_load(exclusion(table))
-    assert selects(["shop.*"], table)
-    assert not selects(["shop.*", rule], table)
-    assert selects(["shop.*", rule], TableId("shop", f"{name}2"))
+    assert takes(["shop.*"], table)
+    assert not takes(["shop.*", rule], table)
+    assert takes(["shop.*", rule], TableId("shop", f"{name}2"))

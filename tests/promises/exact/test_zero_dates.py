@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.epoch import stuck
+from catchment.epoch import standstill
 from catchment.model.errors import SourceError, Unsupported
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
@@ -24,7 +24,7 @@ def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     run_here(monkeypatch)
-    monkeypatch.setattr(stuck, "EPOCHS_MAX", 3)
+    monkeypatch.setattr(standstill, "EPOCHS_MAX", 3)
     return Steps(tmp_path, servers, fresh_schema(*servers.values()))
 
 

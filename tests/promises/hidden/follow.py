@@ -167,7 +167,7 @@ class Follower:
         prepared = self.at.prepared
         task = ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target, prepared)
         group = read_group(task)
-        assert group.failed == ()
+        assert group.refused == ()
         rows = _by_id(group.rows[TABLE])
         return [
             CopiedRows(place(cut), lo, hi, {key: value for key, value in rows if lo < key <= hi})

@@ -4,7 +4,7 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.cli.main import execute
-from catchment.epoch import stuck
+from catchment.epoch import standstill
 from catchment.state.faults import Fault
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import written
@@ -23,7 +23,7 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(stuck, "_HELD_FROM", 3)
+    monkeypatch.setattr(standstill, "_HELD_FROM", 3)
     life = live({"-80": mysql_server}, count=1)
     life.load(300)
     life.describe(copy={"chunk_rows_max": 5, "log_budget": f"{_LOG_BUDGET}B"})

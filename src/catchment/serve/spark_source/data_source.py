@@ -5,26 +5,36 @@
     spark.read.format("catchment").options(feed="shop.yaml", table="shop.orders").load()
     spark.readStream.format("catchment").options(feed="shop.yaml", table="shop.orders").load()
 
-A batch read is the table's state at one cut of all shards, exact while writes go on. A stream is a copy of
-the table followed by its changes; applied in order per `_shard` and key they give the source's state at
-the end of every micro-batch.
+A batch read is the table's state at one cut of all shards, exact while writes go on. A stream is a copy of the table
+followed by its changes. Applied in order per `_shard` and key, they give the source's state at the end of every
+micro-batch.
 
-Columns: those of the table, and, named as in Delta's change data feed, `_change_type` (insert,
-update_preimage, update_postimage, delete; copied rows are inserts), `_commit_version` (the epoch: one per
-micro-batch), `_commit_timestamp` (of the group; of the cut for copied rows), and `_shard`, `_gtid`
-(domain-server-sequence; null for copied rows) and `_order` (order of changes within shard and epoch;
-copied rows come first, with 0). A key update gives a preimage with the old and a postimage with the new
-key, or a delete and an insert while the copy has passed only one of them.
+Columns are those of the table and six more, of which Delta's change data feed names the first three:
 
-Options: `feed` (path of the feed file: executors load it too, so that no password is in a plan, partition
-or checkpoint; it must be at the same path on all machines, and variables that it names must be set there),
-`table` (schema.name), `startingOffset` (earliest: copy first; latest: changes only; or a cut as JSON),
-`startingGtids` (changes only, those behind a backup: the GTIDs that it names, `@@gtid_executed` of MySQL or
-`@@gtid_binlog_pos` of MariaDB then, as JSON {"SHARD": "GTIDS"}; of a feed with one shard the GTIDs alone),
-`maxBytesPerTrigger` (log per micro-batch, of all shards together, cut at the end of a group; 64MB if not given),
-`maxChunksPerTrigger` (chunks copied per shard and micro-batch; as the feed's `copy` section has it if not given),
-`maxLogBytes` (log that one task of a batch read may have to read behind its rows; 1GB if not given). Sizes of chunks
-are those of the feed's `copy` section.
+* `_change_type`: insert, update_preimage, update_postimage or delete. Copied rows are inserts.
+* `_commit_version`: the epoch, one per micro-batch.
+* `_commit_timestamp`: that of the group; for copied rows that of the cut.
+* `_shard`: its name.
+* `_gtid`: domain-server-sequence; null for copied rows.
+* `_order`: the order of changes within shard and epoch. Copied rows come first, with 0.
+
+A key update gives a preimage with the old key and a postimage with the new one. While the copy has passed only one
+of the two, it gives a delete and an insert.
+
+Options:
+
+* `feed`: path of the feed file. Executors load it too, so that no password is in a plan, partition or checkpoint. It
+  must be at the same path on all machines, and variables that it names must be set there.
+* `table`: schema.name.
+* `startingOffset`: earliest (copy first), latest (changes only) or a cut as JSON.
+* `startingGtids`: changes only, those behind a backup. It names the GTIDs that the backup holds, as JSON
+  {"SHARD": "GTIDS"}; of a feed with one shard the GTIDs alone. They are what `@@gtid_executed` of MySQL or
+  `@@gtid_binlog_pos` of MariaDB was then.
+* `maxBytesPerTrigger`: log per micro-batch, of all shards together, cut at the end of a group; 64MB if not given.
+* `maxChunksPerTrigger`: chunks copied per shard and micro-batch; as the feed's `copy` section has it if not given.
+* `maxLogBytes`: log that one task of a batch read may have to read behind its rows; 1GB if not given.
+
+Sizes of chunks are those of the feed's `copy` section.
 
 docs/spark-source.md has examples, and what ends a stream.
 

@@ -67,7 +67,7 @@ class StreamDriver:
         return self._shape
 
     def end_at_now(self) -> None:
-        """Deliver nothing beyond the log as it stands, except for rows that are still to be copied and the
+        """Deliver nothing beyond the log as it stands now. The exception is rows that are still to be copied, and the
         log up to the cut at which they are.
         """
         self._end = {}
@@ -176,8 +176,8 @@ class StreamDriver:
         return self._clock
 
     def _mend_end(self, cut: StreamCut, clock: Clock) -> None:
-        """Where the end lies before the cut, which the log has been shown to reach, it was read at a rotation: take
-        that of a tick, which never does.
+        """An end before the cut was read at a rotation: the log has been shown to reach the cut. Take the end from a
+        tick, which never lies before the cut.
         """
         if self._end is None or all(reaches(self._end[s], p.position.at) for s, p in cut.shards.items()):
             return

@@ -6,8 +6,8 @@
         "prepared": [], "shown": true, "copy": {"copied": [500], "through": [[250], [500]], "born_after": [2000],
         "done": false, "expected": 2000}, "dropped": ["note"]}}}
 
-A stream that has not begun yet stands at {"version": 1, "start": "earliest"}, or "latest", or at the GTIDs of every
-shard, {"version": 1, "start": {"-80": "0-101-93"}}: the same for everyone who asks.
+A stream that has not begun yet stands at {"version": 1, "start": "earliest"}, or "latest". It may also stand at the
+GTIDs of every shard, {"version": 1, "start": {"-80": "0-101-93"}}. Whoever asks gets the same answer.
 """
 
 import json
@@ -32,8 +32,8 @@ Offset = dict[str, Any]
 class Copying(msgspec.Struct, frozen=True):
     """How far a shard's rows are copied as of a cut.
 
-    `through`: upper bounds of the chunks that the batch ending here copies, in order (None: no upper
-    bound); the batch is read in the same chunks whenever it is read.
+    `through`: upper bounds of the chunks that the batch ending here copies, in order (None: no upper bound). Whenever
+    the batch is read, it is read in the same chunks.
     """
 
     copied: Bound | None = None

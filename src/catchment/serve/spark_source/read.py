@@ -21,7 +21,7 @@ from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
 from catchment.read.checks import alterations, must_be_whole, must_keep_keys
-from catchment.read.copy import Group, read_group
+from catchment.read.copy import GroupRows, read_group
 from catchment.read.xa_rows import read_prepared
 from catchment.rewind.ranges import Mask, follows_log
 from catchment.rewind.sequence import ImageSequence
@@ -106,14 +106,14 @@ def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> It
             return inside(session, _table(work.shape), states, ranges)
 
     group = read_group(task, work.log_bytes, asked)
-    if group.failed:
-        chunk, reason = group.failed[0]
+    if group.refused:
+        chunk, reason = group.refused[0]
         raise SourceError(f"{chunk} could not be read as of {work.at}: {reason}; {_way_out(group, chunk)}")
     for rows in group.rows.values():
         yield from batches(copied_rows(rows, work.shard, work.epoch, work.time_us), schema)
 
 
-def _way_out(group: Group, chunk: Chunk) -> str:
+def _way_out(group: GroupRows, chunk: Chunk) -> str:
     """What a stream's offset names is read again until it succeeds; what the log holds behind it stays there."""
     if chunk.table in group.spoiled:
         return (

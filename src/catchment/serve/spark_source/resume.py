@@ -1,7 +1,7 @@
-"""Whether the shards' logs are still those in which a stream stands: asked once, when a query begins.
+"""Whether the shards' logs are still those in which a stream stands. A query asks that once, when it begins.
 
-A query that finds nothing new reads no log, and an end of the log that lies before the stream's position looks like
-"nothing new": so do a log that was reset and another server at the address.
+A query that finds nothing new reads no log, and an end of the log before the stream's position looks like "nothing
+new". So do a log that was reset and another server at the address.
 """
 
 from collections.abc import Mapping

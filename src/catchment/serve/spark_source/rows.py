@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from catchment.model.errors import Unsupported
 from catchment.model.gtidset import uuid_text
 from catchment.model.image import CHANGE, GROUP, OP, SEQ, SIDE
-from catchment.model.table import Table, folded
+from catchment.model.table import Table, without_case
 from catchment.rewind.states import BEFORE
 from catchment.wire.cells.types import arrow_schema
 from catchment.wire.log.groups import SCHEMA
@@ -45,7 +45,7 @@ def schema_of(table: Table) -> StructType:
     timestamp.
     """
     shown = {field.name for field in _CHANGE_FIELDS}
-    taken = [column.name for column in table.columns if folded(column.name) in shown]
+    taken = [column.name for column in table.columns if without_case(column.name) in shown]
     if taken:
         raise Unsupported(
             f"{table.id}: column {', '.join(taken)} has the name of a column that the source shows beside those of the "
@@ -127,8 +127,8 @@ def _uuids(groups: pa.Table) -> pa.Array:
 
 
 def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
-    """The followed images with their change type. A side of a key update whose other side is not followed
-    stands alone: then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
+    """The followed images with their change type. A side of a key update stands alone when the other side is not
+    followed. Then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
     """
     update = pc.equal(images.column(OP), _UPDATE).to_numpy()
     before = pc.equal(images.column(SIDE), BEFORE).to_numpy()

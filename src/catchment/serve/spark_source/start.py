@@ -1,4 +1,4 @@
-"""Where a stream begins that is told so by GTIDs: behind a backup that was loaded by other means."""
+"""Where a stream begins when GTIDs say so: behind a backup that was loaded by other means."""
 
 import json
 from collections.abc import Mapping, Sequence

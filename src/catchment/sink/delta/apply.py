@@ -45,8 +45,8 @@ class DeltaSink:
         """Commit a table's part of an epoch; the version that holds it.
 
         A replay of an applied epoch commits nothing. `first`: this may be the table's first epoch, which
-        creates it. Raises LeaseLost when a later runner wrote the table, SinkError when the lake refuses, the
-        table is another feed's or is gone, SinkConflict when other writers won every attempt.
+        creates it. Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every
+        attempt. Raises SinkError when the lake refuses, or the table is another feed's or is gone.
         """
         name, directory = delta.shape.table, table_dir(self.root, delta.shape.table)
 

@@ -64,9 +64,9 @@ def window_hours(keep_s: float) -> int:
 def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> CleanReport:
     """Delete files of attempts that lost.
 
-    Those are named by no version of the table, belong to epochs up to the committed one `epoch` (a later one
-    may have a manifest that names them) and are older than `age_s`; files of a fold that never came to its
-    commit are older than six hours. `version` is the table's as of that epoch.
+    No version of the table names such a file, it is older than `age_s`, and its epoch is at most the committed one
+    `epoch`. (A later one may have a manifest that names it.) Files of a fold that never came to its commit are older
+    than six hours. `version` is the table's as of that epoch.
     """
     now = time.time()
     # The directory before the log: what is committed in between is named.

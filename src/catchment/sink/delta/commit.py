@@ -181,8 +181,8 @@ def gone(name: str, directory: Path) -> NoReturn:
 def commit_properties(feed: str, fence: int, *transactions: Transaction, **notes: str) -> CommitProperties:
     """Properties of every commit of ours.
 
-    No retries inside delta-rs: it would commit what was prepared from an older version after checks of its
-    own, while check, list of files and commit have to come from one handle (DESIGN 5).
+    No retries inside delta-rs: after checks of its own it would commit what was prepared from an older version. But
+    check, list of files and commit have to come from one handle (DESIGN 5).
     """
     return CommitProperties(
         custom_metadata={_VERSION: __version__, **notes},

@@ -74,8 +74,8 @@ def encoded_row(row: EpochRow, base: RowBase | None) -> tuple[pa.Table, RowBase]
 
 
 class RowReader:
-    """Decodes rows of one version of the table. `find` has the record of an epoch, None where there is none; the whole
-    one that was met last is kept, since its neighbours build on it."""
+    """Decodes rows of one version of the table. `find` has the record of an epoch, None where there is none. The reader
+    keeps the whole one that it met last, since its neighbours build on it."""
 
     def __init__(self, find: Callable[[int], Record | None]) -> None:
         self._find = find

@@ -70,7 +70,7 @@ class EpochsTable:
             return base
 
         written = self._table.commit(attempt, self._create)
-        # Who wrote a row that stood already is not known, and nothing is to build on it.
+        # Nobody knows who wrote a row that stood already, so nothing may build on it.
         self._base = written if isinstance(written, RowBase) else None
 
     def take_over(self, fence: int) -> None:

@@ -1,9 +1,11 @@
-"""Where things lie in a lake and what every row carries (DESIGN 10). Holds names only, touches no file.
+"""Where things lie in a lake and what every row carries (DESIGN 10).
 
-<root>/<schema>/<table>/            one Delta table per source table, all shards in one
-<root>/<schema>/<table>/_part=base/ at most one row per (shard, key)
-<root>/<schema>/<table>/_part=changes/  net changes that are not yet folded
-<root>/_catchment/epochs/           one row per committed epoch
+    <root>/<schema>/<table>/            one Delta table per source table, all shards in one
+    <root>/<schema>/<table>/_part=base/ at most one row per (shard, key)
+    <root>/<schema>/<table>/_part=changes/  net changes that are not yet folded
+    <root>/_catchment/epochs/           one row per committed epoch
+
+Holds names only, touches no file.
 """
 
 import hashlib

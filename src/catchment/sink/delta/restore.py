@@ -51,8 +51,8 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
     """Bring every table that carries a later epoch than `row` back to the row's version; the highest epoch
     number met. `applies`: the epoch that is applied next, parts of which stay.
 
-    A table that is brought back carries the row's epoch again. Else an epoch that was taken back, and whose manifest is
-    found later in a state store that was put back, would be taken for applied, and its rows would be missing.
+    A table that is brought back carries the row's epoch again. Else an epoch that was taken back would count as
+    applied, should a state store that is put back have its manifest. Its rows would be missing.
     """
     highest = row.manifest.epoch
     for shape in row.manifest.shapes:

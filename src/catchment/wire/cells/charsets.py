@@ -1,7 +1,7 @@
 """Character sets: which one a collation number means, and how its bytes become UTF-8.
 
-The tables are those of MariaDB 10.11, and of MySQL 8.0 for gb18030 (tests ask both servers for every code of
-every set), so that a string from the log is the string that the server sends to a session with
+The tables are those of MariaDB 10.11, and of MySQL 8.0 for gb18030; tests ask both servers for every code of
+every set. So a string from the log is the string that the server sends to a session with
 `character_set_results = utf8mb4`. A code without a character is what the server sends for it, `?` or U+FFFD.
 """
 
@@ -19,8 +19,8 @@ from catchment.wire.cells.charset_differences import DIFFERENCES
 # Sets whose bytes are UTF-8 already.
 UTF8: Final = ("utf8mb3", "utf8mb4")
 
-# Sets of fixed or nearly fixed width, by Python codec. ucs2 has no surrogate pairs: the server sends each half
-# by itself, which is not UTF-8, so that such a value is refused from the log and from a SELECT alike.
+# Sets of fixed or nearly fixed width, by Python codec. The server knows no surrogate pairs in ucs2: it sends
+# each half by itself, which is not UTF-8. So Catchment refuses such a value from the log and from a SELECT alike.
 WIDE: Final = {"ucs2": "utf_16_be", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
 
 # Single-byte sets by Python codec; charset_differences.py says where the server differs.
@@ -89,8 +89,8 @@ PAIRS: Final = {
     "ujis": Pairs("euc_jp", _EUC, triples=True),
 }
 
-# GB 18030: the codes of four bytes that mean characters of the basic plane come first, those of the others
-# begin at BEYOND; codes in between and after them have no character.
+# GB 18030: the codes of four bytes for characters of the basic plane come first, those of the others begin at
+# BEYOND. Codes in between and after them have no character.
 FOURS: Final = 39_420
 BEYOND: Final = 189_000
 _FOUR: Final = re.compile(rb"[\x81-\xfe][0-9][\x81-\xfe][0-9]")
@@ -177,8 +177,8 @@ def four_bytes(place: int) -> bytes:
 
 
 def codes(charset: str) -> Iterator[bytes]:
-    """Every code of a set in CODECS or PAIRS, in the order of its length, then of its bytes; of the codes of four
-    bytes those in the basic plane."""
+    """Every code of a set in CODECS or PAIRS, in the order of its length, then of its bytes. Of the codes of four
+    bytes it gives those in the basic plane only."""
     pairs = PAIRS.get(charset)
     if pairs is None:
         yield from (bytes((byte,)) for byte in range(256))
@@ -233,8 +233,9 @@ def table(charset: str) -> tuple[bytes, ...] | None:
 
 @cache
 def grid(charset: str) -> bytes:
-    """Code points of a set in PAIRS as 16-bit numbers: 256 of lone bytes, 65536 of pairs and, where there are
-    triples, 65536 of the two bytes behind 0x8F, or FOURS of four bytes. 0 stands where there is no code."""
+    """Code points of a set in PAIRS as 16-bit numbers: 256 of lone bytes, then 65536 of pairs. Behind them
+    come 65536 of the two bytes behind 0x8F where a set has triples, or FOURS of four bytes. 0 stands where there is no
+    code."""
     points = array("H", bytes(2 * (256 + 65536 * (1 + PAIRS[charset].triples))))
     for code, character in characters(charset).items():
         lead, follower = code[-2] if len(code) > 1 else 0, code[-1]

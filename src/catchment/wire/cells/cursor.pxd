@@ -2,8 +2,8 @@
 # `claim` gives a pointer to the next n bytes or NULL. The number readers return 0 past the end and set
 # `missing`, so that a fixed header is read as a whole and checked once.
 #
-# In the loops over rows and events a Cursor is made by `cursor_over`, not copied: a copy is one wide load, which
-# waits for the narrow stores just before it, and cost a third of the time of a narrow row.
+# In the loops over rows and events `cursor_over` makes a Cursor; nothing copies one. A copy is one wide load, which
+# waits for the narrow stores just before it. It cost a third of the time of a narrow row.
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy

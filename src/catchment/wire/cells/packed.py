@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, F821  (names and signatures of cells.pxd)
+# ruff: noqa: ANN001, ANN201, F821  (names and signatures of packed.pxd)
 """Cells that need more than a copy: packed decimals, temporal values, labels of ENUM and SET."""
 
 import cython

@@ -1,1 +1,1 @@
-"""Cells that need more than a copy: compiled, used by rows.py only (see cells.pxd)."""
+"""Cells that need more than a copy: compiled, used by wire/log/rows.py only (see packed.pxd)."""

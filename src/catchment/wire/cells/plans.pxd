@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from catchment.wire.cells.builders cimport ColumnBuilders
 
 # How a cell is decoded, chosen once per column. Up to LAST_FIXED a cell has `size` bytes, behind it `size`
-# is that of the length in front of the cell. Those behind CELL_BYTES are read by strings.py.
+# is that of the length in front of the cell. Those behind CELL_BYTES are read by wire/log/strings.py.
 cdef enum:
     CELL_I8, CELL_U8, CELL_I16, CELL_U16, CELL_I24, CELL_U24, CELL_I32, CELL_U32, CELL_I64, CELL_U64
     CELL_RAW, CELL_DECIMAL, CELL_LONG_DECIMAL, CELL_BIT, CELL_BIT64, CELL_YEAR, CELL_DATE

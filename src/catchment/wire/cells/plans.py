@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of tablemap.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204, F821  (names and signatures of plans.pxd)
 """A table map made ready for decoding: per column the way its cells are read, chosen once."""
 
 import cython

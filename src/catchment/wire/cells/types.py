@@ -1,7 +1,7 @@
 """The one table of type facts: what a column is in the log, in the catalog and in Arrow.
 
-Both decoders (log.py, results.py) take their Arrow types from here, so that a value read from the log equals
-the value read by SELECT, bit by bit (DESIGN section 6).
+Both decoders (wire/log, packets/results.py) take their Arrow types from here. So a value read from the log equals the
+value read by SELECT, bit by bit (DESIGN section 6).
 """
 
 import re

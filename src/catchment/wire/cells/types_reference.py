@@ -73,9 +73,9 @@ ENTRIES: Final = (
     Entry(
         "CHAR, VARCHAR, TINYTEXT to LONGTEXT, JSON of MariaDB",
         (ColumnType(Kind.TEXT, charset="utf8mb4"),),
-        "UTF-8, converted as the server converts; CHAR without spaces at its end, VARCHAR and TEXT with them; a code "
-        "without a character is `?` (U+FFFD in big5 and tis620), as the server has it; bytes that are no text of "
-        "the column's character set end the run, see below",
+        "UTF-8, converted as the server converts. CHAR comes without spaces at its end, VARCHAR and TEXT with them. "
+        "A code without a character is `?` (U+FFFD in big5 and tis620), as the server has it. Bytes that are no text "
+        "of the column's character set end the run, see below",
     ),
     Entry("BINARY(n)", (ColumnType(Kind.BINARY, length=16),), "n bytes, zero bytes at the end too"),
     Entry(
@@ -173,7 +173,7 @@ _FOOT = """
 - An ENUM with an empty label is refused in a key: the label and the invalid value 0, two keys of the source, are
   the same text. Without such a label the value 0 is a key like others. A spatial column is refused in a key.
 - Values that differ in the collation of the column only by case, accents or spaces at the end are one key
-  at the source and stay one row in the lake: an update from one to the other is a delete and an insert.
+  at the source and stay one row in the lake. An update from one to the other is a delete and an insert.
 """
 _SETS = """
 MySQL and MariaDB give every code of these sets the same character (gb18030 is MySQL's alone). Halves of pairs of
@@ -211,8 +211,15 @@ def reference() -> str:
         lines.append(
             f"| {entry.source} | `{shown}` | `{spark}` | `{delta}` | {entry.rule} | {key_rule(kind)} |"
         )
-    every = sorted([*charsets.UTF8, *charsets.CODECS, *charsets.PAIRS, *charsets.WIDE])
-    sets = f"\n## Character sets\n\n{', '.join(every)}; `binary` is bytes.\n"
+    forms = {
+        "UTF-8 already": charsets.UTF8,
+        "of one byte": charsets.CODECS,
+        "of one or more bytes": charsets.PAIRS,
+        "of UTF-16 and UTF-32": charsets.WIDE,
+    }
+    sets = "\n## Character sets\n\n"
+    sets += "".join(f"- {form}: {', '.join(sorted(names))}\n" for form, names in forms.items())
+    sets += "- bytes: binary\n"
     return _HEAD + "\n".join(lines) + "\n" + _FOOT + sets + _SETS + _WRITTEN
 
 

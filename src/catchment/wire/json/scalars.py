@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, F821  (names and signatures of jsonscalars.pxd)
+# ruff: noqa: ANN001, ANN201, F821  (names and signatures of scalars.pxd)
 """Scalars of MySQL's binary JSON that are more than a number: strings, doubles, and values of SQL types."""
 
 import cython

@@ -1,1 +1,1 @@
-"""Compiled, used by jsontext.py only (see jsonscalars.pxd)."""
+"""Compiled, used by text.py only (see scalars.pxd)."""

@@ -1,9 +1,10 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, F821, PLR0911  (names and signatures of jsontext.pxd)
+# ruff: noqa: ANN001, ANN201, F821, PLR0911  (names and signatures of text.pxd)
 """MySQL's binary JSON to the text that SELECT gives for it, straight into a column under construction.
 
 Source: MySQL's description of the format in sql-common/json_binary.h. A server never lets two values share
-bytes; a document whose values do is malformed, so that reading takes no longer than the document is long.
+bytes, so a document whose values do is malformed. Because it is refused, reading takes no longer than the
+document is long.
 """
 
 import cython
@@ -209,7 +210,7 @@ def write_entry(
 
 
 def put_json(c, row, source, n):
-    """One document as the text of the server; see jsontext.pxd. No bytes at all mean `null` (seen where an
+    """One document as the text of the server; see text.pxd. No bytes at all mean `null` (seen where an
     ALTER added a JSON column that cannot be NULL)."""
     t: Text
     t.cells = c

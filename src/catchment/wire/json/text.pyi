@@ -1,1 +1,1 @@
-"""Compiled, used by rows.py only (see jsontext.pxd)."""
+"""Compiled, used by wire/log/rows.py only (see text.pxd)."""

@@ -3,7 +3,7 @@
 """Identity and order of rows: the key columns of each row as one string of bytes that memcmp orders.
 
 An encoded key is the encodings of its columns one after another. No encoding is a prefix of another one of
-the same column, so bytes order keys as tuples are ordered, and the encoding of the first columns is a bound.
+the same column. So bytes order keys as tuples are ordered, and the encoding of the first columns is a bound.
 
     integers, dates, times   8 bytes, big-endian, sign bit flipped: all widths alike, int32 7 equals int64 7
     float, double            8 bytes of the double, sign bit flipped, all bits if negative; -0.0 becomes 0.0

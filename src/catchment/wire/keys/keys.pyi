@@ -50,8 +50,8 @@ class KeySet:
 def at_or_below(keys: Keys, bound: bytes) -> npt.NDArray[np.bool_]:
     """For each key: whether it is <= bound.
 
-    `bound` is an encoded key, or one of its first columns: then only those are compared, so an empty bound
-    has every key at or below.
+    `bound` is an encoded key, or one of its first columns. Then only those are compared, so an empty bound has every
+    key at or below.
     """
 
 def bucket(keys: Keys, buckets: int, seed: int = 0) -> npt.NDArray[np.uint16]:

@@ -2,9 +2,9 @@
 #
 # zlib takes short inputs byte by byte, which was half the cost of transactions of one row. Where the processor
 # multiplies without carries, sixteen bytes are folded at a time (V. Gopal and others, "Fast CRC Computation for
-# Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009); elsewhere zlib does it. The numbers are
-# x**n modulo the polynomial, lowest bit first, for n = 544, 480 (64 bytes on), 160, 96 (16 bytes on) and 64, then
-# the polynomial itself and x**64 divided by it.
+# Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009); elsewhere zlib does it. The numbers are x**n modulo
+# the polynomial, lowest bit first. Here n is 544 and 480 (64 bytes on), 160 and 96 (16 bytes on), and 64. The
+# polynomial itself and x**64 divided by it follow.
 
 from libc.stdint cimport uint8_t, uint32_t
 

@@ -66,8 +66,8 @@ def misfit(
 ) -> str:
     """How a table map contradicts the definition, empty when it does not.
 
-    `cells` are real type code and metadata of each column, `nullable` the map's bits, `unsigned` the columns
-    that it says are unsigned (None: it does not say).
+    `cells` are real type code and metadata of each column, `nullable` the map's bits. `unsigned` are the
+    columns that it says are unsigned (None: it does not say).
     """
     if len(cells) != len(definition.columns):
         return f"it has {len(cells)} columns, not {len(definition.columns)}"
@@ -95,8 +95,8 @@ def charset_misfit(definition: Definition, collations: dict[int, int]) -> str:
 
 
 def expected_of(column: DefinedColumn) -> tuple[tuple[int, ...], int]:
-    """The type codes that a table map may give to a column declared so, and the size that it tells with the first
-    (0 where it tells none)."""
+    """The type codes that a table map may give to a column declared so, and the size that it tells with the
+    first. The size is 0 where the map tells none."""
     codes = _CODES.get(data_type(column.declared), (types.GEOMETRY,))
     return codes, _expected(column, codes[0])
 

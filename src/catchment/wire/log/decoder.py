@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204, F821, PLR0911  (names and signatures of log.pxd, types in log.pyi)
+# ruff: noqa: ANN001, ANN201, ANN204, F821, PLR0911  (names and signatures of decoder.pxd, types in decoder.pyi)
 """The log decoder: bytes of a dump (COM_BINLOG_DUMP) of MariaDB or MySQL in, Arrow batches out.
 
 It opens no socket and decides nothing: it says which groups the log holds, what rows they carry, and where it
@@ -64,7 +64,7 @@ BETWEEN = (EVENT_FORMAT, EVENT_GTID_LIST, EVENT_PREVIOUS_GTIDS, EVENT_CHECKPOINT
 
 
 class LogDecoder(Transactions):
-    """Decodes one dump, from the first byte behind the command; see log.pyi."""
+    """Decodes one dump, from the first byte behind the command; see decoder.pyi."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class LogDecoder(Transactions):
         self.stop_offset = NOWHERE
 
     def feed(self, data):
-        """Consume bytes; see log.pyi."""
+        """Consume bytes; see decoder.pyi."""
         view: Py_buffer
         packet: Cursor
         if self.error is not None:
@@ -119,7 +119,7 @@ class LogDecoder(Transactions):
             PyBuffer_Release(cython.address(view))
 
     def resume(self):
-        """Take bytes of a new dump; see log.pyi."""
+        """Take bytes of a new dump; see decoder.pyi."""
         if self.error is not None and not isinstance(self.error, ServerSaid):
             raise self.error
         self.error = None
@@ -127,11 +127,11 @@ class LogDecoder(Transactions):
         self.packets = PacketReader()
 
     def take_images(self):
-        """All image rows decoded so far; see log.pyi."""
+        """All image rows decoded so far; see decoder.pyi."""
         return self.tables.take()
 
     def take_groups(self):
-        """All groups finished so far; see log.pyi."""
+        """All groups finished so far; see decoder.pyi."""
         return self.groups.rows.take()
 
     @property

@@ -11,25 +11,24 @@ from catchment.wire.log.facts import Ddl, Fact, Images, LogFile
 class LogDecoder:
     """Decodes one dump of a log of MariaDB or MySQL, from the first byte that the server sends after COM_BINLOG_DUMP.
 
-    `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are
-    the tables whose rows are decoded (None: all); `keys` gives their key columns where the log shall not tell them,
-    `kinds` the columns that the log declares as BINARY and the catalog as something else
-    (types.logged_as_binary).
+    `start` is what the dump asks for: the start of a file (offset 4) or a place between groups. `wanted` are the tables
+    whose rows are decoded (None: all). `keys` gives their key columns where the log shall not tell them. `kinds` are
+    the columns that the log declares as BINARY and the catalog as something else (types.logged_as_binary).
     `definitions` of wanted tables as of `start` tell what table maps without full metadata do not, and are compared
     with what table maps say. `on_ddl` is asked at every DDL which definitions it changes; a table that
     it gives None for is not wanted any more.
 
-    `behind` is the event that ended at `start` when that was read: the dump then begins in front of it, at `begins`,
-    and Diverged is raised for any other.
+    `behind` is the event that ended at `start` when that was read. The dump then begins in front of it, at `begins`,
+    and the decoder raises Diverged for any other event.
 
     With `stop`, decoding ends where a group ends exactly there, or the reader stands there between groups.
 
-    `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null),
-    and leaves the BEFORE image of an update out when the key stays the same, byte for byte.
+    `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null). It leaves
+    the BEFORE image of an update out when the key stays the same, byte for byte.
 
-    With `sparse`, row events that lack columns are decoded too, absent columns as null, and the fact
-    IncompleteImage says which are there; otherwise it is all that is told of such an event. Of an update that
-    lacks columns both images are given, whatever `before` says.
+    With `sparse`, row events that lack columns are decoded too, absent columns as null. The fact IncompleteImage says
+    which are there; without `sparse` it is all that is told of such an event. Of an update that lacks columns both
+    images are given, whatever `before` says.
 
     An error ends the decoder: `feed` raises the same error again.
     """
@@ -61,25 +60,25 @@ class LogDecoder:
         """
 
     def resume(self) -> None:
-        """Go on after the server's error or end-of-log packet with the bytes of a new dump: from a later file on, or
-        from `at` when no group is open.
+        """Go on after the server's error or end-of-log packet with the bytes of a new dump. That begins with a later
+        file, or at `at` when no group is open.
         """
 
     def take_images(self) -> list[Images]:
         """Image rows decoded since the last call, also of a group that is still open.
 
-        Columns of the table, then those of model.image: SIDE (uint8: 0 before, 1 after), OP (uint8: 0 insert,
-        1 delete, 2 update), SEQ (int64: order over the whole run), GROUP (int64: ordinal of the group). Rows in
-        `voids` were undone; rows of a group that never ends (`in_group` at the end) count for nothing.
+        Columns of the table come first, then those of model.image. SIDE is uint8: 0 before, 1 after. OP is uint8: 0
+        insert, 1 delete, 2 update. SEQ is int64: the order over the whole run. GROUP is int64: the ordinal of the
+        group. Rows in `voids` were undone; rows of a group that never ends (`in_group` at the end) count for nothing.
         """
 
     def take_groups(self) -> pa.RecordBatch:
         """Groups finished since the last call (schema: groups.SCHEMA).
 
-        `file` is an index into `files`, `kind` one into the order of model.position.GroupKind, `start` and
-        `end` are offsets, `timestamp` is that of the group's last event in seconds since 1970. MariaDB names a
-        group by `domain`, `server_id`, `sequence`; MySQL by `uuid` (16 bytes), `tag` (may be empty) and
-        `sequence`. `uuid` and `tag` are null for MariaDB, and on MySQL for groups without a GTID.
+        `file` is an index into `files`, `kind` one into the order of model.position.GroupKind. `start` and `end` are
+        offsets. `timestamp` is that of the group's last event in seconds since 1970. MariaDB names a group by `domain`,
+        `server_id`, `sequence`; MySQL by `uuid` (16 bytes), `tag` (may be empty) and `sequence`. `uuid` and `tag` are
+        null for MariaDB, and on MySQL for groups without a GTID.
         """
 
     @property

@@ -14,7 +14,7 @@ HEADER = cython.declare(int64_t, 19)
 CHECKSUM = cython.declare(int64_t, 4)
 FORMAT_LEAST = cython.declare(int64_t, 57 + 5)
 MARIADB_TYPES_LEAST = cython.declare(int64_t, 160)
-# Types of events and the length of their fixed part, which this reader takes for granted; servers put 0 for
+# Types of events and the length of their fixed part, which this reader takes for granted. Servers put 0 for
 # types that they do not write.
 FIXED_PARTS = cython.declare(
     cython.int[26],
@@ -93,8 +93,8 @@ class EventReader:
     def on_format(self, body):
         """Whose format it is: MariaDB knows many more types of events. Raises CorruptLog, Unsupported.
 
-        `body` stands behind the length of headers: one byte for each type, from 1 on, with the length of the
-        fixed part of its events, and one for the checksum algorithm.
+        `body` stands behind the length of headers. Each type, from 1 on, has one byte: the length of the
+        fixed part of its events. One byte for the checksum algorithm follows.
         """
         lengths: cython.pointer(cython.const[uint8_t]) = body.at
         count: int64_t = left(body) - 1
@@ -157,8 +157,8 @@ class EventReader:
 
         Its header has the low 32 bits of its end only. In front of a table map the server leaves an
         annotation out when the dump did not ask for it. From MariaDB 11.4 on, only the first and the last event of
-        a group say where they end (binlog_legacy_event_pos): until the last one the
-        reader counts on, and stands before the place by the annotations left out.
+        a group say where they end (binlog_legacy_event_pos). Until the last one the reader counts on by itself,
+        and stands before the place by the annotations left out.
         """
         begins: uint32_t = e.next - cython.cast(uint32_t, e.size)
         skipped: uint32_t = begins - cython.cast(uint32_t, self.offset)

@@ -122,7 +122,7 @@ class IncompleteImage(msgspec.Struct, frozen=True):
     """A row event lacks columns: `binlog_row_image` was not FULL in its session.
 
     `before` and `after` are the columns that its images have (none when it has no such image). `rows` is the
-    half-open range of SEQ that its rows have, with absent columns as null; it is empty, and nothing was
+    half-open range of SEQ that its rows have, with absent columns as null. It is empty, and nothing was
     decoded, unless the decoder was told to.
     """
 

@@ -1,5 +1,5 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of tables.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of met_tables.pxd)
 """Tables met in the log: their numbers, their definitions, and the builders that hold their rows."""
 
 import cython
@@ -34,7 +34,7 @@ def image_schema(table):
 
 
 class Tables:
-    """Table numbers of the log, and one set of builders per version of each wanted table; see tables.pxd."""
+    """Table numbers of the log, and one set of builders per version of each wanted table; see met_tables.pxd."""
 
     def __cinit__(self, wanted, keys, kinds, definitions):
         self.wanted = None if wanted is None else frozenset(wanted)
@@ -71,7 +71,7 @@ class Tables:
         """A table map says what `number` means from now on. Raises CorruptLog, SourceError.
 
         A statement declares all of its tables before its first row, so old numbers may be forgotten between statements
-        only: within one, the maps declared just before would be lost.
+        only. Within one, the maps declared just before would be lost.
         """
         size: int64_t = left(body)
         if self.between_statements and len(self.maps) >= MAPS_MAX:

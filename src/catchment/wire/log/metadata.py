@@ -162,13 +162,14 @@ def describe(
 ) -> Described:
     """Everything about the table, from the event's body behind table number and flags.
 
-    `keys` gives key columns, which count more than those that the event tells: of a table without a primary key
-    it tells a unique key, and after another one was added perhaps that one. `kinds`: what the log declares as
-    BINARY and is something else (types.logged_as_binary). `mysql` is the version of a MySQL that wrote the
-    event, e.g. 80015, and 0 for MariaDB. `definition` tells what an event without full metadata does not.
+    `keys` gives key columns, which count more than those that the event tells. Of a table without a primary key
+    the event tells a unique key, and after another one was added perhaps that one. `kinds`: what the log
+    declares as BINARY and is something else (types.logged_as_binary). `mysql` is the version of a MySQL that
+    wrote the event, e.g. 80015, and 0 for MariaDB. `definition` tells what an event without full metadata does
+    not.
 
-    Raises CorruptLog; Unsupported for a type that is not carried; Undescribed when the event has no full
-    metadata and there is no definition; AlteredUnseen when the two contradict one another.
+    Raises CorruptLog; Unsupported for a type that is not carried; Undescribed for an event without full
+    metadata where there is no definition. Raises AlteredUnseen when event and definition contradict one another.
     """
     data = _Bytes(body)
     identity = _identity(data)

@@ -1,7 +1,7 @@
 """The payload of a transaction that MySQL logged compressed (TRANSACTION_PAYLOAD), as a stream of bytes.
 
-Source: MySQL, mysql/binlog/event/control_events.h (Transaction_payload_event): fields of a type, a length and a
-value up to a type of 0, then the events, packed as one zstd stream.
+Source: MySQL, mysql/binlog/event/control_events.h (Transaction_payload_event). Fields of a type, a length and a
+value come first, up to a type of 0. The events follow, packed as one zstd stream.
 """
 
 from typing import Final

@@ -30,8 +30,8 @@ class Verb(Enum):
 class Query(msgspec.Struct, frozen=True):
     """A statement; `schema` is the default schema of its session, `sql_mode` its mode as a number.
 
-    `is_ddl`: MySQL logged it as DDL that the engine commits (false for ALTER of other engines, GRANT, ...), or as
-    the first part of a CREATE TABLE ... SELECT, whose rows follow in the same group.
+    `is_ddl`: MySQL logged it as DDL that the engine commits (false for ALTER of other engines, GRANT and others).
+    It is true, too, for the first part of a CREATE TABLE ... SELECT, whose rows follow in the same group.
     """
 
     schema: str

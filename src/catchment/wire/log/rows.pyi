@@ -1,1 +1,1 @@
-"""Row events: compiled, used by log.py only (see rows.pxd)."""
+"""Row events: compiled, used by decoder.py only (see rows.pxd)."""

@@ -1,7 +1,7 @@
 """The head of a dump: where the first group that the server sends begins.
 
 Sources: MySQL manual, "Binary Log Event Header", and mysql/binlog/event/binlog_event.h; MariaDB manual, GTID_EVENT.
-Reads the few packets in front of that group; the log itself is read by log.py.
+Reads the few packets in front of that group; the log itself is read by decoder.py.
 """
 
 from typing import Final

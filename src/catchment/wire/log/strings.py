@@ -262,8 +262,8 @@ def put_inet4(out: cython.pointer(uint8_t), value: cython.pointer(uint8_t)) -> c
 @cython.cfunc
 @cython.exceptval(check=False)
 def put_inet6(out: cython.pointer(uint8_t), value: cython.pointer(uint8_t)) -> cython.int:
-    """As MariaDB prints it: the longest run of zero words, the first of several, even a single one, is `::`;
-    an IPv4 address behind six zero words, or five and ffff, is printed as one."""
+    """As MariaDB prints it. `::` is the longest run of zero words, the first of several, even a single one.
+    Behind six zero words, or five and ffff, MariaDB prints the rest as an IPv4 address."""
     used: cython.int = 0
     gap: cython.int = -1
     length: cython.int = 0
@@ -311,8 +311,8 @@ def put_word(out: cython.pointer(uint8_t), word: uint32_t) -> cython.int:
 
 
 def put_compressed(p, c, row, source, n):
-    """A value of a COMPRESSED column (MariaDB: Field_longstr::uncompress). The first byte is 0 before plain bytes,
-    else 0x80 for zlib, 8 for a stream without frame, and how many bytes of length follow, highest first."""
+    """A value of a COMPRESSED column (MariaDB: Field_longstr::uncompress). The first byte is 0 before plain bytes.
+    Else it is 0x80 for zlib, plus 8 for a stream without frame, plus how many bytes of length follow, highest first."""
     size: int64_t
     digits: cython.int
     failed: cython.int

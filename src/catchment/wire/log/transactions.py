@@ -43,8 +43,8 @@ TAG_MAX = cython.declare(uint64_t, 32)
 @cython.cfunc
 @cython.exceptval(check=False)
 def read_varlen(c: cython.pointer(Cursor)) -> uint64_t:
-    """An integer of MySQL's serialization: as many ones from the lowest bit on as there are bytes behind the
-    first; all in all 7 bits for each byte, 64 bits in nine."""
+    """An integer of MySQL's serialization. The first byte has as many ones, from the lowest bit on, as bytes
+    follow it. Each byte holds 7 bits of the number, nine bytes hold 64."""
     first: uint64_t = read_little(c, 1)
     more: cython.int = 0
     rest: uint64_t

@@ -1,1 +1,1 @@
-"""Groups of MySQL: compiled, the part of LogDecoder below log.py (see transactions.pxd)."""
+"""Groups of MySQL: compiled, the part of LogDecoder below decoder.py (see transactions.pxd)."""

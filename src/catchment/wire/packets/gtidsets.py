@@ -1,7 +1,8 @@
 """Sets of GTIDs as MySQL writes them in the log (PREVIOUS_GTIDS) and reads them in a request for it.
 
-Source: MySQL, Gtid_set::encode in sql/rpl_gtid_set.cc: how many names, then for each a uuid, in the format with
-tags a tag, how many intervals, and the first number of each and the one behind its last.
+Source: MySQL, Gtid_set::encode in sql/rpl_gtid_set.cc. It writes how many names there are. For each it writes a
+uuid, in the format with tags a tag, and how many intervals follow. Of each interval it writes the first number
+and the one behind its last.
 """
 
 import uuid

@@ -1,9 +1,9 @@
 # cython: compiled
-# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of packets.pxd)
+# ruff: noqa: ANN001, ANN201, ANN204  (names and signatures of reader.pxd)
 """Packets of the MySQL protocol out of the bytes of a connection, in pieces of any size.
 
-A packet that lies whole in what was fed is given without a copy. One that does not, or that consists of
-several parts of 16 MB, is put together in a buffer that never grows beyond the bytes that really came.
+A packet that lies whole in what was fed is given without a copy. The reader puts any other together in a buffer, also
+one of several parts of 16 MB. The buffer never grows beyond the bytes that really came.
 """
 
 import cython
@@ -19,7 +19,7 @@ KEEP_MAX = cython.declare(int64_t, 1 << 22)
 
 
 class PacketReader:
-    """Cuts a stream of bytes into packets; used by the decoders only (see packets.pxd)."""
+    """Cuts a stream of bytes into packets; used by the decoders only (see reader.pxd)."""
 
     def __cinit__(self):
         self.sequence = -1

@@ -1,2 +1,2 @@
 class PacketReader:
-    """Cuts a stream of bytes into packets; used by compiled decoders only (see packets.pxd)."""
+    """Cuts a stream of bytes into packets; used by compiled decoders only (see reader.pxd)."""

@@ -103,7 +103,7 @@ class Fields:
         return Fields(self.take(size))
 
 
-class Definition(msgspec.Struct, frozen=True):
+class ColumnDefinition(msgspec.Struct, frozen=True):
     """A column as the result set declares it."""
 
     name: str
@@ -129,7 +129,7 @@ def server_error(packet: Fields) -> ServerSaid:
     return ServerSaid(code, text.decode(errors="replace"))
 
 
-def definition(packet: Fields) -> Definition:
+def definition(packet: Fields) -> ColumnDefinition:
     """A column definition packet."""
     for _ in range(4):  # catalog, schema, table, table as named in the schema
         packet.string()
@@ -139,7 +139,7 @@ def definition(packet: Fields) -> Definition:
         raise CorruptResult(f"the definition of column {name} is malformed")
     collation = packet.integer(2)
     packet.skip(4)
-    return Definition(name, packet.integer(1), packet.integer(2), collation)
+    return ColumnDefinition(name, packet.integer(1), packet.integer(2), collation)
 
 
 def end(packet: Fields) -> End:
@@ -158,7 +158,7 @@ def end(packet: Fields) -> End:
     return found
 
 
-def check_column(number: int, expected: Column, found: Definition) -> None:
+def check_column(number: int, expected: Column, found: ColumnDefinition) -> None:
     """Raise SourceError unless the result set's column is the expected one."""
     where = f"column {number} of the result set"
     if found.name != expected.name:
@@ -174,7 +174,7 @@ def check_column(number: int, expected: Column, found: Definition) -> None:
         )
 
 
-def _fault(expected: ColumnType, found: Definition) -> str:
+def _fault(expected: ColumnType, found: ColumnDefinition) -> str:
     kind = expected.kind
     if found.code not in _TYPE_CODES[kind]:
         return f"has type code {found.code}"

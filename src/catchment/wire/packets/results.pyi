@@ -5,7 +5,7 @@ import pyarrow as pa
 from catchment.model.table import Column
 
 class ResultDecoder:
-    """Decodes the answer to one COM_STMT_EXECUTE, in pieces of any size, into Arrow (types.py: arrow_type).
+    """Decodes the answer to one COM_STMT_EXECUTE, in pieces of any size, into Arrow (cells/types.py: arrow_type).
 
     Does no input or output. After an error it takes no more bytes and never has `ended`. A connection that
     closes before `ended` broke off: the rows so far are not the result.
@@ -24,9 +24,9 @@ class ResultDecoder:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Decode the next bytes of the connection; the memory may be reused afterwards.
 
-        Raises ServerSaid for the server's error packet, also between rows; SourceError when a column is not
-        the expected one (count, name, type, signedness, character set); Unsupported for text that is not
-        UTF-8; CorruptResult for bytes that are no answer, and for bytes after its end.
+        Raises ServerSaid for the server's error packet, also between rows. Raises SourceError when a column is not the
+        expected one (count, name, type, signedness, character set). Raises Unsupported for text that is not UTF-8.
+        Raises CorruptResult for bytes that are no answer, and for bytes after its end.
         """
     @property
     def pending_bytes(self) -> int:

@@ -35,7 +35,7 @@ _LONGLONG, _NULL, _NEWDECIMAL, _BLOB, _VAR_STRING = 8, 6, 246, 252, 253
 _UNSIGNED: Final = 0x80
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedStatement(msgspec.Struct, frozen=True):
     """What the server answered to PREPARE; `size` is how many bytes the answer took."""
 
     statement_id: int
@@ -134,7 +134,7 @@ def _counted(value: bytes) -> bytes:
     return b"\xfe" + size.to_bytes(8, "little") + value
 
 
-def parse_prepare_ok(data: bytes | memoryview) -> Prepared | None:
+def parse_prepare_ok(data: bytes | memoryview) -> PreparedStatement | None:
     """The answer to PREPARE from the bytes received so far; None when more must come.
 
     The session must not have agreed on CLIENT_DEPRECATE_EOF (PyMySQL never does).
@@ -155,4 +155,4 @@ def parse_prepare_ok(data: bytes | memoryview) -> Prepared | None:
         for _ in range(definitions + 1 if definitions else 0):  # one more: the EOF packet
             if fields.packet() is None:
                 return None
-    return Prepared(statement_id, columns, parameters, warnings, fields.at)
+    return PreparedStatement(statement_id, columns, parameters, warnings, fields.at)

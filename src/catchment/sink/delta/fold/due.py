@@ -9,15 +9,15 @@ from deltalake import DeltaTable
 
 from catchment.model.epoch import Part
 from catchment.sink.delta.commit import file_lists
-from catchment.sink.delta.fold.rewrite import Target
+from catchment.sink.delta.fold.rewrite import FileSize
 from catchment.sink.delta.layout import EPOCH
 
 
 class FoldLimits(msgspec.Struct, frozen=True):
     """A table is folded at the first limit reached.
 
-    `share`: changes rows not yet folded, as a share of base rows; `files`: files of changes, or of a base
-    scattered over small files; `age_s`: seconds since the oldest change was applied.
+    `share`: changes rows not yet folded, as a share of base rows. `files`: files of changes, or of a base scattered
+    over small files. `age_s`: seconds since the oldest change was applied.
     """
 
     share: float = 0.05
@@ -26,8 +26,8 @@ class FoldLimits(msgspec.Struct, frozen=True):
 
 
 class TableStats(msgspec.Struct, frozen=True):
-    """Rows and files of both parts of a lake table; `oldest_s`: age of the oldest changes file, or 0;
-    `small_files`: files of changes that may be brought together."""
+    """Rows and files of both parts of a lake table. `oldest_s`: age of the oldest changes file, or 0. `small_files`:
+    files of changes that may be gathered."""
 
     base_rows: int
     base_bytes: int
@@ -85,7 +85,7 @@ def should_fold(stats: TableStats, limits: FoldLimits) -> bool:
     scattered = (
         stats.base_files >= limits.files
         and stats.base_bytes < stats.base_files * _SMALL_FILE_BYTES
-        and Target().small(-(-stats.base_rows // stats.base_files), 0)
+        and FileSize().small(-(-stats.base_rows // stats.base_files), 0)
     )
     if stats.changes_rows == 0:
         return scattered
@@ -98,5 +98,5 @@ def should_fold(stats: TableStats, limits: FoldLimits) -> bool:
 
 
 def should_gather(stats: TableStats) -> bool:
-    """Whether small files of changes are to be brought together, without touching the base."""
+    """Whether small files of changes are to be gathered, without touching the base."""
     return stats.small_files >= SMALL_CHANGES_FILES

@@ -1,7 +1,7 @@
 """Fold recent changes into the base of a lake table: one commit that changes files and no row (DESIGN 10).
 
-Prepared on a pinned version and committed on the newest: epochs that were applied in between stay, since
-their changes are newer than all that is folded. Runs in a process of its own, never in the epoch path.
+A fold is prepared on a pinned version and committed on the newest. Epochs that were applied in between stay: their
+changes are newer than all that is folded. Runs in a process of its own, never in the epoch path.
 """
 
 import time
@@ -31,7 +31,7 @@ from catchment.sink.delta.files import write_file
 from catchment.sink.delta.fold.base_file import apart, describe, touch
 from catchment.sink.delta.fold.due import small_run
 from catchment.sink.delta.fold.net import NetChanges, Pinned, choose, load_net, plain_size
-from catchment.sink.delta.fold.rewrite import Target, Unit, cut, items, new_rows, units
+from catchment.sink.delta.fold.rewrite import FileSize, Unit, cut, items, new_rows, units
 from catchment.sink.delta.fold.weave import slices
 from catchment.sink.delta.layout import FOLD_PREFIX, PART, SHARD, identity_columns, table_dir
 
@@ -43,7 +43,7 @@ class FoldOptions(msgspec.Struct, frozen=True):
     changes_rows_max: int = 4_000_000
     changes_bytes_max: int = 384 * 1024 * 1024
     threads: int = 2
-    target: Target = Target()
+    target: FileSize = FileSize()
 
 
 class PreparedFold(msgspec.Struct, frozen=True):

@@ -68,7 +68,7 @@ def plain_size(directory: Path, file: dict[str, Any]) -> int:
 def choose(
     files: Sequence[dict[str, Any]], rows_max: int, bytes_max: int, size_of: Callable[[dict[str, Any]], int]
 ) -> list[dict[str, Any]]:
-    """The oldest changes files that fit, at least one; what is left is nowhere older than what is taken.
+    """The oldest changes files that fit, at least one; every change left out is at least as new as every change taken.
 
     `size_of`: bytes of a file in memory. So folding them is right: a change that stays is at least as new as any
     that was folded.

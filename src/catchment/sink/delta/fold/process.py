@@ -1,7 +1,7 @@
-"""The fold as a process of its own: folds the tables that are due, brings small files together, cleans up.
+"""The fold as a process of its own: folds the tables that are due, gathers small files of changes, cleans up.
 
-Started by the runner; it imports little, to start fast. It changes files and no row, so it needs no lease: the fence
-that it is given keeps it from writing once a later runner has come.
+Started by the runner; it imports little, to start fast. It changes files and no row, so it needs no lease. The runner
+gives it a fence, which keeps it from writing once a later runner has come.
 """
 
 import os
@@ -81,7 +81,7 @@ def carry_out(order: FoldOrder) -> Folded:
 
 
 def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
-    """Fold a table that is due, else bring its small files of changes together; the changes it took up."""
+    """Fold a table that is due, else gather its small files of changes; the changes it took up."""
     table = open_table(table_dir(order.root, shape.table))
     if table is None:
         return 0

@@ -1,8 +1,8 @@
 """Which base files a fold writes anew, and their new rows.
 
 An item is a base file with the new keys that fall into its range, or a run of new keys between files. Small
-items side by side become one unit. A unit is read and written by itself: a file streams through in batches;
-only a file out of order, and small files brought together, are sorted in memory.
+items side by side become one unit. A unit is read and written by itself. A file streams through in batches. Only a file
+out of order, and small files brought together, are sorted in memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from catchment.wire.keys.order import last_in_order
 _SMALL_FILES_MAX = 8  # untouched small files side by side are left until there are so many
 
 
-class Target(msgspec.Struct, frozen=True):
+class FileSize(msgspec.Struct, frozen=True):
     """Size that base files should have."""
 
     rows: int = 4_000_000
@@ -98,7 +98,7 @@ def _runs(files: Sequence[BaseFile], free: Rows, net: NetChanges) -> list[Item]:
     return [Item(net.keys[int(run[0])], None, None, run) for run in runs]
 
 
-def units(ordered: Sequence[Item], target: Target) -> list[Unit]:
+def units(ordered: Sequence[Item], target: FileSize) -> list[Unit]:
     """Groups of items that are written anew together."""
     groups: list[list[Item]] = []
     rows = size = 0
@@ -113,7 +113,9 @@ def units(ordered: Sequence[Item], target: Target) -> list[Unit]:
     return [tuple(g) for g in groups if any(i.changed for i in g) or len(g) >= _SMALL_FILES_MAX]
 
 
-def new_rows(pinned: Pinned, unit: Unit, net: NetChanges, target: Target) -> tuple[bool, Iterator[pa.Table]]:
+def new_rows(
+    pinned: Pinned, unit: Unit, net: NetChanges, target: FileSize
+) -> tuple[bool, Iterator[pa.Table]]:
     """The rows of a unit after the fold, and whether they come in order of key."""
     if _in_order(unit, net):
         return True, (batch for item in unit for batch in _merged(pinned, item, net))

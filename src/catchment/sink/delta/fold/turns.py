@@ -30,8 +30,8 @@ from catchment.state.lease import LEASE_SECONDS
 from catchment.state.store import Store
 
 START_SECONDS_MIN = 5.0
-# A fold process takes 0.4 s of CPU to start, and small tables are always above their share: with 100 changes a second a
-# process every five seconds took a quarter of the feed's CPU. Readers pay 1 ms for each epoch of few rows that waits.
+# A fold process takes 0.4 s of CPU to start, and small tables are always above their share. With 100 changes a second,
+# a process every five seconds took a quarter of the feed's CPU. Readers pay 1 ms for each epoch of few rows that waits.
 FEW_ROWS = 10_000
 FEW_SECONDS_MIN = 20.0
 START_SECONDS_MAX = 600.0
@@ -40,7 +40,8 @@ _log = logging.getLogger(__name__)
 
 
 def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
-    """What a feed file says of folding. A runner may be about to name files up to two lengths of its lease old."""
+    """What a feed file says of folding. Unnamed files stay for two lengths of a lease: a live runner may still commit
+    them."""
     fold = feed.sink.fold
     limits = FoldLimits(fold.share, fold.files, fold.age)
     root, keep = str(feed.sink.path), feed.sink.keep

@@ -1,6 +1,6 @@
 """Tables whose copy stands still: their chunks are refused in every epoch (DESIGN 2 and 4).
 
-A refused chunk is planned again, and mostly goes then. Here it is noticed when it never does.
+The planner tries a refused chunk again, and usually it succeeds. This module notices the chunks that never do.
 """
 
 import logging
@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 class Standstill:
-    """Counts per shard and table the epochs in a row in which chunks were refused and none was copied, and per shard
-    those in which none was planned.
+    """Counts, per shard and table, the epochs in a row that refused chunks and copied none. Counts, per shard, the
+    epochs in a row that planned none.
 
     `refusals` is replaced whole, so that another thread may look.
     """

@@ -5,7 +5,7 @@ from collections import deque
 WINDOW_SECONDS = 10.0
 
 
-class Pace:
+class Rate:
     """The rate of a growing count over the last ten seconds. Times are those of one monotonic clock, in seconds."""
 
     def __init__(self) -> None:
