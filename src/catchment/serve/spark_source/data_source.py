@@ -9,7 +9,7 @@ A batch read is the table's state at one cut of all shards, exact while writes g
 the table followed by its changes; applied in order per `_shard` and key they give the source's state at
 the end of every micro-batch.
 
-Columns: those of the table, and, named as in Delta's change data feed, `_change_type` (insert,
+Columns: those of the table, and, named as in a change data feed, `_change_type` (insert,
 update_preimage, update_postimage, delete; copied rows are inserts), `_commit_version` (the epoch: one per
 micro-batch), `_commit_timestamp` (of the group; of the cut for copied rows), and `_shard`, `_gtid`
 (domain-server-sequence; null for copied rows) and `_order` (order of changes within shard and epoch;
