@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.api.read import TableState
 from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta, TableShape
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.sink.delta.apply import DeltaSink
@@ -27,6 +26,7 @@ from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare
 from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir
+from catchment.sink.delta.reading.state import DeltaState
 
 SMALL_ROWS = 1_000_000
 CHANGES = 24_000
@@ -118,7 +118,7 @@ def read(root: Path) -> None:
     assert handle is not None
     files = file_lists(handle)
     names = {part: tuple(str(directory / f["path"]) for f in files[part]) for part in Part}
-    state = TableState(SHAPE, 0, handle.version(), names[Part.BASE], names[Part.CHANGES])
+    state = DeltaState(SHAPE, 0, handle.version(), names[Part.BASE], names[Part.CHANGES])
     with duckdb.connect() as connection:
         state.duckdb(connection).query("state", QUERY).fetchall()
 

@@ -1,7 +1,7 @@
 """The committed epochs of a lake: which one a reader means, and which ones can still be read."""
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,10 +12,8 @@ from catchment.api.moment import BEGIN, At, Epoch, Moment, at_or_before, exact
 from catchment.model.epoch import EpochRow, epoch_text, gci_of
 from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.epochs import EpochsTable, feeds
-from catchment.sink.delta.history import oldest_version
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.reading import Epochs, Reading
+from catchment.sink.registry.sinks import reading_of
 
 if TYPE_CHECKING:
     from catchment.config.feed import Feed
@@ -36,36 +34,39 @@ class CommittedEpoch(msgspec.Struct, frozen=True):
     readable: bool
 
 
-class _Reach(msgspec.Struct, frozen=True):
-    """How far back a lake table can be read: from version `floor` on. Its newest version, whose newest epoch is
-    `carried`, serves for every epoch since."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where epochs are read: an absolute path, and the feed's name where a feed or a feed file says it."""
 
-    floor: int
-    carried: int
+    path: Path
+    reading: Reading
+    feed: str | None = None
 
-    def holds(self, version: int | None, epoch: int) -> bool:
-        return version is not None and (version >= self.floor or self.carried <= epoch)
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An epoch, and where it was found."""
+
+    place: Place
+    row: EpochRow
 
 
 def epochs(lake: Lake, limit: int = 20, *, feed: str | None = None) -> list[CommittedEpoch]:
     """The newest `limit` committed epochs of a feed, the newest first. Arguments and errors are those of `read`."""
-    root, own = located(lake)
-    name = feed or own or _only_feed(root)
-    rows = EpochsTable(root, name).last(limit)
+    place = located(lake)
+    name = feed or place.feed or _only_feed(place)
+    rows = place.reading.epochs(name).last(limit)
     if not rows:
-        raise _no_epoch(root, name, own)
-    tables = {shape.table for row in rows for shape in row.manifest.shapes}
-    asked = {t: min(row.commit.versions.get(str(t), 0) for row in rows) for t in tables}
-    reaches = {t: _reach(root, name, t, asked[t]) for t in tables}
+        raise _no_epoch(place, name)
     return [
         CommittedEpoch(
             row.commit.epoch,
             epoch_text(row.commit.epoch),
             BEGIN + timedelta(microseconds=row.manifest.time_us),
             row.manifest.changes,
-            _readable(row, {shape.table: reaches[shape.table] for shape in row.manifest.shapes}),
+            readable,
         )
-        for row in rows
+        for row, readable in zip(rows, place.reading.readable(name, rows), strict=True)
     ]
 
 
@@ -76,8 +77,8 @@ def committed(
     at: At | None = None,
     feed: str | None = None,
     tables: Collection[TableId | str] = (),
-) -> tuple[Path, EpochRow]:
-    """The lake's directory, absolute, and the row of the epoch that is meant. `tables` tell which of several feeds.
+) -> Committed:
+    """The epoch that is meant. `tables` tell which of several feeds.
 
     Raises as `read`.
     """
@@ -85,33 +86,35 @@ def committed(
         raise ConfigError(
             "give epoch=, for exactly that one, or at=, for the newest at or before it; not both"
         )
-    root, own = located(lake)
-    name = feed or own or _feed_of(root, tables)
-    table = EpochsTable(root, name)
-    newest = table.newest()
+    place = located(lake)
+    name = feed or place.feed or _feed_of(place, tables)
+    known = place.reading.epochs(name)
+    newest = known.newest()
     if newest is None:
-        raise _no_epoch(root, name, own)
+        raise _no_epoch(place, name)
     if at is not None:
-        return root, _at_or_before(root, table, newest, at, tables)
+        return Committed(place, _at_or_before(place, newest, at, tables))
     if epoch is None:
-        return root, newest
+        return Committed(place, newest)
     number = exact(epoch)
-    row = newest if number == newest.commit.epoch else table.at(number)
+    row = newest if number == newest.commit.epoch else known.at(number)
     if row is None:
         raise ConfigError(
-            f"{root}: {name} has not committed epoch {epoch_text(number)}; its newest is "
+            f"{place.path}: {name} has not committed epoch {epoch_text(number)}; its newest is "
             f"{epoch_text(newest.commit.epoch)}. at= takes the newest epoch at or before another one"
         )
-    return root, row
+    return Committed(place, row)
 
 
-def located(lake: Lake) -> tuple[Path, str | None]:
-    """The directory of a lake, absolute, and the feed's name where a feed or a feed file says it."""
+def located(lake: Lake) -> Place:
+    """Where a lake lies, and what reads it."""
     if isinstance(lake, str | Path):
         if Path(lake).suffix not in (".yaml", ".yml"):
-            return Path(lake).absolute(), None
+            path = Path(lake).absolute()
+            return Place(path, reading_of(path))
         lake = _feed(Path(lake))
-    return lake.sink.path.absolute(), lake.name
+    path = lake.sink.path.absolute()
+    return Place(path, reading_of(path, lake.sink.kind), lake.name)
 
 
 def _feed(file: Path) -> "Feed":
@@ -125,101 +128,70 @@ def _feed(file: Path) -> "Feed":
     return load(file, secrets=())
 
 
-def readable_since(root: Path, feed: str, tables: Iterable[TableId]) -> str:
-    """For messages: from which epoch on every one of the tables can be read, and up to which."""
-    table = EpochsTable(root, feed)
-    numbers = table.numbers()
-    reaches = {t: _reach(root, feed, t, 0) for t in tables}
-
-    def readable(number: int) -> bool:
-        row = table.at(number)
-        return row is not None and _readable(row, reaches)
-
-    first = bisect_left(numbers, True, key=readable)
-    if first == len(numbers):
-        return f"no epoch can be read but the newest, {epoch_text(numbers[-1])}"
-    return f"epochs from {epoch_text(numbers[first])} to {epoch_text(numbers[-1])} can be read"
-
-
-def _at_or_before(
-    root: Path, table: EpochsTable, newest: EpochRow, at: At, tables: Collection[TableId | str]
-) -> EpochRow:
+def _at_or_before(place: Place, newest: EpochRow, at: At, tables: Collection[TableId | str]) -> EpochRow:
     now = datetime.now(UTC)
     moment = at_or_before(at, now)
-    last = newest.commit.epoch
+    name, last = newest.manifest.feed, newest.commit.epoch
     if moment.until > last and gci_of(moment.until) > now.timestamp():
         raise ConfigError(
-            f"at: {moment.said} lies in the future; the newest epoch of {table.feed} is {epoch_text(last)}"
+            f"at: {moment.said} lies in the future; the newest epoch of {name} is {epoch_text(last)}"
         )
-    row = _newest_in(table, moment)
+    row = _newest_in(place.reading.epochs(name), moment)
     if row is None:
         known = [s.table for s in newest.manifest.shapes if not tables or str(s.table) in map(str, tables)]
         raise ConfigError(
-            f"{root}: {table.feed} has no epoch at or before {moment.said}; "
-            f"{readable_since(root, table.feed, known)}"
+            f"{place.path}: {name} has no epoch at or before {moment.said}; "
+            f"{place.reading.readable_since(name, known)}"
         )
     return row
 
 
-def _newest_in(table: EpochsTable, moment: Moment) -> EpochRow | None:
+def _newest_in(known: Epochs, moment: Moment) -> EpochRow | None:
     until = moment.until
-    while rows := table.last(1, until):
+    while rows := known.last(1, until):
         if moment.holds(rows[0].commit.epoch, rows[0].manifest.time_us):
             return rows[0]
         until = rows[0].commit.epoch - 1
     return None
 
 
-def _readable(row: EpochRow, reaches: dict[TableId, _Reach]) -> bool:
-    versions = row.commit.versions
-    return all(reach.holds(versions.get(str(t)), row.commit.epoch) for t, reach in reaches.items())
-
-
-def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
-    directory = table_dir(root, table)
-    newest = open_table(directory)
-    if newest is None:
-        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
-    carried = newest.transaction_version(epoch_app(feed, table)) or 0
-    return _Reach(oldest_version(directory, newest.version(), asked), carried)
-
-
-def _no_epoch(root: Path, feed: str, own: str | None) -> CatchmentError:
+def _no_epoch(place: Place, feed: str) -> CatchmentError:
     """A feed without any epoch: a SinkError when a feed file names it and the lake holds none at all."""
-    others = feeds(root)
-    if own is not None and not others:
+    others = place.reading.feeds()
+    if place.feed is not None and not others:
         return SinkError(
-            f"feed {own}: the lake {root} holds no epoch; run the feed first, correct sink.path, or mount the lake"
+            f"feed {place.feed}: the lake {place.path} holds no epoch; run the feed first, correct sink.path, or mount "
+            "the lake"
         )
     return ConfigError(
-        f"{root}: {feed} has not committed any epoch; feeds that have: {', '.join(others) or 'none'}"
+        f"{place.path}: {feed} has not committed any epoch; feeds that have: {', '.join(others) or 'none'}"
     )
 
 
-def _feed_of(root: Path, tables: Collection[TableId | str]) -> str:
+def _feed_of(place: Place, tables: Collection[TableId | str]) -> str:
     """The one feed of a lake that has the tables; the only one, where none are named."""
-    names = feeds(root)
+    names = place.reading.feeds()
     if len(names) < 2 or not tables:
-        return _only_feed(root)
-    held = {name: _tables_of(root, name) for name in names}
+        return _only_feed(place)
+    held = {name: _tables_of(place, name) for name in names}
     having = [name for name in names if {str(t) for t in tables} <= held[name]]
     if len(having) == 1:
         return having[0]
     wanted = " and ".join(str(table) for table in tables)
     if having:
-        raise ConfigError(f"{root}: feeds {' and '.join(having)} have {wanted}; say which with feed=")
+        raise ConfigError(f"{place.path}: feeds {' and '.join(having)} have {wanted}; say which with feed=")
     there = "; ".join(f"{name} has {', '.join(sorted(known))}" for name, known in held.items())
-    raise ConfigError(f"{root}: no feed of the lake has {wanted}; {there}")
+    raise ConfigError(f"{place.path}: no feed of the lake has {wanted}; {there}")
 
 
-def _tables_of(root: Path, feed: str) -> set[str]:
-    row = EpochsTable(root, feed).newest()
+def _tables_of(place: Place, feed: str) -> set[str]:
+    row = place.reading.epochs(feed).newest()
     return set() if row is None else set(row.commit.versions)
 
 
-def _only_feed(root: Path) -> str:
-    names: Sequence[str] = feeds(root)
+def _only_feed(place: Place) -> str:
+    names = place.reading.feeds()
     if len(names) != 1:
         found = f"feeds {', '.join(names)}; say which with feed=" if names else "no committed epoch"
-        raise ConfigError(f"{root}: the lake has {found}")
+        raise ConfigError(f"{place.path}: the lake has {found}")
     return names[0]

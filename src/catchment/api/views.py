@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from catchment.api.epochs import Lake, committed
+from catchment.api.epochs import Committed, Lake, committed
 from catchment.api.moment import At, Epoch
 from catchment.api.read import state
-from catchment.api.rule import double_quoted
-from catchment.model.epoch import EpochRow, epoch_text
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.layout import epochs_dir
+from catchment.sink.reading import double_quoted
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")
 _HEADER = """\
@@ -28,7 +27,7 @@ def views(lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed:
     once the cleaner has removed a file. For live reads use `read`, which looks up the newest epoch. Raises
     ConfigError for names that are one in DuckDB, and as `read`.
     """
-    return _text(*committed(lake, epoch, at=at, feed=feed))
+    return _text(committed(lake, epoch, at=at, feed=feed))
 
 
 def write_views(
@@ -40,9 +39,9 @@ def write_views(
     To be called again after a fold or a change of a table's columns. Raises SinkError when the file cannot be
     written, and as `views`.
     """
-    root, row = committed(lake, epoch, at=at, feed=feed)
-    text = _text(root, row)
-    target = epochs_dir(root).parent / f"views-{row.manifest.feed}.sql"
+    found = committed(lake, epoch, at=at, feed=feed)
+    text = _text(found)
+    target = found.place.reading.views_file(found.row.manifest.feed)
     fresh = target.with_suffix(f".{os.getpid()}.new")
     try:
         fresh.write_text(text, encoding="utf-8")
@@ -54,15 +53,16 @@ def write_views(
     return target
 
 
-def _text(root: Path, row: EpochRow) -> str:
+def _text(found: Committed) -> str:
+    row = found.row
     text = [_HEADER.format(epoch=epoch_text(row.commit.epoch))]
     tables = sorted(s.table for s in row.manifest.shapes if str(s.table) in row.commit.versions)
-    _must_be_told_apart(root, tables)
+    _must_be_told_apart(found.place.path, tables)
     for schema in sorted({table.schema for table in tables}):
         text.append(f"CREATE SCHEMA IF NOT EXISTS {double_quoted(schema)};\n")
     for table in tables:
         name = f"{double_quoted(table.schema)}.{double_quoted(table.name)}"
-        text.append(f"CREATE OR REPLACE VIEW {name} AS\n{state(root, row, table).sql()};\n")
+        text.append(f"CREATE OR REPLACE VIEW {name} AS\n{state(found, table).sql()};\n")
     return "\n".join(text)
 
 

@@ -7,9 +7,9 @@ import click
 
 from catchment.cli.output import feed_argument
 from catchment.config import load
-from catchment.sink.delta.fold.process import carry_out
-from catchment.sink.delta.fold.turns import must_have_lake, order_for
+from catchment.sink.registry.sinks import sink_of
 from catchment.state.lease import newest_fence
+from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
 
 
@@ -18,9 +18,10 @@ from catchment.state.store import Store
 def fold(file: Path) -> None:
     """Fold recent changes of every table into its base, and delete files that no reader needs any more."""
     feed = load(file, secrets=("state",))
+    sink = sink_of(feed)
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
-        must_have_lake(feed, store)
-        folded = carry_out(order_for(feed, newest_fence(store), all_tables=True))
+        must_have_lake(feed, store, sink.newest())
+        folded = sink.fold(newest_fence(store))
     for table, rows in sorted(folded.changes.items()):
         click.echo(f"{table}: {rows:,} changes folded")
     click.echo(f"{len(folded.changes)} tables folded, {folded.deleted} files deleted")

@@ -21,11 +21,11 @@ CHUNK_SECONDS_MIN = 0.01
 CHUNK_SECONDS_MAX = 60.0  # the feed's sessions end a SELECT after 300 seconds
 LOG_BUDGET_MIN = 1 << 20
 KEEP_SECONDS_MIN = 10.0
-KEEP_SECONDS_MAX = 86_400.0  # Delta's log is kept a day longer
+KEEP_SECONDS_MAX = 86_400.0  # a lake keeps the log of its tables a day longer
 DEFAULT_STATE = "<name>.state.db"
 
 
-# Delta's reader takes a path for a URL: it decodes the one and has a slash for the other (seen with deltalake).
+# A lake may be read by its path as a URL: the one is decoded, and the other becomes a slash (seen).
 _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 # Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
@@ -167,8 +167,9 @@ class FoldConfig(Section):
 class SinkConfig(Section):
     """The lake."""
 
+    kind: Name | None = Field(default=None, description="Name of the sink; without one, the lake.")
     path: FilePath = Field(
-        description="Directory of the lake, local or mounted, with one Delta table for each source table."
+        description="Directory of the lake, local or mounted, with one table for each source table."
     )
     fold: FoldConfig = Field(default=FoldConfig(), description="When changes are folded.")
     keep: Seconds = Field(
@@ -184,7 +185,7 @@ class SinkConfig(Section):
     def _can_be_opened(cls, path: Path) -> Path:
         if (found := _TAKEN_FOR_A_URL.search(str(path))) is not None:
             raise ValueError(
-                f"Delta cannot open {path}, because of {found[0]} in it; choose another directory"
+                f"a lake at {path} cannot be opened, because of {found[0]} in it; choose another directory"
             )
         return path
 

@@ -111,7 +111,7 @@ def _summary(console: Console, feed: Feed, view: RunView, verdict: Verdict) -> N
     newest, window_ms = report.manifest.epoch, report.manifest.window_us / 1000
     console.print(f"newest epoch     {epoch_text(newest)}, cut window {window_ms:.1f} ms", highlight=False)
     console.print(f"verify           source and lake are {equal}")
-    console.print(f"Delta tables     {feed.sink.path}/{SCHEMA}/*", highlight=False, soft_wrap=True)
+    console.print(f"lake tables      {feed.sink.path}/{SCHEMA}/*", highlight=False, soft_wrap=True)
     query = (
         f"from catchment.api.read import read; print(read('{feed.sink.path}', '{SCHEMA}.orders').duckdb())"
     )

@@ -19,7 +19,7 @@ from catchment.model.source import Endpoint
 from catchment.read.checks import judgements, must_keep_keys
 from catchment.schema.ddl import Here
 from catchment.schema.effects import tables_here
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.registry.sinks import sink_of
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.source.segment import Stretch, read_facts
 from catchment.source.stored_at import StoredAt
@@ -55,7 +55,7 @@ def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
     findings = []
     try:
         stored, committed, digests = _stored(feed)
-        lake = EpochsTable(feed.sink.path, feed.name).newest()
+        lake = sink_of(feed).newest()
         decision = decide(feed.name, stored, committed, lake, digests)
     except CatchmentError as fault:
         return None, [Finding(Severity.ERROR, "", str(fault))]

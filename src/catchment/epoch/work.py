@@ -1,6 +1,6 @@
 """What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,6 +37,15 @@ class Writer(Protocol):
     ) -> Output | None:
         """Write a shard's rows of one table under a name that no other attempt has, or carry them inline when they are
         few. None when there are none. Raises SinkError."""
+        ...
+
+
+class Reader(Protocol):
+    """The half of a sink that goes with a task which compares: one table as of one epoch. Another process can have it."""
+
+    def rows(self, chunks: Sequence[Chunk]) -> pa.Table:
+        """Rows of the shard of these chunks, under the source's names: at least those with keys in one of them. All of them
+        where only the server can order the keys. Raises SinkError."""
         ...
 
 

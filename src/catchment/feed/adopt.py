@@ -14,11 +14,11 @@ from catchment.config import Feed
 from catchment.feed.applier import Applier
 from catchment.feed.moved import Comparison
 from catchment.feed.settle import settle, take_over
-from catchment.feed.sinks import sink_of
 from catchment.model.epoch import Manifest, epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.position import Position, Server
 from catchment.model.source import Endpoint
+from catchment.sink.registry.sinks import sink_of
 from catchment.source.first_cut import must_be_apart
 from catchment.state.carried import must_name_shards
 from catchment.state.faults import Fault, Injector, no_fault

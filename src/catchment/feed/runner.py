@@ -17,7 +17,6 @@ from catchment.feed.clock import Clock
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.settle import settle, take_over
-from catchment.feed.sinks import sink_of
 from catchment.feed.unusable import left_out
 from catchment.feed.watchers import Watchers
 from catchment.model.epoch import Manifest, epoch_number
@@ -26,6 +25,7 @@ from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.sink.port import Sink, Upkeep
+from catchment.sink.registry.sinks import sink_of
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.source.offsets import kept_seconds

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from catchment.api.read import state
 from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Nowhere, Target
@@ -18,9 +17,10 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.read.verify import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.rewind.compare import Differences
-from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.turns import must_have_lake
+from catchment.sink.port import Sink
+from catchment.sink.registry.sinks import sink_of
 from catchment.state.carried import must_name_shards
+from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
 
 FRUITLESS_WAVES_MAX = 10
@@ -52,7 +52,7 @@ def verify(
     end, and what `must_be_verifiable` raises.
     """
     row = must_be_verifiable(feed, endpoints, only)
-    epochs = EpochsTable(feed.sink.path, feed.name)
+    sink = sink_of(feed)
     limits = Limits(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
     )
@@ -67,10 +67,10 @@ def verify(
     )
     fruitless = 0
     while not all(p.done for p in progress):
-        row = _newest(epochs, feed)
+        row = _newest(sink, feed)
         verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
         groups = _groups(planner, row.manifest, progress, whole)
-        tasks = [_task(feed, endpoints, row, group) for group in groups]
+        tasks = [_task(sink, endpoints, row, group) for group in groups]
         receipts = engine.each(verify_chunks, tasks) if tasks else []
         advanced = _advance(progress, receipts, planner, verdict)
         fruitless = 0 if advanced != progress else fruitless + 1
@@ -84,7 +84,7 @@ def verify(
 def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[TableId]) -> EpochRow:
     """The newest epoch. Raises StateError when none was ever committed, ConfigError when it has no such table. Raises
     SinkError when the lake has gone, cannot be read or holds other shards. Writes nothing."""
-    row = _newest(EpochsTable(feed.sink.path, feed.name), feed)
+    row = _newest(sink_of(feed), feed)
     must_name_shards(shards, row.manifest)
     unknown = set(only) - {shape.table for shape in row.manifest.shapes}
     if unknown:
@@ -92,11 +92,11 @@ def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[Table
     return row
 
 
-def _newest(epochs: EpochsTable, feed: Feed) -> EpochRow:
-    row = epochs.newest()
+def _newest(sink: Sink, feed: Feed) -> EpochRow:
+    row = sink.newest()
     if row is None:
         with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
-            must_have_lake(feed, store)
+            must_have_lake(feed, store, row)
         raise StateError(f"feed {feed.name} has not committed an epoch to {feed.sink.path} yet: run it first")
     return row
 
@@ -132,7 +132,7 @@ def _groups(
     return groups + [chunks for chunks in wholes if chunks]
 
 
-def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:
+def _task(sink: Sink, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:
     manifest, shard = row.manifest, group[0].shard
     tables = {chunk.table for chunk in group}
     shapes = tuple(shape for shape in manifest.shapes if shape.table in tables)
@@ -149,7 +149,7 @@ def _task(feed: Feed, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
         position.prepared,
         manifest.definitions.get(shard, ()),
     )
-    return VerifyTask(copy, {table: state(feed.sink.path, row, table) for table in tables})
+    return VerifyTask(copy, {table: sink.reader(row, table) for table in tables})
 
 
 def _advance(

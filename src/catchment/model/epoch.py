@@ -107,14 +107,15 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Part(Enum):
-    """The two partitions of a lake table (DESIGN 10)."""
+    """The two parts of a lake table (DESIGN 10)."""
 
     BASE = "base"
     CHANGES = "changes"
 
 
 class DataFile(msgspec.Struct, frozen=True):
-    """A Parquet file in a lake table. `path` is relative to the table; `stats` is Delta's statistics JSON."""
+    """A file that a sink has written for a table. `path` is relative to the table; `stats` is the sink's
+    own: what it wants to know of the rows when it applies them."""
 
     path: str
     size: int

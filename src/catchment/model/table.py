@@ -40,11 +40,11 @@ INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)
 # Names of columns that every lake table has of its own (DESIGN 10), `without_case`.
 RESERVED = ("_shard", "_epoch", "_deleted", "_part")
 
-DECIMAL_DIGITS_MAX = 38  # of decimal128, the widest that Delta has; a longer DECIMAL is carried as its text
+DECIMAL_DIGITS_MAX = 38  # of decimal128, the widest of a lake; a longer DECIMAL is carried as its text
 
 
 def without_case(name: str) -> str:
-    """A name without the differences that some reader of a lake does not see. Delta compares lower case, Spark also
+    """A name without the differences that some reader of a lake does not see. Some compare lower case, Spark also
     upper case, of all of Unicode. Servers know the case of fewer letters, so they tell more names apart."""
     return name.upper().casefold()
 

@@ -1,43 +1,37 @@
-"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind; 10: reader's
-rule).
-"""
+"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 
-from catchment.api.read import TableState
-from catchment.api.rule import double_quoted, output_schema
-from catchment.epoch.work import ChunkTask, CopiedChunk, Failed
-from catchment.model.chunk import Bound, Chunk, ChunkKey, chunk_key
-from catchment.model.errors import CatchmentError, SinkError
+from catchment.epoch.work import ChunkTask, CopiedChunk, Failed, Reader
+from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.epoch import TableShape
+from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.read.copy import read_group
 from catchment.rewind.compare import Differences, differences
-from catchment.rewind.ranges import covered, value_of
-from catchment.sink.delta.layout import SHARD
-
-Range = tuple[Bound | None, Bound | None]
+from catchment.rewind.ranges import covered
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyTask:
-    """The chunks to read as of the epoch, and the lake's tables as of the same epoch."""
+    """The chunks to read as of the epoch, and what reads the sink's tables as of the same epoch."""
 
     copy: ChunkTask
-    states: dict[TableId, TableState]
+    readers: dict[TableId, Reader]
 
     @property
     def endpoint(self) -> Endpoint:
         """The shard that is read."""
         return self.copy.endpoint
 
-    def ordered(self, table: TableId) -> bool:
-        """Whether we know which keys lie in a chunk; else the task has all chunks of the table on its shard."""
-        return chunk_key(self.states[table].shape.definition).ordered
+    @property
+    def shapes(self) -> dict[TableId, TableShape]:
+        """The tables' shapes as of the epoch."""
+        return {shape.table: shape for shape in self.copy.shapes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +49,17 @@ class VerifyReceipt:
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
     """Read both sides and compare row by row."""
     shard = task.endpoint.shard
+    shapes = task.shapes
     try:
         group = read_group(task.copy)
         # Of keys that we cannot order, the lake's rows of some chunks cannot be told from those of the others.
         broken = {chunk.table for chunk, _ in group.refused}
-        compared = {table for table in group.rows if table not in broken or task.ordered(table)}
+        compared = {table for table in group.rows if table not in broken or _ordered(shapes[table])}
         found = {}
         for table in compared:
-            rows = group.rows[table]
-            ranges = [(read.chunk.lo, read.chunk.hi) for read in group.copied[table]]
-            found[table] = _compare(task.states[table], shard, rows, ranges)
+            chunks = [read.chunk for read in group.copied[table]]
+            lake = task.readers[table].rows(chunks)
+            found[table] = _compare(shapes[table], group.rows[table], lake, chunks)
     except CatchmentError as error:
         return Failed(shard, error)
     rows_as_of = {table: group.rows[table].num_rows for table in compared}
@@ -72,34 +67,13 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
     return VerifyReceipt(shard, copied, rows_as_of, found, group.refused)
 
 
-def _compare(state: TableState, shard: str, rows: pa.Table, ranges: Sequence[Range]) -> Differences:
-    shape = state.shape
-    key = chunk_key(shape.definition)
-    lake = _lake_rows(state, shard, key, ranges)
-    mask = covered(lake, key, ranges)
+def _ordered(shape: TableShape) -> bool:
+    """Whether we know which keys lie in a chunk; else the task has all chunks of the table on its shard."""
+    return chunk_key(shape.definition).ordered
+
+
+def _compare(shape: TableShape, rows: pa.Table, lake: pa.Table, chunks: Sequence[Chunk]) -> Differences:
+    mask = covered(lake, chunk_key(shape.definition), [(chunk.lo, chunk.hi) for chunk in chunks])
     if mask is not None:
         lake = lake.filter(pa.array(mask))
     return differences(rows, lake, shape.key, rows.schema.names)
-
-
-def _lake_rows(state: TableState, shard: str, key: ChunkKey, ranges: Sequence[Range]) -> pa.Table:
-    """The lake's rows of the shard, at least those of the ranges; of a key that only the server can order, all."""
-    conditions, values = [f"{SHARD} = ?"], [shard]
-    if key.ordered:
-        name = double_quoted(key.columns[0].name)
-        for operator, chosen, bounds in (
-            (">=", min, [lo for lo, _ in ranges]),
-            ("<=", max, [hi for _, hi in ranges]),
-        ):
-            known = [value_of(key.columns[0], bound[0]) for bound in bounds if bound is not None]
-            if len(known) == len(bounds):
-                conditions.append(f"{name} {operator} ?")
-                values.append(chosen(known))
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
-        query = f"SELECT * FROM ({state.sql()}) WHERE {' AND '.join(conditions)}"
-        try:
-            rows = connection.sql(query, params=values).to_arrow_table()
-        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
-            raise SinkError(f"{state.shape.table}: the files of the lake cannot be read: {error}") from error
-    return rows.cast(output_schema(state.shape, state.origin))

@@ -1,1 +1,1 @@
-"""Where epochs are applied: the port that every target has."""
+"""Where epochs are applied and read: the ports that every target has."""

@@ -1,14 +1,23 @@
-"""Where epochs are applied. The half of a sink that goes with the tasks is `epoch.work.Writer`."""
+"""Where epochs are applied. What of a sink goes with the tasks is `epoch.work.Writer` and `Reader`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from catchment.epoch.gather import Gathered
-from catchment.epoch.work import Writer
+from catchment.epoch.work import Reader, Writer
 from catchment.model.epoch import Commit as CommitRecord
 from catchment.model.epoch import DataFile, EpochRow, Manifest, TableShape
 from catchment.model.table import TableId
 from catchment.world import Event
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """What was folded: rows of changes by table (`schema.name`), and files deleted."""
+
+    changes: dict[str, int]
+    deleted: int
 
 
 class Upkeep(Protocol):
@@ -84,6 +93,14 @@ class Sink(Protocol):
 
     def record(self, manifest: Manifest, commit: CommitRecord, fence: int) -> None:
         """Make an applied epoch the newest that readers see."""
+        ...
+
+    def reader(self, row: EpochRow, table: TableId) -> Reader:
+        """What tasks compare a table of the epoch with. Raises SinkError when it cannot be read as of it any more."""
+        ...
+
+    def fold(self, fence: int) -> Folded:
+        """Fold every table, and clean up, now and in this process, beside a run or without one."""
         ...
 
     def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Upkeep:

@@ -3,8 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from catchment.config import Feed
 from catchment.model.epoch import Commit, EpochRow, Manifest, epoch_text
-from catchment.model.errors import SinkRestored, StateError
+from catchment.model.errors import SinkError, SinkRestored, StateError
+from catchment.state.store import Store
 
 
 @dataclass(frozen=True)
@@ -68,3 +70,12 @@ def decide(
         "restored from an older copy; "
         "restore the newer lake, or remove the state store to go on from the lake's epoch"
     )
+
+
+def must_have_lake(feed: Feed, store: Store, lake: EpochRow | None) -> None:
+    """Raise SinkError when the store has committed epochs and the lake, whose newest epoch is given, holds none."""
+    if lake is None and store.newest()[2] is not None:
+        raise SinkError(
+            f"feed {feed.name}: the lake {feed.sink.path} holds no epoch, and the state store has committed some; "
+            "correct sink.path, or mount the lake"
+        )

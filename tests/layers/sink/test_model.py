@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catchment.api.read import TableState
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import ColumnType, Kind
 from catchment.sink.delta.apply import DeltaSink
@@ -21,6 +20,7 @@ from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
 from catchment.sink.delta.fold.rewrite import FileSize
 from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.reading.state import DeltaState
 from tests.layers.sink.model import FEED, INT, TEXT, Key, delta, shape, write
 
 State = dict[Key, tuple[int, tuple[Any, ...]]]  # (shard, key) -> epoch of the last change, row
@@ -110,13 +110,13 @@ class Lake:
         if report is not None:
             self.versions[report.version] = dict(self.state)
 
-    def at(self, version: int) -> TableState:
+    def at(self, version: int) -> DeltaState:
         directory = table_dir(self.root, self.shape.table)
         handle = open_table(directory, version)
         assert handle is not None
         files = file_lists(handle)
         base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in Part)
-        return TableState(self.shape, 0, version, base, changes)
+        return DeltaState(self.shape, 0, version, base, changes)
 
     def check(self, engines: tuple[str, ...] = ("duckdb",)) -> None:
         for version, state in self.versions.items():
@@ -133,7 +133,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     return opened
 
 
-def fetch(state: TableState, engine: str) -> list[tuple[Any, ...]]:
+def fetch(state: DeltaState, engine: str) -> list[tuple[Any, ...]]:
     if engine == "duckdb":
         table: pa.Table = state.duckdb(connection()).to_arrow_table()
     else:

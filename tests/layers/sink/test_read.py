@@ -18,6 +18,7 @@ from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.schema.shape import first_shape
 from catchment.sink.delta.fold.fold import fold
 from tests.layers.sink.feeder import Feeder
+from tests.layers.sink.lakes import files_of
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape, write
 
 EVERY_TYPE = {
@@ -64,9 +65,9 @@ def test_as_of_each_epoch(feeder: Feeder) -> None:
 
 
 def test_a_fold_serves_readers_before_the_next_epoch(feeder: Feeder) -> None:
-    before = read(feeder.root, "shop.orders")
+    before = files_of(read(feeder.root, "shop.orders"))
     assert fold(feeder.root, ORDERS, FEED, 1) is not None
-    folded = read(feeder.root, "shop.orders")
+    folded = files_of(read(feeder.root, "shop.orders"))
     assert (before.changes != (), folded.changes) == (True, ())
     assert (folded.epoch, rows_of(folded.arrow())) == (3, rows_of(before.arrow()))
     # An epoch of which the row is not written yet.
@@ -246,7 +247,7 @@ def test_a_path_is_not_decoded(tmp_path: Path, spark: SparkSession) -> None:
     feeder = Feeder(tmp_path / "lake")
     feeder.put(ORDERS, (1, "a"), part=Part.BASE)
     feeder.put(ORDERS, (2, "b"))
-    state = read(feeder.root, "shop.orders")
+    state = files_of(read(feeder.root, "shop.orders"))
     moved = str(feeder.root.rename(tmp_path / "a%20b [c]:d"))
     base, changes = (
         tuple(f.replace(str(feeder.root), moved) for f in part) for part in (state.base, state.changes)

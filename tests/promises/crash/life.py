@@ -24,6 +24,7 @@ from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.state.faults import VARIABLE
+from tests.layers.sink.lakes import files_of
 from tests.world.batch import BATCHES, execute_together
 from tests.world.canonical import canonical_row, key_of
 from tests.world.judge import compare, lake_rows, source_rows
@@ -176,7 +177,7 @@ class Life:
             assert row.manifest.previous == before.manifest.epoch
         for table, key in self.keys.items():
             places: Counter[tuple[Any, ...]] = Counter()
-            for file in read(self.feed, table).base:
+            for file in files_of(read(self.feed, table)).base:
                 for record in pq.ParquetFile(file).read().to_pylist():
                     places[record["_shard"], *key_of(canonical_row(record), key)] += 1
             assert not [place for place, times in places.items() if times > 1], table

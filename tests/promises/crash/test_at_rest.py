@@ -17,6 +17,7 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.epoch import gci_of
 from catchment.sink.delta.epochs import EpochsTable
+from tests.layers.sink.lakes import files_of
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life
 from tests.promises.exact.feedrun import FeedRun
@@ -83,7 +84,7 @@ def test_changes_that_grow_old_at_rest_are_folded(
         assert scrape.value("unfolded_share", table=table)
         scrape.wait("a fold", lambda: scrape.value("unfolded_share", table=table) == 0)
         assert len(run.epochs) == epochs
-    assert not read(life.feed, table).changes
+    assert not files_of(read(life.feed, table)).changes
     life.must_be_exact()
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from catchment.api.read import TableState
-from catchment.model.chunk import chunk_key
+from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import Part
 from catchment.model.table import ColumnType, Kind
-from catchment.read.verify import _lake_rows
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.reading.chunks import LakeReader
+from catchment.sink.delta.reading.state import DeltaState
 from catchment.source.bounds import bound_of
 from tests.layers.sink.model import FEED, INT, delta, shape, write
 
@@ -54,7 +54,7 @@ def test_no_more_than_the_chunk_of_a_key_that_is_ordered(tmp_path: Path, kind: s
     handle = open_table(table_dir(tmp_path, table.table))
     assert handle is not None
     base = tuple(str(table_dir(tmp_path, table.table) / f["path"]) for f in file_lists(handle)[Part.BASE])
-    state = TableState(table, 1, 1, base, ())
+    reader = LakeReader(DeltaState(table, 1, 1, base, ()))
     key = chunk_key(table.definition)
     assert key.ordered
 
@@ -64,7 +64,8 @@ def test_no_more_than_the_chunk_of_a_key_that_is_ordered(tmp_path: Path, kind: s
 
     def held(*ranges: tuple[int | None, int | None]) -> list[Any]:
         limits = [(None if lo is None else bound(lo), None if hi is None else bound(hi)) for lo, hi in ranges]
-        return sorted(_lake_rows(state, "s/0", key, limits)["k"].to_pylist())
+        chunks = [Chunk("s/0", table.table, lo, hi) for lo, hi in limits]
+        return sorted(reader.rows(chunks)["k"].to_pylist())
 
     # The first column of a bound alone decides, so that the row at the lower bound is held as well.
     assert held((10, 15)) == values[10:16]

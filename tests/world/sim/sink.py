@@ -7,11 +7,12 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catchment.epoch.gather import Gathered
-from catchment.epoch.work import Output
+from catchment.epoch.work import Output, Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, TableShape
 from catchment.model.errors import LeaseLost, SinkError, SinkRestored
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
+from catchment.sink.port import Folded
 from catchment.world import Event
 from tests.world.sim.scheduler import SimWorld
 
@@ -204,6 +205,14 @@ class SimSink:
             self._storage.epochs.append(EpochRow(replace(manifest, deltas=()), commit, fence))
             self._storage.on_epoch(manifest)
         self._world.step("behind the epoch's row")
+
+    def reader(self, row: EpochRow, table: TableId) -> Reader:
+        """None: the simulation looks into the storage."""
+        raise SinkError(f"{table} is not read")
+
+    def fold(self, fence: int) -> Folded:
+        """Nothing is folded."""
+        return Folded({}, 0)
 
     def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Nothing:
         """None."""

@@ -9,7 +9,7 @@ A batch read is the table's state at one cut of all shards, exact while writes g
 followed by its changes. Applied in order per `_shard` and key, they give the source's state at the end of every
 micro-batch.
 
-Columns are those of the table and six more, of which Delta's change data feed names the first three:
+Columns are those of the table and six more, of which a change data feed names the first three:
 
 * `_change_type`: insert, update_preimage, update_postimage or delete. Copied rows are inserts.
 * `_commit_version`: the epoch, one per micro-batch.

@@ -1,4 +1,4 @@
-"""What a reader of the source sees: the table's columns, and change columns named as in Delta's change
+"""What a reader of the source sees: the table's columns, and change columns named as in a change
 data feed.
 """
 

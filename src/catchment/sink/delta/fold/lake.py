@@ -5,16 +5,19 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from catchment.config import Feed
 from catchment.epoch.gather import Gathered
+from catchment.epoch.work import Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, TableShape
 from catchment.model.table import TableId
 from catchment.sink.delta import restore
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.process import FoldOrder
-from catchment.sink.delta.fold.turns import Folding
+from catchment.sink.delta.fold.process import FoldOrder, carry_out
+from catchment.sink.delta.fold.turns import Folding, order_for
 from catchment.sink.delta.inline import write_inline
 from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.port import Folded
 
 
 class DeltaLake:
@@ -72,6 +75,23 @@ class DeltaLake:
         """As the port has it."""
         self._epochs.append(manifest, commit, fence)
 
+    def reader(self, row: EpochRow, table: TableId) -> Reader:
+        """As the port has it."""
+        # They need DuckDB, which a run does not.
+        from catchment.sink.delta.reading.chunks import LakeReader
+        from catchment.sink.delta.reading.lake import state
+
+        return LakeReader(state(self._root, row, table, origin=True))
+
+    def fold(self, fence: int) -> Folded:
+        """As the port has it."""
+        return carry_out(replace(self._order, fence=fence, all_tables=True))
+
     def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Folding:
         """Folds, in processes of their own."""
         return Folding(replace(self._order, fence=fence), shapes)
+
+
+def lake_of(feed: Feed, after_table: Callable[[], None]) -> DeltaLake:
+    """The lake that a feed file describes; `after_table` as `DeltaLake` takes it."""
+    return DeltaLake(order_for(feed, fence=0), after_table)

@@ -26,6 +26,7 @@ from catchment.sink.delta.fold.fold import (
     prepare_gathering,
 )
 from catchment.sink.delta.layout import table_dir
+from catchment.sink.port import Folded
 from catchment.state.faults import Fault, Injector, from_environment
 
 NICENESS = 5
@@ -43,13 +44,6 @@ class FoldOrder(msgspec.Struct, frozen=True):
     all_tables: bool = False
     attempt_seconds: float = 3600.0
     options: FoldOptions = FoldOptions()
-
-
-class Folded(msgspec.Struct, frozen=True):
-    """What was folded: rows of changes by table, and files deleted."""
-
-    changes: dict[str, int]
-    deleted: int
 
 
 def carry_out(order: FoldOrder) -> Folded:

@@ -15,7 +15,6 @@ from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.clean import window_hours
 from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.due import (
     SMALL_CHANGES_BYTES,
     FoldLimits,
@@ -27,7 +26,6 @@ from catchment.sink.delta.fold.due import (
 from catchment.sink.delta.fold.process import FoldOrder, start
 from catchment.sink.delta.layout import table_dir
 from catchment.state.lease import LEASE_SECONDS
-from catchment.state.store import Store
 
 START_SECONDS_MIN = 5.0
 # A fold process takes 0.4 s of CPU to start, and small tables are always above their share. With 100 changes a second,
@@ -46,15 +44,6 @@ def order_for(feed: Feed, fence: int, *, all_tables: bool = False) -> FoldOrder:
     limits = FoldLimits(fold.share, fold.files, fold.age)
     root, keep = str(feed.sink.path), feed.sink.keep
     return FoldOrder(root, feed.name, fence, limits, keep, all_tables, 2 * LEASE_SECONDS)
-
-
-def must_have_lake(feed: Feed, store: Store) -> None:
-    """Raise SinkError when the feed's epochs are not in its lake; nothing is made there then."""
-    if store.newest()[2] is not None and EpochsTable(feed.sink.path, feed.name).newest() is None:
-        raise SinkError(
-            f"feed {feed.name}: the lake {feed.sink.path} holds no epoch, and the state store has committed some; "
-            "correct sink.path, or mount the lake"
-        )
 
 
 @dataclass

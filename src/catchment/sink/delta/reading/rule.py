@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from catchment.model.epoch import LakeColumn, TableShape
 from catchment.sink.delta.layout import DELETED, EPOCH, PART, SHARD, arrow_schema, identity_columns
+from catchment.sink.reading import double_quoted
 
 
 class Dialect(NamedTuple):
@@ -89,11 +90,6 @@ def duckdb_source(shape: TableShape, files: Mapping[frozenset[str], Sequence[str
         nulls = ", ".join(f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}" for f in schema)
         parts.append(f"SELECT {nulls} WHERE false")
     return f"({' UNION ALL '.join(parts)})"
-
-
-def double_quoted(name: str) -> str:
-    """An identifier as DuckDB quotes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def backquoted(name: str) -> str:

@@ -8,14 +8,14 @@ from deltalake import Schema
 from pyspark.sql.pandas.types import from_arrow_type
 
 from catchment.model.table import ColumnType, Kind
+from catchment.sink.delta.types_reference import ENTRIES, key_rule, names, reference
 from catchment.wire.cells.types import arrow_type
-from catchment.wire.cells.types_reference import ENTRIES, key_rule, names, reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "types.md"
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text() == reference(), "run: python -m catchment.wire.cells.types_reference"
+    assert PAGE.read_text() == reference(), "run: python -m catchment.sink.delta.types_reference"
 
 
 def test_every_kind_has_a_line() -> None:

@@ -179,7 +179,7 @@ _SETS = """
 MySQL and MariaDB give every code of these sets the same character (gb18030 is MySQL's alone). Halves of pairs of
 UTF-16, which ucs2 and utf32 take as characters, and the bytes 8EA0 in ujis and eucjpms of MySQL are no text.
 """
-_WRITTEN = "\n(This page is written by `python -m catchment.wire.cells.types_reference`.)\n"
+_WRITTEN = "\n(This page is written by `python -m catchment.sink.delta.types_reference`.)\n"
 
 
 def names(kind: pa.DataType) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""Read a Delta lake as of an epoch."""

@@ -1,0 +1,51 @@
+"""The rows of a lake table that a comparison asks for. Needs a feed's packages, which reading a lake does not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.errors import SinkError
+from catchment.rewind.ranges import value_of
+from catchment.sink.delta.layout import SHARD
+from catchment.sink.delta.reading.rule import output_schema
+from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.reading import double_quoted
+
+
+@dataclass(frozen=True, slots=True)
+class LakeReader:
+    """`catchment.epoch.work.Reader` of a table as of one epoch."""
+
+    state: DeltaState
+
+    def rows(self, chunks: Sequence[Chunk]) -> pa.Table:
+        """As the port has it. The first column of a bound alone decides."""
+        key = chunk_key(self.state.shape.definition)
+        conditions, values = [f"{SHARD} = ?"], [chunks[0].shard]
+        if key.ordered:
+            first = key.columns[0]
+            for operator, chosen, bounds in (
+                (">=", min, [chunk.lo for chunk in chunks]),
+                ("<=", max, [chunk.hi for chunk in chunks]),
+            ):
+                known = [value_of(first, bound[0]) for bound in bounds if bound is not None]
+                if len(known) == len(bounds):
+                    conditions.append(f"{double_quoted(first.name)} {operator} ?")
+                    values.append(chosen(known))
+        return self._where(" AND ".join(conditions), values)
+
+    def _where(self, condition: str, values: Sequence[object]) -> pa.Table:
+        state = self.state
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
+            query = f"SELECT * FROM ({state.sql()}) WHERE {condition}"
+            try:
+                rows = connection.sql(query, params=values).to_arrow_table()
+            except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+                raise SinkError(
+                    f"{state.shape.table}: the files of the lake cannot be read: {error}"
+                ) from error
+        return rows.cast(output_schema(state.shape, state.origin))

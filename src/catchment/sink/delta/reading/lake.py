@@ -1,0 +1,94 @@
+"""A Delta lake as people read it.
+
+The epochs table says which version of each table is an epoch's; a version is one exact state (DESIGN 10).
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from catchment.model.epoch import EpochRow, Part, epoch_text
+from catchment.model.errors import SinkError
+from catchment.model.table import TableId
+from catchment.sink.delta.commit import file_lists, open_table
+from catchment.sink.delta.epochs import EpochsTable, feeds
+from catchment.sink.delta.layout import epoch_app, epochs_dir, table_dir
+from catchment.sink.delta.reading.history import oldest_version
+from catchment.sink.delta.reading.reach import readable, readable_since
+from catchment.sink.delta.reading.state import DeltaState
+
+
+class DeltaReading:
+    """`catchment.sink.reading.Reading` over the lake at `root`, an absolute path."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def feeds(self) -> list[str]:
+        """As the port has it."""
+        return feeds(self._root)
+
+    def epochs(self, feed: str) -> EpochsTable:
+        """As the port has it."""
+        return EpochsTable(self._root, feed)
+
+    def readable(self, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
+        """As the port has it."""
+        return readable(self._root, feed, rows)
+
+    def readable_since(self, feed: str, tables: Iterable[TableId]) -> str:
+        """As the port has it."""
+        return readable_since(self._root, feed, tables)
+
+    def state(self, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
+        """As the port has it."""
+        return state(self._root, row, table, origin=origin)
+
+    def views_file(self, feed: str) -> Path:
+        """As the port has it: beside the epochs table."""
+        return epochs_dir(self._root).parent / f"views-{feed}.sql"
+
+
+def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
+    """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
+    shape = next(shape for shape in row.manifest.shapes if shape.table == table)
+    directory = table_dir(root, table)
+    handle = _as_of(root, row, table)
+    files = file_lists(handle)
+    base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
+    return DeltaState(shape, row.commit.epoch, handle.version(), base, changes, origin)
+
+
+def _as_of(root: Path, row: EpochRow, table: TableId) -> DeltaTable:
+    """The newest version, as long as no later epoch has come to the table; else the version that the epoch names. So
+    folds since, which change no row, serve at once, also while the source is at rest. Else the version that the epoch names."""
+    directory, version = table_dir(root, table), row.commit.versions[str(table)]
+    newest = open_table(directory)
+    if newest is None:
+        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
+    carried = newest.transaction_version(epoch_app(row.manifest.feed, table)) or 0
+    if carried <= row.commit.epoch and newest.version() >= version:
+        return newest
+    older = _older(directory, version, newest.version())
+    if older is None:
+        raise SinkError(
+            f"{table} cannot be read as of epoch {epoch_text(row.commit.epoch)} any more: files that a fold replaced "
+            f"stay for the feed's sink.keep; {readable_since(root, row.manifest.feed, [table])}"
+        )
+    return older
+
+
+def _older(directory: Path, version: int, newest: int) -> DeltaTable | None:
+    """The table at an older version; None when the cleaner has removed files of it, or Delta its log entries."""
+    try:
+        table = open_table(directory, version)
+        paths = [] if table is None else pa.table(table.get_add_actions())["path"].to_pylist()
+        if all((directory / path).exists() for path in paths):
+            return table
+    except SinkError:
+        if oldest_version(directory, newest, version) <= version:
+            raise
+        return None
+    return table if oldest_version(directory, newest, version) <= version else None

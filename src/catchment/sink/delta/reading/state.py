@@ -1,0 +1,111 @@
+"""One table of a lake as of one epoch, in DuckDB, Arrow, pandas, polars or Spark."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from catchment.model.chunk import chunk_key
+from catchment.model.epoch import TableShape, epoch_text
+from catchment.model.errors import NotInstalled
+from catchment.sink.delta.files import by_columns
+from catchment.sink.delta.layout import arrow_schema
+from catchment.sink.delta.reading.rule import DUCKDB, SPARK, duckdb_source, output_schema, rule_sql
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class DeltaState(msgspec.Struct, frozen=True):
+    """`catchment.sink.reading.TableState`: the files of one version, with absolute paths. They stay for the feed's
+    `sink.keep` after a fold replaced them."""
+
+    shape: TableShape
+    epoch: int
+    version: int
+    base: tuple[str, ...]
+    changes: tuple[str, ...]
+    origin: bool = True
+
+    def __repr__(self) -> str:
+        columns = sum(column.live for column in self.shape.columns)
+        return f"TableState({self.shape.table}, epoch {epoch_text(self.epoch)}, {columns} columns)"
+
+    def sql(self) -> str:
+        """A DuckDB query over the files; needs no extension."""
+        changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
+        base = duckdb_source(self.shape, by_columns(self.base))
+        return rule_sql(self.shape, base, changes, DUCKDB, self.origin, self._net)
+
+    def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
+        """A DuckDB relation; only the columns and rows that a query needs are read."""
+        return (connection or duckdb.connect()).sql(self.sql())
+
+    def arrow(self) -> pa.Table:
+        """All rows; DATETIME is timestamp[us] without a zone, TIMESTAMP is in UTC, TIME is microseconds."""
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            rows = connection.sql(self.sql()).to_arrow_table()
+        return rows.cast(output_schema(self.shape, self.origin))
+
+    def pandas(self) -> "pandas.DataFrame":
+        """All rows as a pandas frame with Arrow's types: pandas' own would round integers where a NULL is among them.
+        Raises NotInstalled."""
+        with _needed("pandas"):
+            import pandas
+
+        return self.arrow().to_pandas(types_mapper=pandas.ArrowDtype)
+
+    def polars(self) -> "polars.DataFrame":
+        """All rows as a polars frame. Raises NotInstalled."""
+        with _needed("polars"):
+            import polars
+
+        frame = polars.from_arrow(self.arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def spark(self, session: "SparkSession") -> "DataFrame":
+        """A Spark frame. The executors must see the files under the same path. They are taken as files of the host or of a mount,
+        whatever file system the session's `fs.defaultFS` is."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)
+        # Paths, not patterns: of one with a colon Hadoop's globbing makes a URISyntaxException, however it is escaped.
+        files = session.read.schema(schema).option("__globPaths__", "false")
+        parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
+        if self.base:
+            parts["base"] = files.parquet(*map(_spark_path, self.base))
+        if self.changes:
+            parts["changes"] = files.parquet(*map(_spark_path, self.changes))
+        changes = "{changes}" if self.changes else None
+        return session.sql(rule_sql(self.shape, "{base}", changes, SPARK, self.origin, self._net), **parts)
+
+    @property
+    def _net(self) -> bool:
+        """Whether no key stands twice among the changes. In one file none does, unless a chunk of collated keys and the
+        log of its epoch have brought the same row (DESIGN 4)."""
+        return len(self.changes) == 1 and chunk_key(self.shape.definition).ordered
+
+
+def _spark_path(path: str) -> str:
+    """A path as Hadoop's Path takes it: of the host's files, nothing of it percent-encoded."""
+    return f"file://{path}"
+
+
+@contextmanager
+def _needed(package: str) -> Iterator[None]:
+    """Say which extra has a package that the block imports."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        if fault.name != package:
+            raise
+        raise NotInstalled(
+            f"{package}() needs {package}, which is not installed: pip install 'catchment[{package}]'"
+        ) from None

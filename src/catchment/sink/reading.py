@@ -1,0 +1,118 @@
+"""Where committed epochs are read. A reader has no feed: nothing here or behind it needs a feed's packages."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from catchment.model.epoch import EpochRow, TableShape
+from catchment.model.table import TableId
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class TableState(Protocol):
+    """One table as of one epoch, read when asked for, in the engine asked for.
+
+    Rows have the source's columns and, with `origin`, first `_shard` and `_epoch` (the epoch of the row's
+    last change). They come in no order. What lies behind a state stays for the feed's `sink.keep` after a fold
+    replaced it; then each of these raises SinkError.
+    """
+
+    @property
+    def shape(self) -> TableShape:
+        """Its columns and its key."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The version of the table at the sink that is read."""
+        ...
+
+    @property
+    def origin(self) -> bool:
+        """Whether rows say where they come from."""
+        ...
+
+    def sql(self) -> str:
+        """A DuckDB query; needs no extension."""
+        ...
+
+    def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
+        """A DuckDB relation; only the columns and rows that a query needs are read."""
+        ...
+
+    def arrow(self) -> "pa.Table":
+        """All rows; DATETIME is timestamp[us] without a zone, TIMESTAMP is in UTC, TIME is microseconds."""
+        ...
+
+    def pandas(self) -> "pandas.DataFrame":
+        """All rows as a pandas frame with Arrow's types: pandas' own would round integers where a NULL is among them.
+        Raises NotInstalled."""
+        ...
+
+    def polars(self) -> "polars.DataFrame":
+        """All rows as a polars frame. Raises NotInstalled."""
+        ...
+
+    def spark(self, session: "SparkSession") -> "DataFrame":
+        """A Spark frame. What is read must be visible to the executors under the same path."""
+        ...
+
+
+class Epochs(Protocol):
+    """The committed epochs of one feed."""
+
+    def newest(self) -> EpochRow | None:
+        """The newest one; None before the first."""
+        ...
+
+    def last(self, count: int, until: int | None = None) -> list[EpochRow]:
+        """The newest `count`, of those up to number `until`; the newest first."""
+        ...
+
+    def at(self, epoch: int) -> EpochRow | None:
+        """The one of exactly that number; None when it was not committed."""
+        ...
+
+
+class Reading(Protocol):
+    """What feeds have committed to one place. All raise SinkError for what is damaged, or names what is not there."""
+
+    def feeds(self) -> list[str]:
+        """Names of the feeds that have committed epochs, in order."""
+        ...
+
+    def epochs(self, feed: str) -> Epochs:
+        """The epochs of a feed."""
+        ...
+
+    def readable(self, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
+        """Of each of these epochs, whether every table can be read as of it and as of all later ones."""
+        ...
+
+    def readable_since(self, feed: str, tables: Iterable[TableId]) -> str:
+        """For messages: from which epoch on every one of the tables can be read, and up to which."""
+        ...
+
+    def state(self, row: EpochRow, table: TableId, *, origin: bool) -> TableState:
+        """A table that the epoch has. Raises SinkError where it cannot be read as of the epoch any more."""
+        ...
+
+    def views_file(self, feed: str) -> Path:
+        """Where the views of a feed belong."""
+        ...
+
+
+def double_quoted(name: str) -> str:
+    """An identifier as DuckDB quotes it, whose SQL a state gives."""
+    return '"' + name.replace('"', '""') + '"'

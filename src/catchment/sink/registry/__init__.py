@@ -1,0 +1,1 @@
+"""Which sinks there are: the one place that knows them all."""

@@ -1,0 +1,156 @@
+"""A sink that keeps no row: it notes what it is asked, and knows the newest epoch, as every sink must."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from catchment.epoch.gather import Gathered
+from catchment.epoch.work import Output
+from catchment.model.chunk import Chunk
+from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, TableShape
+from catchment.model.image import DELETED
+from catchment.model.table import TableId
+from catchment.sink.port import Folded
+from catchment.wire.cells.types import arrow_type
+from catchment.world import Event
+
+
+@dataclass
+class Asked:
+    """What outlives the runs: `calls` has the name of each call and its epoch, 0 where it is of none."""
+
+    calls: list[tuple[str, int]] = field(default_factory=list)
+    newest: EpochRow | None = None
+    fence: int = 0
+
+    def note(self, call: str, epoch: int = 0) -> None:
+        """One more call."""
+        self.calls.append((call, epoch))
+
+    def taken(self) -> list[tuple[str, int]]:
+        """The calls since the last time."""
+        calls, self.calls = self.calls, []
+        return calls
+
+
+@dataclass(frozen=True)
+class Count:
+    """Counts the rows of a task."""
+
+    def emit(
+        self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
+    ) -> Output | None:
+        """As the port has it."""
+        rows = deletes = 0
+        for table in tables:
+            rows += table.num_rows
+            deletes += sum(table.column(DELETED).to_pylist()) if DELETED in table.schema.names else 0
+        return Output(shape.table, part, None, b"", rows - deletes, deletes) if rows else None
+
+
+@dataclass(frozen=True)
+class NoRows:
+    """Reads a table that holds nothing."""
+
+    shape: TableShape
+
+    def rows(self, chunks: Sequence[Chunk]) -> pa.Table:
+        """As the port has it."""
+        columns = self.shape.definition.columns
+        return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns]).empty_table()
+
+
+@dataclass(frozen=True)
+class Idle:
+    """No upkeep."""
+
+    asked: Asked
+    running: bool = False
+
+    def count(self, manifest: Manifest) -> None:
+        """As the port has it."""
+        self.asked.note("count", manifest.epoch)
+
+    def turn(self) -> None:
+        """As the port has it; not noted, since nobody knows how many turns bring no epoch."""
+
+    def unfolded(self) -> Mapping[TableId, float]:
+        """As the port has it."""
+        return {}
+
+    def stop(self, hurry: Event) -> None:
+        """As the port has it."""
+        self.asked.note("stop")
+
+
+class NothingSink:
+    """`catchment.sink.port.Sink` that applies nothing."""
+
+    writer = Count()
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+
+    def newest(self) -> EpochRow | None:
+        """As the port has it."""
+        self._asked.note("newest")
+        return self._asked.newest
+
+    def fence(self) -> int:
+        """As the port has it."""
+        self._asked.note("fence")
+        return self._asked.fence
+
+    def must_be_free(self, first: Manifest) -> None:
+        """As the port has it."""
+        self._asked.note("must_be_free", first.epoch)
+
+    def must_hold(self, row: EpochRow) -> None:
+        """As the port has it."""
+        self._asked.note("must_hold", row.commit.epoch)
+
+    def must_have_files(self, manifest: Manifest) -> None:
+        """As the port has it."""
+        self._asked.note("must_have_files", manifest.epoch)
+
+    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+        """As the port has it."""
+        self._asked.note("take_over")
+        self._asked.fence = fence
+
+    def restore(self, row: EpochRow, fence: int, applies: int | None) -> int:
+        """As the port has it."""
+        self._asked.note("restore", row.commit.epoch)
+        return row.commit.epoch
+
+    def complete(self, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
+        """As the port has it: files without rows, one for each table that changed."""
+        self._asked.note("complete", epoch)
+        return {o.table: [DataFile("", 0, 0, o.part, "")] for o in gathered.outputs}
+
+    def apply(self, manifest: Manifest, fence: int) -> dict[str, int]:
+        """As the port has it."""
+        self._asked.note("apply", manifest.epoch)
+        return {str(shape.table): 0 for shape in manifest.shapes}
+
+    def record(self, manifest: Manifest, commit: Commit, fence: int) -> None:
+        """As the port has it."""
+        self._asked.note("record", manifest.epoch)
+        self._asked.newest = EpochRow(replace(manifest, deltas=()), commit, fence)
+
+    def reader(self, row: EpochRow, table: TableId) -> NoRows:
+        """As the port has it."""
+        self._asked.note("reader", row.commit.epoch)
+        return NoRows(next(shape for shape in row.manifest.shapes if shape.table == table))
+
+    def fold(self, fence: int) -> Folded:
+        """As the port has it."""
+        self._asked.note("fold")
+        return Folded({}, 0)
+
+    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Idle:
+        """As the port has it."""
+        self._asked.note("upkeep")
+        return Idle(self._asked)
