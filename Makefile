@@ -55,7 +55,7 @@ bench: setup ## Measure; every figure beside its reference (ROWS= sets the size)
 lint: setup ## Lint, format and types
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy src tests
+	$(BIN)/mypy src tests bench
 
 format: setup ## Let ruff lay out the code
 	$(BIN)/ruff check --fix --select I $(CODE)

@@ -71,6 +71,7 @@ def _poll(lake: Path) -> list[float]:
 def _rows_after(lake: Path, newest: int) -> list[tuple[int, float]]:
     try:
         state = read(lake, TABLE).duckdb()
-        return state.filter(f"id > {newest}").project("id, epoch(written)").order("id").fetchall()
+        found = state.filter(f"id > {newest}").project("id, epoch(written)").order("id").fetchall()
+        return [(int(key), float(written)) for key, written in found]
     except CatchmentError:
         return []

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from bench.figures import Figure, figure
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import Output, Receipt, SegmentReceipt
+from catchment.epoch.work import Output, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
@@ -29,8 +29,9 @@ from catchment.model.epoch import DataFile, LakeColumn, Manifest, Part, Plan, Ta
 from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Position, Resets, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, ColumnType, Kind, TableId
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.fold.due import FoldLimits
+from catchment.sink.delta.fold.lake import DeltaLake
+from catchment.sink.delta.fold.process import FoldOrder
 from catchment.state.lease import Lease, hold
 from catchment.state.store import Store
 from catchment.watch.metrics import Metrics
@@ -77,14 +78,14 @@ class _Answers:
         return dict.fromkeys(shards, Resets(0, _SECOND, int(time.time())))
 
 
-class _Sink(DeltaSink):
+class _Sink(DeltaLake):
     """Counts what the commits of the tables take."""
 
     seconds = 0.0
 
-    def apply_epoch(self, manifest: Manifest, fence: int) -> dict[str, int]:
+    def apply(self, manifest: Manifest, fence: int) -> dict[str, int]:
         began = time.process_time()
-        versions = super().apply_epoch(manifest, fence)
+        versions = super().apply(manifest, fence)
         self.seconds += time.process_time() - began
         return versions
 
@@ -99,10 +100,10 @@ class _Feed:
         columns = tuple(LakeColumn(Column(f"c{n}", kind), f"c{n}") for n in range(COLUMNS))
         shapes = tuple(TableShape(TableId("shop", f"t{n:03}"), columns, ("c0",)) for n in range(TABLES))
         self.met = tuple(shape.definition for shape in shapes)
-        self.sink = _Sink(root / "lake", FEED)
-        self.epochs = EpochsTable(root / "lake", FEED)
-        self.applier = Applier(store, lease, self.sink, self.epochs, threading.Event())
-        self.tasks = TaskMaker(self.endpoints, root / "lake", evolves=True, image_bytes=1 << 20)
+        self.lake = root / "lake"
+        self.sink = _Sink(FoldOrder(str(self.lake), FEED, 0, FoldLimits(), 3600.0))
+        self.applier = Applier(store, lease, self.sink, threading.Event())
+        self.tasks = TaskMaker(self.endpoints, self.sink.writer, evolves=True, image_bytes=1 << 20)
         self.planner = Planner(self.endpoints, Limits(0.5, 100_000, 2, 1 << 26))
         self.standstill = Standstill()
         cut = {name: self._position(number, 0) for number, name in enumerate(self.names)}
@@ -142,16 +143,17 @@ class _Feed:
         tick = Tick(number, (number >> 32) * 1_000_000, 100, offsets)
         yield ""
         still = unmoved(previous, tick)
-        groups = self.planner.groups(previous, tick)
+        self.planner.groups(previous, tick)
         plan = Plan(number, previous.epoch, tick, previous.sealed, (), self.standstill.refusals)
         store.put_plan(plan, fence)
-        receipts: list[Receipt] = [*inherited(previous, still, cast(Clock, _Answers()), self.endpoints)]
-        tasks = self.tasks.of(previous, plan, groups, str(fence), still)
+        rested = inherited(previous, still, cast(Clock, _Answers()), self.endpoints)
+        arrived = {receipt.shard: receipt for receipt in rested}
+        tasks = self.tasks.segments(previous, plan, str(fence), still)
         yield "plan"
         assert len(tasks) + len(still) == len(self.names)
-        receipts += [self._receipt(task.endpoint.shard, tick) for task in tasks]
+        arrived |= {task.endpoint.shard: self._receipt(task.endpoint.shard, tick) for task in tasks}
         yield ""
-        gathered = gather(previous, plan, groups, receipts, {})
+        gathered = gather(previous, plan, arrived, {}, {})
         progress = previous.progress, gathered.progress
         self.standstill.count(*progress, gathered.refused, {}, self.planner.held)
         yield "gather"
@@ -162,7 +164,7 @@ class _Feed:
             for shape in previous.shapes
         }
         yield ""
-        read = manifest(FEED, previous, plan, gathered, files)
+        read = manifest(previous, plan, gathered, files, {})
         store.put_manifest(read, fence)
         yield "manifest"
         self.standing = read
@@ -225,7 +227,7 @@ def _record_bytes(feed: _Feed) -> float:
 
 def _row_bytes(feed: _Feed) -> float:
     """Of the newest file of the epochs table."""
-    files = (feed.sink.root / "_catchment" / "epochs").glob("*.parquet")
+    files = (feed.lake / "_catchment" / "epochs").glob("*.parquet")
     return float(max(files, key=lambda file: file.stat().st_mtime_ns).stat().st_size)
 
 

@@ -20,7 +20,7 @@ from catchment.epoch.work import SegmentTask, Target
 from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.read.changes import read_segment
+from catchment.readers.changes import read_segment
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 

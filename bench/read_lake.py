@@ -15,6 +15,7 @@ from bench.stress import TABLE, fill, writing
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
+from catchment.sink.delta.reading.state import DeltaState
 
 FULL_EPOCHS, EPOCHS = 1000, 200
 FULL_ROWS = 16_000_000
@@ -37,6 +38,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
         run_until_caught_up(fresh)
         pairs = [(_read(old), _read(fresh)) for _ in range(max(runs, READS) + 1)][1:]
         state = read(old, TABLE)
+        assert isinstance(state, DeltaState)
     aged, new = zip(*pairs, strict=True)
     name = f"DuckDB read of {rows} rows after {made} epochs"
     files = [float(len(state.changes))], [float(len(state.base))]

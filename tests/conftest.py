@@ -52,7 +52,7 @@ def spark() -> Iterator[SparkContext]:
 
     def warm(number: int) -> int:
         # what a task needs is loaded, which takes seconds, before writers fill the log
-        from catchment.read import run_task
+        from catchment.readers import run_task
 
         return number if run_task else -1
 

@@ -12,7 +12,7 @@ __all__ = ["LAKE_LAYOUT", "__version__", "epochs", "read"]
 
 
 def __getattr__(name: str) -> Any:
-    """What reads a lake, imported when it is asked for: tasks on executors need none of the query engines."""
+    """What reads a lake, imported at its first use: tasks on executors need none of the query engines."""
     if name == "epochs":
         from catchment.api.epochs import epochs
 

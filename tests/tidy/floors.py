@@ -25,7 +25,7 @@ FLOORS = (
     ("sink",),
     ("source", "sink/delta"),
     ("state", "sink/delta/reading"),
-    ("read", "sink/delta/fold"),
+    ("readers", "sink/delta/fold"),
     ("engine", "watch", "sink/registry"),
     ("doctor", "api"),
     ("feed",),

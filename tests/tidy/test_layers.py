@@ -28,7 +28,7 @@ PARAMETERS_MAX = 8
 EFFECTS = {"asyncio", "concurrent", "multiprocessing", "sched", "signal", "subprocess", "threading", "time"}
 PURE = {"model", "config", "schema", "rewind", "epoch", "api"}
 # These have clocks and threads by the door of `world` alone, so that a simulator can turn them.
-BY_THE_DOOR = {"source", "read", "feed", "state"}
+BY_THE_DOOR = {"source", "readers", "feed", "state"}
 
 
 def faults(module: Path, source: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_layers(module: Path) -> None:
         ("feed/x.py", "import time, threading", False),
         ("feed/x.py", "from catchment import world", True),
         ("engine/x.py", "import time, threading", True),
-        ("read/x.py", "from catchment.engine.near import Near", False),
+        ("readers/x.py", "from catchment.engine.near import Near", False),
         ("serve/spark_source/x.py", "from catchment.feed.clock import Clock", True),
     ],
 )

@@ -15,7 +15,7 @@ CODE = ("src", "tests", "bench", "setup.py")
     [
         ("ruff", "check", "--output-format=concise", *CODE),
         ("ruff", "format", "--check", *CODE),
-        ("mypy", "src", "tests"),
+        ("mypy", "src", "tests", "bench"),
     ],
     ids=["ruff check", "ruff format", "mypy"],
 )

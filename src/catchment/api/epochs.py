@@ -25,6 +25,7 @@ class CommittedEpoch(msgspec.Struct, frozen=True):
     """An epoch of a lake: its number and text, the time of its cut, and how many changes it brought beside copied rows.
 
     `readable`: every table can be read as of it. Of an epoch that is not, some table's files or log entries are gone.
+    `absent`: the shards that could not be read for it, and as of when their rows stand.
     """
 
     epoch: int
@@ -32,6 +33,7 @@ class CommittedEpoch(msgspec.Struct, frozen=True):
     time: datetime
     changes: int
     readable: bool
+    absent: dict[str, datetime] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,17 @@ def epochs(lake: Lake, limit: int = 20, *, feed: str | None = None) -> list[Comm
         CommittedEpoch(
             row.commit.epoch,
             epoch_text(row.commit.epoch),
-            BEGIN + timedelta(microseconds=row.manifest.time_us),
+            _time(row.manifest.time_us),
             row.manifest.changes,
             readable,
+            {shard: _time(since) for shard, since in row.manifest.absent.items()},
         )
         for row, readable in zip(rows, place.reading.readable(name, rows), strict=True)
     ]
+
+
+def _time(us: int) -> datetime:
+    return BEGIN + timedelta(microseconds=us)
 
 
 def committed(

@@ -26,7 +26,9 @@ def epochs_command(file: Path, limit: int, as_json: bool) -> None:
 
 def _lines(found: list[CommittedEpoch]) -> Iterable[str]:
     head = ("epoch", "cut (UTC)", "changes", "can be read")
-    yield from columns([head, *(_row(epoch) for epoch in found)])
+    without = any(epoch.absent for epoch in found)
+    rows = [(*_row(epoch), *([", ".join(epoch.absent)] * without)) for epoch in found]
+    yield from columns([(*head, "without") if without else head, *rows])
 
 
 def _row(epoch: CommittedEpoch) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ def _lines(status: Status) -> Iterable[str]:
     yield f"epoch {status.epoch_text}, {duration(status.lag_seconds)} old{pending}"
     yield ""
     yield from columns([("shard", "cut"), *status.cut.items()])
+    for shard, since in status.absent.items():
+        yield f"shard {shard} could not be read for this epoch: its rows stand as of {_when(since)}"
     yield ""
     rows = [(t.table, t.phase.value, f"{t.rows:,}", _share(t.rows, t.rows_expected)) for t in status.tables]
     yield from columns([("table", "phase", "rows copied", "of expected"), *rows])

@@ -25,7 +25,7 @@ KEEP_SECONDS_MAX = 86_400.0  # a lake keeps the log of its tables a day longer
 DEFAULT_STATE = "<name>.state.db"
 
 
-# A lake may be read by its path as a URL: the one is decoded, and the other becomes a slash (seen).
+# Readers take a lake's path for a URL: they decode the one, and have a slash for the other (seen).
 _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 # Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
@@ -119,6 +119,12 @@ class EpochConfig(Section):
     )
     tick: Seconds = Field(
         default=0.1, ge=TICK_SECONDS_MIN, description="Time between two readings of all shards' positions."
+    )
+    away_max: Seconds = Field(
+        default=600.0,
+        ge=0,
+        description="A shard that cannot be read holds up itself alone for so long: epochs close without it, and name "
+        "it. Then they wait for it, and after a minute the run ends. 0: every epoch has all shards.",
     )
 
     @model_validator(mode="after")

@@ -80,8 +80,8 @@ def load(
 ) -> int:
     """Load `rows` rows into each table of shard `index` of `count` shards; returns how many in all.
 
-    Row n has the key n * count + index: no key is on two shards. One transaction per `batch` rows; `loaded`
-    is called with the size of each.
+    Row n has the key n * count + index: no key is on two shards. One transaction per `batch` rows; It calls `loaded`
+    with the size of each.
     """
     total = 0
     for statement in _LOADS.values():

@@ -16,7 +16,7 @@ from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, Unsupported
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
-from catchment.read.checks import judgements, must_keep_keys
+from catchment.readers.checks import judgements, must_keep_keys
 from catchment.schema.ddl import Here
 from catchment.schema.effects import tables_here
 from catchment.sink.registry.sinks import sink_of

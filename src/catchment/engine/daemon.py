@@ -7,7 +7,7 @@ Otherwise each worker imports it anew at its first task: a second of CPU. Spark 
 from pyspark import worker
 from pyspark.daemon import manager
 
-from catchment.read.run_task import run_task
+from catchment.readers.run_task import run_task
 
 __all__ = ["run_task", "worker"]
 

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 # Loaded for the workers, which share the memory of it.
-from catchment.read import run_task, verify
+from catchment.readers import run_task, verify
 
 __all__ = ["run_task", "verify"]
 

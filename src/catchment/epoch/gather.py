@@ -4,16 +4,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
-from catchment.epoch.work import ChunkReceipt, Failed, Output, Receipt, SegmentReceipt
+from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import DataFile, Manifest, Plan, TableDelta, TableShape
 from catchment.model.errors import Retry, Unsupported
 from catchment.model.table import Table, TableId
 from catchment.schema.columns import shape_after
 from catchment.schema.ddl import AGAIN, Columns
+
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True)
@@ -33,41 +36,34 @@ class Gathered:
 def gather(
     previous: Manifest,
     plan: Plan,
-    groups: Sequence[tuple[Chunk, ...]],
-    receipts: Sequence[Receipt],
+    segments: Mapping[str, SegmentReceipt],
+    copies: Mapping[tuple[Chunk, ...], ChunkReceipt | Failed],
     late_tables: Mapping[tuple[str, TableId], Table],
 ) -> Gathered:
-    """Check the receipts; `receipts` has one for each shard's segment, in any order, then one for each of `groups`.
+    """What an epoch brings: `segments` of the shards that arrived, `copies` by group of chunks.
 
-    `late_tables`: definitions of tables with added columns that no row event has shown yet. Raises the error
-    of a failed segment, and that of a failed group when repeating it cannot help.
+    `late_tables`: definitions of tables with added columns that no row event has shown yet. Chunks are as of their
+    shard's cut in the plan, so those of a shard that did not arrive bring nothing. Raises the error of a failed group
+    when repeating it cannot help.
     """
-    shards = tuple(plan.tick.offsets)
-    read: dict[str, SegmentReceipt] = {}
-    for receipt in receipts[: len(shards)]:
-        if isinstance(receipt, Failed):
-            raise receipt.error
-        assert isinstance(receipt, SegmentReceipt)
-        read[receipt.shard] = receipt
-    segments = {shard: read[shard] for shard in shards}
-    copies = receipts[len(shards) :]
-    for receipt in copies:
+    for receipt in copies.values():
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
             raise receipt.error
+    copies = {group: receipt for group, receipt in copies.items() if group[0].shard in segments}
     log = _Log.of(segments, late_tables)
     altered = set(log.effects)
-    accepted = _accept(groups, copies, altered)
+    accepted = _accept(copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
     return Gathered(
-        segments=segments,
+        segments=dict(segments),
         shapes=_shapes(previous, log, plan.epoch),
         outputs=tuple(outputs),
         progress=_progress(previous.progress, accepted.chunks),
         copied_rows=accepted.rows,
         chunk_bytes=accepted.bytes,
         log_bytes=sum(s.log_bytes for s in segments.values())
-        + sum(c.log_bytes for c in copies if isinstance(c, ChunkReceipt)),
+        + sum(c.log_bytes for c in copies.values() if isinstance(c, ChunkReceipt)),
         refused=tuple(accepted.refused),
     )
 
@@ -174,14 +170,14 @@ class _Accepted:
 
 
 def _accept(
-    groups: Sequence[tuple[Chunk, ...]], copies: Sequence[Receipt], altered: set[tuple[str, TableId]]
+    copies: Mapping[tuple[Chunk, ...], ChunkReceipt | Failed], altered: set[tuple[str, TableId]]
 ) -> _Accepted:
     """Per table and shard the unbroken prefix of delivered chunks; a group counts for a table as far as it
     came.
     """
     accepted = _Accepted({}, [], {}, [])
     broken: dict[tuple[str, TableId], str] = {key: "the table was altered in this epoch" for key in altered}
-    for group, receipt in zip(groups, copies, strict=True):
+    for group, receipt in copies.items():
         shard = group[0].shard
         copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
         reasons = dict(receipt.refused) if isinstance(receipt, ChunkReceipt) else {}
@@ -230,9 +226,17 @@ def _advance(progress: Progress, chunks: Sequence[tuple[Chunk, int]]) -> Progres
 
 
 def manifest(
-    feed: str, previous: Manifest, plan: Plan, gathered: Gathered, files: Mapping[TableId, Sequence[DataFile]]
+    previous: Manifest,
+    plan: Plan,
+    gathered: Gathered,
+    files: Mapping[TableId, Sequence[DataFile]],
+    absent: Mapping[str, int],
 ) -> Manifest:
-    """The manifest; `files` are those of the outputs and those that the driver wrote for inline ones."""
+    """The manifest. `files` are those of the outputs and those that the driver wrote for inline ones.
+
+    Shards without a segment inherit where they stand (the chain rule, DESIGN 3); `absent` says as of when that is.
+    """
+    segments = gathered.segments
     shapes = {shape.table: shape for shape in gathered.shapes}
     before = {shape.table: shape for shape in previous.shapes}
     # Of the log alone: chunks of collated keys lie among the changes, but their rows are copied ones.
@@ -256,21 +260,27 @@ def manifest(
             )
         )
     return Manifest(
-        feed=feed,
+        feed=previous.feed,
         epoch=plan.epoch,
         previous=previous.epoch,
         time_us=plan.tick.time_us,
         window_us=plan.tick.window_us,
-        cut={shard: segment.reached for shard, segment in gathered.segments.items()},
-        sealed={s: segment.sealed for s, segment in gathered.segments.items() if segment.sealed is not None},
+        cut={s: segments[s].reached if s in segments else at for s, at in previous.cut.items()},
+        sealed=_inherited(previous.sealed, {s: one.sealed for s, one in segments.items()}),
         progress=gathered.progress,
         shapes=gathered.shapes,
         deltas=tuple(deltas),
-        definitions={
-            s: segment.definitions for s, segment in gathered.segments.items() if segment.definitions
-        },
+        definitions=_inherited(
+            previous.definitions, {s: one.definitions or None for s, one in segments.items()}
+        ),
         changes=sum(d.upserts + d.deletes for d in deltas),
         log_bytes=gathered.log_bytes,
         chunk_bytes=gathered.chunk_bytes,
         outside=previous.outside,
+        absent=dict(absent),
     )
+
+
+def _inherited(before: Mapping[str, _V], now: Mapping[str, _V | None]) -> dict[str, _V]:
+    """What is known of shards: as of now where they arrived, else as before."""
+    return {shard: value for shard, value in {**before, **now}.items() if value is not None}

@@ -41,11 +41,12 @@ class Writer(Protocol):
 
 
 class Reader(Protocol):
-    """The half of a sink that goes with a task which compares: one table as of one epoch. Another process can have it."""
+    """The half of a sink that goes with a task which compares: one table as of one epoch. Another process can have
+    it."""
 
     def rows(self, chunks: Sequence[Chunk]) -> pa.Table:
-        """Rows of the shard of these chunks, under the source's names: at least those with keys in one of them. All of them
-        where only the server can order the keys. Raises SinkError."""
+        """Rows of the shard of these chunks, under the source's names: at least those with keys in one of them. All
+        of them where only the server can order the keys. Raises SinkError."""
         ...
 
 

@@ -5,20 +5,18 @@ it reads the log at the shard's verified position. Either that is another log, o
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Mapping
 
 from catchment import world
+from catchment.feed.ask_shards import LATE_SECONDS, Answers, ask_all
 from catchment.feed.shard_reader import ShardReader, may_pass
 from catchment.model.epoch import Tick, epoch_number
 from catchment.model.errors import ConnectionLost
-from catchment.model.position import Position, Resets, Server
+from catchment.model.position import LogOffset, Position, Resets, Server
 from catchment.model.source import Endpoint
 from catchment.watch.troubles import Troubles
 
-_T = TypeVar("_T")
-
-# After this silence of a shard `after` raises; until then no cut is taken.
+# After this silence of a shard that ticks wait for, `after` raises; until then no cut is taken.
 SILENT_SECONDS_MAX = 30.0
 
 
@@ -28,16 +26,19 @@ class _Question:
     def __init__(self, shards: Collection[str]) -> None:
         self.shards = sorted(set(shards))
         self.answered = world.event()
-        self.found: dict[str, Resets] | Exception = {}
+        self.found: Answers[Resets] | Exception = Answers({}, {})
 
-    def answer(self, found: dict[str, Resets] | Exception) -> None:
+    def answer(self, found: Answers[Resets] | Exception) -> None:
         """Tell who asked."""
         self.found = found
         self.answered.set()
 
 
 class Clock:
-    """Takes ticks in a thread of its own. `after` gives the newest one beyond a tick, and waits for it."""
+    """Takes ticks in a thread of its own. `after` gives the newest one beyond a tick, and waits for it.
+
+    `away_max`: seconds for which ticks may go without a shard that does not answer; 0: they wait for all.
+    """
 
     def __init__(
         self,
@@ -46,12 +47,14 @@ class Clock:
         seconds: float,
         last: int,
         troubles: Troubles | None = None,
+        away_max: float = 0.0,
     ) -> None:
         told = troubles or Troubles()
         self._readers = {
             shard: ShardReader(endpoint, servers[shard], told) for shard, endpoint in endpoints.items()
         }
         self._seconds = seconds
+        self._away_max = away_max
         self._number = last
         self._condition = world.condition()
         self._newest: Tick | None = None
@@ -66,6 +69,8 @@ class Clock:
         self.verified(cut)
         for shard, position in cut.items():
             self._readers[shard].newest = position.at
+        for reader in self._readers.values():
+            reader.heard = world.steady_seconds()
         self._thread.start()
         return self
 
@@ -91,9 +96,11 @@ class Clock:
             return self._beyond(number)
 
     def resets(self, shards: Collection[str]) -> dict[str, Resets]:
-        """How often RESET was said on the shards as of now, asked in the sessions of the ticks.
+        """How often RESET was said on the shards as of now, of those that answered. The clock asks in the sessions of
+        its ticks.
 
-        Raises the error of a shard that did not answer, ConnectionLost when none does.
+        Raises the error of a shard that did not, where it cannot pass or ticks wait for all; ConnectionLost when none
+        does.
         """
         question = _Question(shards)
         self._questions.append(question)
@@ -104,14 +111,17 @@ class Clock:
             )
         if isinstance(question.found, Exception):
             raise question.found
-        return question.found
+        answers, worst = question.found, question.found.worst
+        if worst is not None and not (self._away_max and answers.found and may_pass(worst)):
+            raise worst
+        return answers.found
 
     def _beyond(self, number: int) -> Tick | None:
         return self._newest if self._newest is not None and self._newest.number > number else None
 
     def _run(self) -> None:
         silent_since: float | None = None
-        with world.pool(max(1, len(self._readers) - 1), "tick") as pool:
+        with world.pool(len(self._readers), "tick") as pool:
             while not self._stopping.is_set():
                 began = world.steady_seconds()
                 try:
@@ -140,12 +150,16 @@ class Clock:
 
     def _answer(self, question: "_Question", pool: world.Pool) -> None:
         try:
-            question.answer(self._asked(question.shards, lambda reader: reader.resets(), pool))
+            readers = {shard: self._readers[shard] for shard in question.shards}
+            question.answer(ask_all(readers, lambda reader: reader.resets(), pool, late=self._away_max > 0))
         except Exception as error:
             question.answer(error)
 
     def _tick(self, pool: world.Pool) -> None:
-        readings = self._asked(tuple(self._readers), lambda reader: reader.read(), pool)
+        asked = ask_all(self._readers, lambda reader: reader.read(), pool, late=self._away_max > 0)
+        if asked.worst is not None:
+            self._must_do_without(asked)
+        readings = asked.found
         accepted = {shard: self._readers[shard].accept(offset) for shard, (offset, _) in readings.items()}
         offsets = {shard: offset for shard, offset in accepted.items() if offset is not None}
         if len(offsets) < len(accepted):
@@ -156,32 +170,14 @@ class Clock:
             self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
             self._condition.notify_all()
 
-    def _asked(
-        self, shards: Collection[str], ask: Callable[[ShardReader], _T], pool: world.Pool
-    ) -> dict[str, _T]:
-        """What every shard says, when the slowest has answered or given up. A session serves one thread at a time
-        (PyMySQL's `threadsafety` is 1), and the next tick uses it again.
-
-        Raises the error of a shard that did not answer, one that cannot pass before all others.
-        """
-        first, *others = shards
-        asked = {shard: pool.submit(ask, self._readers[shard]) for shard in others}
-        answers: dict[str, _T] = {}
-        errors: list[BaseException] = []
-        try:
-            # By this thread: to hand a reading over takes half as long again as to read.
-            answers[first] = ask(self._readers[first])
-        except Exception as error:
-            errors.append(error)
-        for shard, future in asked.items():
-            failed = future.exception()
-            if failed is None:
-                answers[shard] = future.result()
-            else:
-                errors.append(failed)
-        if errors:
-            raise min(errors, key=may_pass)
-        return {shard: answers[shard] for shard in shards}
+    def _must_do_without(self, asked: Answers[tuple[LogOffset, int]]) -> None:
+        """Raise what kept a shard from answering, unless a tick may go without it: for LATE_SECONDS it waits."""
+        assert asked.worst is not None
+        now = world.steady_seconds()
+        silent = [now - self._readers[shard].heard for shard in asked.errors]
+        allowed = min(silent) >= LATE_SECONDS and max(silent) <= self._away_max
+        if not (asked.found and may_pass(asked.worst) and allowed):
+            raise asked.worst
 
     def _fail(self, error: Exception) -> None:
         with self._condition:

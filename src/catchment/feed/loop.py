@@ -6,8 +6,9 @@ Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
@@ -15,18 +16,20 @@ from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt
+from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, Task
 from catchment.feed.applier import Applier
+from catchment.feed.arrivals import Arrivals
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
 from catchment.feed.retries import may_repeat, pause_seconds
 from catchment.feed.tasks import TaskMaker
 from catchment.feed.unmoved import at_rest, inherited, unmoved
+from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.read.run_task import run_task
+from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
 from catchment.source.catalog import read_table
 from catchment.source.definitions_at import described
@@ -34,6 +37,8 @@ from catchment.source.session import connect
 from catchment.state.faults import Fault
 from catchment.watch.report import Report, Rest
 from catchment.watch.troubles import Troubles
+
+Group = tuple[Chunk, ...]
 
 # A request to stop may go unnoticed for this long.
 TICK_WAIT_SECONDS = 0.5
@@ -43,10 +48,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Policy:
-    """`interval`: seconds between two epochs while there is nothing to copy. `evolves`: ALTERs may be followed."""
+    """`interval`: seconds between two epochs while there is nothing to copy. `evolves`: ALTERs may be followed.
+    `away_max`: seconds for which epochs may close without a shard."""
 
     interval: float
     evolves: bool
+    away_max: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ class Loop:
         self._interval = policy.interval
         self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.evolves, planner.image_bytes)
         self._standing = standing
+        self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier
         self._store, self._lease = applier.store, applier.lease
         self._fault, self._stop = applier.fault, applier.stop
@@ -89,6 +97,7 @@ class Loop:
         self._phases: dict[str, float] = {}
         self._existence: dict[str, Existence] = {}
         self._apply_seconds = 0.0
+        self._unread: list[CatchmentError] = []
 
     def run(self, done: Callable[[Manifest], bool]) -> Manifest:
         """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
@@ -112,7 +121,7 @@ class Loop:
                 if read is None:
                     continue
                 failures = 0
-                self._audience.troubles.passed()
+                self._tell_of_unread()
                 if pending is not None:
                     if not self._applied(pending):
                         return committed
@@ -124,7 +133,9 @@ class Loop:
                     if done(read):
                         return committed
                     # Positions did not move: keep what the servers told since (counts of RESET, seals).
-                    self._standing = msgspec.structs.replace(self._standing, cut=read.cut, sealed=read.sealed)
+                    self._standing = msgspec.structs.replace(
+                        self._standing, cut=read.cut, sealed=read.sealed, absent=read.absent
+                    )
                     self._audience.rested(Rest(read.time_us, self._standstill.refusals))
                     self._stop.wait(self._interval)
                     continue
@@ -138,6 +149,13 @@ class Loop:
             if pending is not None and self._applied(pending):
                 committed = self._standing
         return committed
+
+    def _tell_of_unread(self) -> None:
+        """Count shards whose log could not be read for an epoch that closed without them."""
+        for error in self._unread:
+            self._audience.troubles.failed(error)
+        if not self._unread:
+            self._audience.troubles.passed()
 
     def _applied(self, pending: world.Future[None]) -> bool:
         """Wait until an epoch is applied; False when the apply was given up because the run is to stop. The next
@@ -153,47 +171,73 @@ class Loop:
     def _read_epoch(self) -> Manifest | None:
         """Cut, plan, read and put together; None when the loop was told to stop before a tick came."""
         self._engine.check()
+        self._unread = []
         previous = self._standing
         began = world.steady_seconds()
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:
             return None
         still = unmoved(previous, tick)
-        if len(still) == len(self._endpoints):
+        arrived = {one.shard: one for one in inherited(previous, still, self._clock, self._endpoints)}
+        if len(still) == len(tick.offsets):
             self._lease.check()
-            return at_rest(previous, tick, inherited(previous, still, self._clock, self._endpoints))
+            absent = self._arrivals.absent(tick, arrived)
+            return at_rest(previous, tick, list(arrived.values()), absent)
         groups = self._planner.groups(previous, tick)
         chunks = tuple(chunk for group in groups for chunk in group)
-        refused = self._standstill.refusals
-        plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, refused)
+        plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, self._standstill.refusals)
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
         planned = world.steady_seconds()
-        receipts: list[Receipt] = [*inherited(previous, still, self._clock, self._endpoints)]
-        tasks = self._tasks.of(previous, plan, groups, str(self._lease.fence), still)
-        receipts += self._engine.each(run_task, tasks)
+        read, copies = self._carried_out(previous, plan, groups, still)
         self._fault(Fault.DURING_READ)
-        self._describe(receipts)
-        gathered = gather(previous, plan, groups, receipts, self._late_tables(receipts))
+        arrived |= self._segments(read, arrived)
+        late_tables = self._late_tables(arrived.values())
+        gathered = gather(previous, plan, arrived, copies, late_tables)
         files = self._applier.sink.complete(plan.epoch, gathered)
-        for group, receipt in zip(groups, receipts[len(self._endpoints) :], strict=True):
-            if isinstance(receipt, Failed) and isinstance(receipt.error, TooManyImages):
-                _log.warning("%s", receipt.error)
-                self._planner.shrink(group)
-        for receipt in receipts:
-            if isinstance(receipt, ChunkReceipt):
-                self._planner.learn(receipt)
-            elif isinstance(receipt, SegmentReceipt) and receipt.event_time:
-                self._event_times[receipt.shard] = receipt.event_time
+        self._learn(copies)
+        self._event_times |= {shard: one.event_time for shard, one in arrived.items() if one.event_time}
         unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
         progress, held = (previous.progress, gathered.progress), self._planner.held
         self._standstill.count(*progress, gathered.refused, unplanned, held)
         self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
         self._phases = {"plan": planned - began, "read": world.steady_seconds() - planned}
-        return manifest(self._store.feed, previous, plan, gathered, files)
+        return manifest(previous, plan, gathered, files, self._arrivals.absent(tick, arrived))
 
-    def _describe(self, receipts: list[Receipt]) -> None:
+    def _carried_out(
+        self, previous: Manifest, plan: Plan, groups: Sequence[Group], unmoved: Collection[str]
+    ) -> tuple[list[Receipt], dict[Group, ChunkReceipt | Failed]]:
+        """What the tasks of a plan bring: those of segments, and those of groups of chunks."""
+        attempt = str(self._lease.fence)
+        segments = self._tasks.segments(previous, plan, attempt, unmoved)
+        copies = self._tasks.copies(previous, plan, groups, attempt)
+        tasks: list[Task] = [*segments, *copies]
+        receipts = self._engine.each(run_task, tasks)
+        copied = dict(zip(groups, receipts[len(segments) :], strict=True))
+        return receipts[: len(segments)], cast(dict[Group, ChunkReceipt | Failed], copied)
+
+    def _segments(
+        self, read: Sequence[Receipt], unmoved: Mapping[str, SegmentReceipt]
+    ) -> dict[str, SegmentReceipt]:
+        """The segments that arrived. Raises the error of one that did not where the epoch cannot close without it."""
+        self._describe(read)
+        found = {one.shard: one for one in read if isinstance(one, SegmentReceipt)}
+        failed = [one for one in read if isinstance(one, Failed)]
+        self._arrivals.must_do_without(failed, [*found, *unmoved])
+        self._unread = [one.error for one in failed]
+        return found
+
+    def _learn(self, copies: Mapping[Group, ChunkReceipt | Failed]) -> None:
+        """Tell the planner what became of its groups."""
+        for group, receipt in copies.items():
+            if isinstance(receipt, ChunkReceipt):
+                self._planner.learn(receipt)
+            elif isinstance(receipt.error, TooManyImages):
+                _log.warning("%s", receipt.error)
+                self._planner.shrink(group)
+
+    def _describe(self, receipts: Sequence[Receipt]) -> None:
         """Take up the definitions of shards whose log has stopped to describe itself; raises CutMissed then."""
         for receipt in receipts:
             if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
@@ -202,12 +246,10 @@ class Loop:
                 self._standing = described(self._standing, self._endpoints[receipt.shard])
                 raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
 
-    def _late_tables(self, receipts: list[Receipt]) -> dict[tuple[str, TableId], Table]:
+    def _late_tables(self, receipts: Iterable[SegmentReceipt]) -> dict[tuple[str, TableId], Table]:
         """Definitions of tables that gained columns, where no row event has shown them yet."""
         found = {}
         for receipt in receipts:
-            if not isinstance(receipt, SegmentReceipt):
-                continue
             met = {table.id: {c.name for c in table.columns} for table in receipt.met}
             for alteration in receipt.altered:
                 effect = alteration.effect

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from catchment.model.errors import CutMissed, Diverged, Purged, WireError
 from catchment.model.position import LogOffset, Position, gtids_after
 from catchment.model.source import Endpoint
-from catchment.read.xa_rows import must_be_prepared
+from catchment.readers.xa_rows import must_be_prepared
 from catchment.source.offsets import ask_resets, log_files
 from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import connect

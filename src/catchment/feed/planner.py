@@ -65,6 +65,8 @@ class Planner:
         self.held = {}
         self._shrunk = set()
         for shard, tables in waiting.items():
+            if shard not in tick.offsets:
+                continue
             # A table whose chunks were refused comes behind the others: it may be locked.
             tables.sort(key=lambda progress: (progress.shard, progress.table) in self._refused)
             floor, now = manifest.sealed.get(shard), tick.offsets[shard]

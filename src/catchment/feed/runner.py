@@ -104,7 +104,7 @@ def run_feed(
                 observer.doing(_first_epoch(standing))
                 loop = Loop(
                     endpoints=endpoints,
-                    policy=Policy(feed.epoch.interval, feed.schema_change is SchemaChange.EVOLVE),
+                    policy=_policy(feed),
                     standing=standing,
                     clock=clock,
                     planner=Planner(endpoints, _limits(feed)),
@@ -117,6 +117,10 @@ def run_feed(
             clock.stop()
             upkeep.stop(stop)
     return Outcome(last, stop.is_set())
+
+
+def _policy(feed: Feed) -> Policy:
+    return Policy(feed.epoch.interval, feed.schema_change is SchemaChange.EVOLVE, feed.epoch.away_max)
 
 
 def _first_epoch(standing: Manifest) -> str:
@@ -240,7 +244,7 @@ def _started_clock(
     feed: Feed, endpoints: dict[str, Endpoint], standing: Manifest, last: int, troubles: Troubles
 ) -> Clock:
     servers = {shard: position.server for shard, position in standing.cut.items()}
-    clock = Clock(endpoints, servers, feed.epoch.tick, last, troubles)
+    clock = Clock(endpoints, servers, feed.epoch.tick, last, troubles, feed.epoch.away_max)
     return clock.start(standing.cut)
 
 
@@ -272,6 +276,8 @@ def _caught_up(settled: world.Event | None) -> Callable[[Manifest], bool]:
 
     def done(manifest: Manifest) -> bool:
         if not all(p.done for p in manifest.progress) or (settled is not None and not settled.is_set()):
+            return False
+        if manifest.absent:
             return False
         if not complete_since:
             complete_since.append(manifest.epoch)

@@ -23,7 +23,10 @@ _T = TypeVar("_T")
 
 
 class ShardReader:
-    """A shard's session for offsets and counts of RESET, made anew when it is lost. One thread at a time uses it."""
+    """A shard's session for offsets and counts of RESET, made anew when it is lost. One thread at a time uses it.
+
+    `heard`: when it answered last (steady seconds). `owed`: an answer that nobody waits for any more.
+    """
 
     def __init__(self, endpoint: Endpoint, server: Server, troubles: Troubles) -> None:
         self.endpoint = endpoint
@@ -32,6 +35,8 @@ class ShardReader:
         self.backward = 0
         self.newest: LogOffset | None = None
         self.verified: Position | None = None
+        self.heard = world.steady_seconds()
+        self.owed: world.Future[object] | None = None
         self._session: Session | None = None
 
     def read(self) -> tuple[LogOffset, int]:
@@ -55,6 +60,7 @@ class ShardReader:
             if may_pass(error):
                 self.troubles.failed(error, error.shard, began)
             raise
+        self.heard = world.steady_seconds()
         self.troubles.passed(self.endpoint.shard)
         return answer
 

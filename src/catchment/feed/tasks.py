@@ -1,9 +1,9 @@
-"""The tasks that carry out a plan: one for the log of each shard that has moved, then one for each group of chunks."""
+"""The tasks that carry out a plan: one for the log of each shard that has moved, and one for each group of chunks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from catchment.epoch.work import ChunkTask, SegmentTask, Target, Task, Writer
+from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.source import Endpoint
@@ -19,25 +19,11 @@ class TaskMaker:
     evolves: bool
     image_bytes: int
 
-    def of(
-        self,
-        previous: Manifest,
-        plan: Plan,
-        groups: Sequence[tuple[Chunk, ...]],
-        attempt: str,
-        unmoved: Collection[str] = (),
-    ) -> list[Task]:
-        """The tasks of the epoch after `previous`, in the order of `endpoints`, without those of `unmoved` shards, and
-        of `groups`."""
-        target = Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)
-        return [
-            *self._segments(previous, plan, target, unmoved),
-            *(self._copy(previous, plan, group, target) for group in groups),
-        ]
-
-    def _segments(
-        self, previous: Manifest, plan: Plan, target: Target, unmoved: Collection[str]
+    def segments(
+        self, previous: Manifest, plan: Plan, attempt: str, unmoved: Collection[str] = ()
     ) -> list[SegmentTask]:
+        """The tasks that read the log after `previous`, of the shards in the plan's tick without `unmoved` ones."""
+        target = self._target(plan, attempt)
         copying: dict[str, dict[TableId, Progress]] = {}
         for progress in previous.progress:
             if not progress.done:
@@ -61,8 +47,18 @@ class TaskMaker:
                 evolves=self.evolves,
             )
             for shard, endpoint in self.endpoints.items()
-            if shard not in unmoved
+            if shard in plan.tick.offsets and shard not in unmoved
         ]
+
+    def copies(
+        self, previous: Manifest, plan: Plan, groups: Sequence[tuple[Chunk, ...]], attempt: str
+    ) -> list[ChunkTask]:
+        """The tasks that read groups of chunks, in their order."""
+        target = self._target(plan, attempt)
+        return [self._copy(previous, plan, group, target) for group in groups]
+
+    def _target(self, plan: Plan, attempt: str) -> Target:
+        return Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)
 
     def _copy(self, previous: Manifest, plan: Plan, group: tuple[Chunk, ...], target: Target) -> ChunkTask:
         shard, tables = group[0].shard, {chunk.table for chunk in group}

@@ -32,7 +32,7 @@ def unmoved(standing: Manifest, tick: Tick) -> tuple[str, ...]:
 def inherited(
     standing: Manifest, shards: tuple[str, ...], clock: Clock, endpoints: Mapping[str, Endpoint]
 ) -> list[SegmentReceipt]:
-    """What an epoch takes over of unmoved shards, with the counts of RESET as of now.
+    """What an epoch takes over of unmoved shards that answer, with the counts of RESET as of now.
 
     The count or a restart shows that a log was reset, or that a server was replaced or put back to older data. Raises
     as `must_be_same_log`, when all shards have answered.
@@ -40,7 +40,7 @@ def inherited(
     if not shards:
         return []
     now = clock.resets(shards)
-    for shard in shards:
+    for shard in now:
         must_be_unbroken(endpoints[shard], standing.cut[shard], now[shard])
     return [
         SegmentReceipt(
@@ -55,11 +55,13 @@ def inherited(
             event_time=0,
             definitions=standing.definitions.get(shard, ()),
         )
-        for shard in shards
+        for shard in now
     ]
 
 
-def at_rest(standing: Manifest, tick: Tick, receipts: Sequence[SegmentReceipt]) -> Manifest:
+def at_rest(
+    standing: Manifest, tick: Tick, receipts: Sequence[SegmentReceipt], absent: dict[str, int]
+) -> Manifest:
     """The manifest of a turn without an epoch, in which no shard's log has moved: the cut as it was identified now."""
     return replace(
         standing,
@@ -67,9 +69,10 @@ def at_rest(standing: Manifest, tick: Tick, receipts: Sequence[SegmentReceipt]) 
         previous=standing.epoch,
         time_us=tick.time_us,
         window_us=tick.window_us,
-        cut={receipt.shard: receipt.reached for receipt in receipts},
+        cut={**standing.cut, **{receipt.shard: receipt.reached for receipt in receipts}},
         deltas=(),
         changes=0,
         log_bytes=0,
         chunk_bytes=0,
+        absent=absent,
     )

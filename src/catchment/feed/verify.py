@@ -15,7 +15,7 @@ from catchment.model.epoch import EpochRow, Manifest, Tick
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.read.verify import VerifyReceipt, VerifyTask, verify_chunks
+from catchment.readers.verify import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
 from catchment.sink.registry.sinks import sink_of

@@ -68,8 +68,8 @@ def _parsed(text: str) -> int:
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """One reading of all shards' positions. `time_us` is the clock's time in microseconds since 1970;
-    `window_us` the time between the first and the last position read."""
+    """One reading of the positions of all shards that answered. `time_us` is the clock's time in microseconds since
+    1970; `window_us` the time between the first and the last position read."""
 
     number: int
     time_us: int
@@ -182,8 +182,10 @@ class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
     `definitions`: of the tables as of the cut, on shards whose log does not describe itself. `outside`: the tables
-    that left the feed, or could not be carried when it began. Raises ValueError for one that speaks of shards or
-    tables that it does not have.
+    that left the feed, or could not be carried when it began. `absent`: the shards that did not take part and inherited
+    their position, and as of when their rows stand (microseconds since 1970).
+
+    Raises ValueError for one that speaks of shards or tables that it does not have.
     """
 
     feed: str
@@ -201,12 +203,14 @@ class Manifest(msgspec.Struct, frozen=True):
     log_bytes: int = 0
     chunk_bytes: int = 0
     outside: tuple[Outside, ...] = ()
+    absent: dict[str, int] = {}
 
     def __post_init__(self) -> None:
         tables = {shape.table for shape in self.shapes}
         for what, named, known in (
             ("sealed positions", self.sealed.keys(), self.cut.keys()),
             ("definitions", self.definitions.keys(), self.cut.keys()),
+            ("absence", self.absent.keys(), self.cut.keys()),
             ("progress", {progress.shard for progress in self.progress}, self.cut.keys()),
             ("progress", {progress.table for progress in self.progress}, tables),
         ):
@@ -225,8 +229,8 @@ class Manifest(msgspec.Struct, frozen=True):
         return {table: tuple(shards) for table, shards in found.items()}
 
     def stood_at(self, tick: Tick) -> bool:
-        """Whether every shard's log still stood at this cut when `tick` was taken."""
-        return all(self.cut[shard].at == at for shard, at in tick.offsets.items())
+        """Whether every shard's log still stood at this cut when `tick` was taken; not where one is absent there."""
+        return all(tick.offsets.get(shard) == position.at for shard, position in self.cut.items())
 
     def repeated(self, epoch: int) -> "Manifest":
         """An epoch that ends where this one does and brings no rows."""

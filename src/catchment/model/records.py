@@ -80,6 +80,7 @@ class _ManifestChange(msgspec.Struct, frozen=True, omit_defaults=True):
     log_bytes: int = 0
     chunk_bytes: int = 0
     outside: tuple[Outside, ...] | None = None
+    absent: dict[str, int] = {}
 
 
 class _CommitChange(msgspec.Struct, frozen=True):
@@ -232,6 +233,7 @@ def _manifest_change(after: Manifest, before: Manifest, link: Link) -> _Manifest
         after.log_bytes,
         after.chunk_bytes,
         None if after.outside == before.outside else after.outside,
+        after.absent,
     )
 
 
@@ -279,6 +281,7 @@ def _manifest(change: _ManifestChange, base: Manifest) -> Manifest:
             log_bytes=change.log_bytes,
             chunk_bytes=change.chunk_bytes,
             outside=base.outside if change.outside is None else change.outside,
+            absent=change.absent,
         )
     except Unreadable:
         raise

@@ -23,7 +23,7 @@ class Followed:
     """The definitions of chosen tables at the place in the log where its reader stands.
 
     `chosen` are all tables whose rows are read, also those without a definition. Where a DDL stops one, its
-    rows are not decoded any more (`read/checks.alterations` says why). `here` as `Effects` takes it.
+    rows are not decoded any more (`readers/checks.alterations` says why). `here` as `Effects` takes it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reading a stretch of a shard's log: a dump on a session of its own, fed to the decoder.
+"""Reads a stretch of a shard's log: a dump on a session of its own, fed to the decoder.
 
 It takes server id 0 and the non-blocking flag. Such a dump is not killed by another replica and kills none, and it ends
 with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shutdown kills ends with that, too.

@@ -1,4 +1,4 @@
-"""What every reading session sets, and then reads back: each setting changed values or cut off results somewhere."""
+"""What every reading session sets, and then reads back. Each setting changed values or cut off results somewhere."""
 
 # What the server allows a statement.
 STATEMENT_SECONDS = 300

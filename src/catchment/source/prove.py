@@ -55,7 +55,7 @@ def sealed_behind(
     """The newest position proven sealed when the log has been read from `start` to `at`, never older than `known`.
 
     `shown`: snapshots have shown both ends of the stretch. `hidden`: where the first XA COMMIT begins that may not be
-    visible (epoch/xa.py). They prove as epoch/seal.py says; MySQL is asked. Raises SourceError.
+    visible (epoch/xa.py). On MariaDB they prove as epoch/seal.py says; MySQL itself is asked. Raises SourceError.
     """
     if start.server.mysql:
         return sealed_by_mysql(endpoint, start.server, known, at)

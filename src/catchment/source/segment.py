@@ -1,6 +1,4 @@
-"""Reading a stretch of log: images to whoever wants them, and the facts that prove where the reader
-stands.
-"""
+"""Reads a stretch of log: images for whoever wants them, and the facts that prove where the reader stands."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +31,8 @@ from catchment.wire.log.facts import Checkpoint, Fact, LogFile, XaEnd, XaPrepare
 
 TAKE_BYTES = 8 << 20
 _FILE_START = 4
+# A server that sends nothing for so long is away: a dump never waits for rows or locks of tables.
+_SILENT_SECONDS_MAX = 60
 _DUMPS_MAX = 200  # to the end of the log; each takes some milliseconds to log in
 
 
@@ -147,7 +147,7 @@ def _dump_files(
     end = _visible_end(endpoint, server) if to_the_end else None
     size, at, crashed, dumps = 0, decoder.begins, False, 0
     while True:
-        with connect(endpoint, server) as session:
+        with connect(endpoint, server, read_seconds=_SILENT_SECONDS_MAX) as session:
             dumped = dump(session, at, decoder, drain)
         size += dumped.read_bytes
         if crashed:

@@ -77,7 +77,7 @@ class Lease:
     def check(self) -> None:
         """Call before anything that cannot be taken back; raises LeaseLost or StateError.
 
-        After a pause longer than the lease (a frozen process) the store is asked before going on.
+        After a pause longer than the lease (a frozen process) it asks the store before going on.
         """
         if self.lost:
             self._renew()
@@ -100,7 +100,7 @@ class Lease:
                 continue  # `lost` turns true when this lasts as long as the lease
 
     def _renew(self) -> None:
-        asked_at = world.steady_seconds()  # before the store is asked: a waiter's clock starts later
+        asked_at = world.steady_seconds()  # before asking the store: a waiter's clock starts later
         if not self._update(RENEW):
             self._lost.set()
             raise LeaseLost(f"feed {self._store.feed}: another runner took over (our fence was {self.fence})")

@@ -1,4 +1,4 @@
-"""Telling somebody of what happens to a feed: JSON to a command's standard input, or as an HTTP POST.
+"""Tells somebody what happens to a feed: JSON to a command's standard input, or as an HTTP POST.
 
 A thread of its own sends one notice after another, each in bounded time; nothing waits for it but the end of a run.
 """

@@ -76,7 +76,8 @@ class NotCarriedStatus(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
-    certain: a manifest, or nothing yet. `runner` is empty when nobody runs the feed; `run` is unknown until a run of a
+    certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
+    stand. `runner` is empty when nobody runs the feed; `run` is unknown until a run of a
     Catchment that keeps it has written the store. `troubles`: of a feed that is run; `errors`: the newest ones, the
     newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
@@ -90,6 +91,7 @@ class Status(msgspec.Struct, frozen=True):
     lag_seconds: float | None
     pending: str
     cut: dict[str, str]
+    absent: dict[str, str]
     tables: tuple[TableStatus, ...]
     tables_not_carried: tuple[NotCarriedStatus, ...]
 
@@ -114,6 +116,7 @@ def read_status(store: Store) -> Status:
         lag_seconds=(world.now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
         cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
+        absent={s: time_text(since) for s, since in committed.absent.items()} if committed else {},
         tables=_tables(committed, plan),
         tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
     )

@@ -1,4 +1,4 @@
-"""The door to the world: what stands behind it is asked for at each call, so that it may be another one.
+"""The door to the world: each call looks anew at what stands behind it, which may be another world by then.
 
 One door for the process, and no argument that every function hands on: docs/decisions/2026-11-22-world.md.
 """

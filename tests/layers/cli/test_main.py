@@ -202,6 +202,7 @@ def test_epochs(tmp_path: Path, feed_file: Path, capsys: pytest.CaptureFixture[s
         "time": "2026-11-22T04:00:02.250000Z",
         "changes": 0,
         "readable": True,
+        "absent": {},
     }
     for option, value in (("--epoch", found[1]["epoch_text"]), ("--at", "2026-11-22 04:00:02")):
         assert execute(["views", str(feed_file), option, value]) == 0

@@ -15,7 +15,7 @@ from catchment.engine.spark import SparkEngine
 from catchment.epoch.work import SegmentTask
 from catchment.model.errors import EngineError, ProgramFault, Retry
 from catchment.model.source import Endpoint
-from catchment.read.verify import VerifyTask
+from catchment.readers.verify import VerifyTask
 from tests.world.engines import on_spark
 
 _FOREIGN = """

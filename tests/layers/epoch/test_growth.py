@@ -16,7 +16,7 @@ from rich.console import Console
 
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import ChunkReceipt, CopiedChunk, Nowhere, Output, Receipt, SegmentReceipt
+from catchment.epoch.work import ChunkReceipt, CopiedChunk, Failed, Nowhere, Output, SegmentReceipt, Task
 from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk, Progress
 from catchment.model.epoch import Commit, Manifest, Part, TableShape
@@ -79,26 +79,32 @@ class Epoch:
         reached = replace(cut, at=at)
         met = tuple(shape.definition for shape in self.previous.shapes)
         outputs = tuple(Output(table, Part.CHANGES, None, b"", 1, 0) for table in ids)
-        self.receipts: list[Receipt] = [
-            SegmentReceipt(name, reached, at, outputs, (), met, 1, 100, 1_700_000_000) for name in names
-        ]
-        self.receipts += [
-            ChunkReceipt(group[0].shard, tuple(CopiedChunk(c, 5, 50, 0.1) for c in group), outputs, (), 0)
+        self.segments = {
+            name: SegmentReceipt(name, reached, at, outputs, (), met, 1, 100, 1_700_000_000) for name in names
+        }
+        self.copies: dict[tuple[Chunk, ...], ChunkReceipt | Failed] = {
+            group: ChunkReceipt(
+                group[0].shard, tuple(CopiedChunk(c, 5, 50, 0.1) for c in group), outputs, (), 0
+            )
             for group in self.groups
-        ]
+        }
 
     def made(self) -> Manifest:
-        gathered = gather(self.previous, self.plan, self.groups, self.receipts, {})
+        gathered = gather(self.previous, self.plan, self.segments, self.copies, {})
         Standstill().count(self.previous.progress, gathered.progress, gathered.refused, {}, {})
-        return manifest("shop", self.previous, self.plan, gathered, {})
+        return manifest(self.previous, self.plan, gathered, {}, {})
 
     def stored(self) -> None:
         """As the state store and the epochs table write it, after an epoch that was written whole."""
         _, base = encoded(self.previous, None)
         encoded(self.made(), base)
 
+    def handed_out(self) -> list[Task]:
+        segments = self.tasks.segments(self.previous, self.plan, "1")
+        return [*segments, *self.tasks.copies(self.previous, self.plan, self.groups, "1")]
+
     def pickled(self) -> int:
-        return sum(map(len, map(pickle.dumps, self.tasks.of(self.previous, self.plan, self.groups, "1"))))
+        return sum(map(len, map(pickle.dumps, self.handed_out())))
 
     def shown(self) -> None:
         report = Report(self.previous, Commit(1, "", 0, {}), {}, {}, {})
@@ -106,7 +112,7 @@ class Epoch:
 
 
 WORK: dict[str, Callable[[Epoch], object]] = {
-    "tasks": lambda epoch: epoch.tasks.of(epoch.previous, epoch.plan, epoch.groups, "1"),
+    "tasks": Epoch.handed_out,
     "holders": lambda epoch: epoch.previous.holders,
     "manifest": Epoch.made,
     "records": Epoch.stored,

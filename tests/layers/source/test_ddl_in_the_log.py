@@ -14,7 +14,7 @@ from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.read.checks import alterations
+from catchment.readers.checks import alterations
 from catchment.schema.follow import Followed
 from catchment.source.catalog import read_definition
 from catchment.source.segment import Stretch, read_stretch

@@ -15,8 +15,8 @@ from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
 from catchment.model.stored import AllStored
 from catchment.model.table import Table, TableId
-from catchment.read.checks import alterations
-from catchment.read.chunk_images import ChunkImages, spoiled_by
+from catchment.readers.checks import alterations
+from catchment.readers.chunk_images import ChunkImages, spoiled_by
 from catchment.schema.names import without_marks
 from catchment.schema.shape import first_shape
 from catchment.source import stored_at

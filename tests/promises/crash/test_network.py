@@ -14,8 +14,8 @@ from catchment.epoch.work import ChunkTask, SegmentTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import Diverged
-from catchment.read.changes import read_segment
-from catchment.read.copy import read_group
+from catchment.readers.changes import read_segment
+from catchment.readers.copy import read_group
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.crash.conftest import MakeLife

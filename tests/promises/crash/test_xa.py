@@ -163,10 +163,10 @@ def test_the_judge_sees_rows_that_count_at_the_wrong_place(
         # a function inside another travels to the worker whole, and breaks what it finds there
         from unittest.mock import patch
 
-        from catchment.read.run_task import run_task
+        from catchment.readers.run_task import run_task
 
         instead = (lambda images, moves: images) if broken == "in_commit_order" else (lambda *_, **__: 0)
-        with patch(f"catchment.read.changes.{broken}", instead):
+        with patch(f"catchment.readers.changes.{broken}", instead):
             return run_task(task)
 
     life = live(servers)

@@ -14,7 +14,7 @@ from catchment.model.errors import AlteredUnseen, CutMissed, Retry, SourceError
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.read.run_task import run_task
+from catchment.readers.run_task import run_task
 from catchment.schema.shape import first_shape
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.catalog import read_definition, read_table

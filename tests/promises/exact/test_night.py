@@ -2,34 +2,23 @@
 
 import json
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 import yaml
 
 from catchment.config import Feed, load
-from catchment.feed.runner import run_feed
-from catchment.model.chunk import Phase
-from catchment.model.errors import SourceError, StateError
-from catchment.state.notes import Trouble
-from catchment.state.store import Store
-from catchment.watch.report import Observer
-from catchment.watch.status import Status, read_status
+from catchment.model.errors import SourceError
+from catchment.watch.status import Status
 from tests.layers.watch.test_notify import to_file
 from tests.layers.watch.test_vitals import samples
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import make_feed
+from tests.promises.exact.night import Night, status_of
 from tests.promises.exact.steps import run_here
-from tests.world.patience import PATIENCE_SECONDS
 from tests.world.proxy import Proxy
-
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -37,72 +26,6 @@ def proxy(servers: Servers) -> Iterator[Proxy]:
     """In front of the shard `-80`."""
     with Proxy(servers["-80"].host, servers["-80"].port) as proxy:
         yield proxy
-
-
-def status_of(feed: Feed) -> Status:
-    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
-        return read_status(store)
-
-
-class Night:
-    """A feed without Java in a thread of its own, and what it shows of its troubles."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.stop = threading.Event()
-        self.shown: list[tuple[Trouble, ...]] = []
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> "Night":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop.set()
-        self._thread.join()
-
-    def awaited(self, what: str, ask: Callable[[], T], holds: Callable[[T], bool]) -> T:
-        """Ask until it holds; raises what ended the feed."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not holds(answer := ask()):
-            if self.error is not None:
-                raise self.error
-            assert time.monotonic() < deadline, f"still not: {what}; {answer}"
-            time.sleep(0.1)
-        return answer
-
-    def begun(self) -> "Night":
-        """Wait until the loop has copied the table."""
-        self.awaited("a copy", self._copied, bool)
-        return self
-
-    def _copied(self) -> bool:
-        try:
-            tables = self.status().tables
-        except StateError:  # its store is not made yet
-            return False
-        return bool(tables) and all(table.phase is Phase.FOLLOWING for table in tables)
-
-    def status(self) -> Status:
-        """What the feed says now."""
-        return status_of(self.feed)
-
-    def wait(self) -> None:
-        """Wait until the feed has ended by itself."""
-        self._thread.join(PATIENCE_SECONDS)
-        assert not self._thread.is_alive()
-
-    def _run(self) -> None:
-        try:
-            run_feed(
-                self.feed,
-                until_caught_up=False,
-                stop=self.stop,
-                observer=Observer(in_trouble=self.shown.append),
-            )
-        except BaseException as error:
-            self.error = error
 
 
 @pytest.fixture

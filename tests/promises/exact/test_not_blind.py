@@ -43,9 +43,9 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
 
     def run_from_its_floor(task: Task) -> Receipt:
         # MySQL proves the epoch itself for floor; there is no log at this one
-        from catchment.read.run_task import run_task
+        from catchment.readers.run_task import run_task
 
-        with patch("catchment.read.copy.proven_floor", lambda endpoint, server, floor, cut: floor):
+        with patch("catchment.readers.copy.proven_floor", lambda endpoint, server, floor, cut: floor):
             return run_task(task)
 
     all_far(monkeypatch)
@@ -68,9 +68,9 @@ def test_undone_rows_of_the_log_that_are_applied_are_found(
 ) -> None:
     def run_with_undone_rows(task: Task) -> Receipt:
         # a function inside another travels to the worker whole, and breaks what it finds there
-        from catchment.read.run_task import run_task
+        from catchment.readers.run_task import run_task
 
-        with patch("catchment.read.changes.without_voids", lambda images, voids: images):
+        with patch("catchment.readers.changes.without_voids", lambda images, voids: images):
             return run_task(task)
 
     all_far(monkeypatch)

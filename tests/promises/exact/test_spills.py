@@ -25,7 +25,7 @@ MIB = 1 << 20
 LARGE = f"INSERT INTO t SELECT 100 + seq, REPEAT(CHAR(65 + seq % 26), {MIB}) FROM seq_1_to_48"
 TASK = """
 import pickle, sys
-from catchment.read.run_task import run_task
+from catchment.readers.run_task import run_task
 run_task(pickle.load(open(sys.argv[1], "rb")))
 """
 PATIENCE_SECONDS = 120.0

@@ -24,8 +24,8 @@ from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.read.changes import read_segment
-from catchment.read.copy import read_group
+from catchment.readers.changes import read_segment
+from catchment.readers.copy import read_group
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.hidden.source import KEYS, endpoint

@@ -12,7 +12,7 @@ from catchment.demo.server import PrivateServer
 from catchment.epoch.work import SegmentReceipt
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.position import LogOffset, Position
-from catchment.read.changes import read_segment
+from catchment.readers.changes import read_segment
 from catchment.source.first_cut import originate
 from tests.promises.hidden.follow import Follower, place
 from tests.promises.hidden.source import create, endpoint

@@ -12,7 +12,7 @@ from catchment.model.image import SEQ, SIDE
 from catchment.model.position import GtidList, LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.read.checks import alterations, must_be_whole
+from catchment.readers.checks import alterations, must_be_whole
 from catchment.rewind.states import AFTER, without_voids
 from catchment.source.segment import Stretch, read_stretch
 from catchment.source.session import connect

@@ -14,7 +14,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Chunk
 from catchment.model.errors import ServerSaid
 from catchment.model.table import TableId
-from catchment.read import copy
+from catchment.readers import copy
 from catchment.source.select import select_chunk
 from catchment.source.session import Session
 from tests.promises.verify.test_verify import copied, damage, feed_on, verdict_of

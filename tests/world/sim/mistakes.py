@@ -21,7 +21,7 @@ from catchment.feed import unmoved as unmoved_module
 from catchment.model.chunk import chunk_key
 from catchment.model.image import DELETED
 from catchment.model.position import LogOffset
-from catchment.read import changes, checks, copy
+from catchment.readers import changes, checks, copy
 from catchment.rewind import states
 from catchment.rewind.ranges import follows_log
 from catchment.source import first_cut, prove, segment

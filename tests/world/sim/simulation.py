@@ -105,6 +105,7 @@ class Simulation:
     kills: int = 0
     runs: int = 0
     lost: int = 0
+    alone: int = 0
     ended: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ class Simulation:
     def __str__(self) -> str:
         return (
             f"seed {self.seed}: {self.epochs} epochs in {self.runs} runs, {self.kills} killed, store lost {self.lost} "
-            f"times, {self.world.steps} steps, trace {self.world.trace:08x}"
+            f"times, {self.alone} epochs without a shard, {self.world.steps} steps, trace {self.world.trace:08x}"
         )
 
     def run(self) -> None:
@@ -189,7 +190,11 @@ class Simulation:
                 "name": FEED,
                 "source": {"keyspace": "sim", "shards": shards},
                 "tables": ["shop.*"],
-                "epoch": {"interval": "1s", "tick": self.rng.choice(("100ms", "500ms"))},
+                "epoch": {
+                    "interval": "1s",
+                    "tick": self.rng.choice(("100ms", "500ms")),
+                    "away_max": self.rng.choice(("0s", "5s", "600s")),
+                },
                 "copy": {"chunk_rows_max": rows, "groups_per_shard": groups},
                 "sink": {"path": self.directory / "lake"},
                 "state": str(self.directory / "state.db"),
@@ -282,6 +287,7 @@ class Simulation:
     def check(self, manifest: Manifest) -> None:
         """Compare what readers see of an epoch with what the shards held at its cut."""
         self.epochs += 1
+        self.alone += bool(manifest.absent)
         for server in self.network.by_port.values():
             at = manifest.cut[server.name].at
             for progress in manifest.progress:

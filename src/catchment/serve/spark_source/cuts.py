@@ -14,7 +14,7 @@ from catchment.model.errors import CutMissed
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.read.checks import arrived, must_be_whole
+from catchment.readers.checks import arrived, must_be_whole
 from catchment.schema.follow import Followed
 from catchment.serve.spark_source.columns import dropped_after
 from catchment.serve.spark_source.offset import ShardCut, StreamCut, advanced

@@ -20,9 +20,9 @@ from catchment.model.image import INTERNAL
 from catchment.model.position import LogOffset, Position, Prepared, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
-from catchment.read.checks import alterations, must_be_whole, must_keep_keys
-from catchment.read.copy import GroupRows, read_group
-from catchment.read.xa_rows import read_prepared
+from catchment.readers.checks import alterations, must_be_whole, must_keep_keys
+from catchment.readers.copy import GroupRows, read_group
+from catchment.readers.xa_rows import read_prepared
 from catchment.rewind.ranges import Mask, follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_values, without_voids

@@ -63,7 +63,7 @@ def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaSt
 
 def _as_of(root: Path, row: EpochRow, table: TableId) -> DeltaTable:
     """The newest version, as long as no later epoch has come to the table; else the version that the epoch names. So
-    folds since, which change no row, serve at once, also while the source is at rest. Else the version that the epoch names."""
+    folds since, which change no row, serve at once, also while the source is at rest."""
     directory, version = table_dir(root, table), row.commit.versions[str(table)]
     newest = open_table(directory)
     if newest is None:

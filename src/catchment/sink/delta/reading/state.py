@@ -71,8 +71,8 @@ class DeltaState(msgspec.Struct, frozen=True):
         return frame
 
     def spark(self, session: "SparkSession") -> "DataFrame":
-        """A Spark frame. The executors must see the files under the same path. They are taken as files of the host or of a mount,
-        whatever file system the session's `fs.defaultFS` is."""
+        """A Spark frame. The executors must see the files under the same path. They are taken as files of
+        the host or of a mount, whatever file system the session's `fs.defaultFS` is."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)

@@ -25,8 +25,8 @@ from catchment.model.errors import (
 from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import Table, TableId
-from catchment.read.chunk_images import ChunkImages, Ranges, spoiled_by
-from catchment.read.xa_rows import read_prepared
+from catchment.readers.chunk_images import ChunkImages, Ranges, spoiled_by
+from catchment.readers.xa_rows import read_prepared
 from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids

@@ -15,8 +15,8 @@ from catchment.model.errors import SourceError
 from catchment.model.image import GROUP, SEQ
 from catchment.model.position import Resets
 from catchment.model.table import Table, TableId
-from catchment.read.checks import alterations, arrived, must_be_whole, must_keep_keys
-from catchment.read.xa_rows import read_prepared
+from catchment.readers.checks import alterations, arrived, must_be_whole, must_keep_keys
+from catchment.readers.xa_rows import read_prepared
 from catchment.rewind.keyless import with_keys
 from catchment.rewind.ranges import follows_log
 from catchment.rewind.retyped import Retyped, together

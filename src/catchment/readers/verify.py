@@ -11,7 +11,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.read.copy import read_group
+from catchment.readers.copy import read_group
 from catchment.rewind.compare import Differences, differences
 from catchment.rewind.ranges import covered
 

@@ -11,7 +11,7 @@ from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.errors import Retry, TooManyImages
-from catchment.read.copy import read_group
+from catchment.readers.copy import read_group
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.exact.feedrun import make_feed

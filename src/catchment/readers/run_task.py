@@ -5,8 +5,8 @@ from dataclasses import replace
 from catchment import world
 from catchment.epoch.work import Failed, Receipt, SegmentTask, Task
 from catchment.model.errors import CatchmentError
-from catchment.read.changes import read_segment
-from catchment.read.copy import copy_chunks
+from catchment.readers.changes import read_segment
+from catchment.readers.copy import copy_chunks
 
 
 def run_task(task: Task) -> Receipt:

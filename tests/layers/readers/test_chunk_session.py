@@ -9,7 +9,7 @@ from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.table import Table, TableId
-from catchment.read.copy import read_group
+from catchment.readers.copy import read_group
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.catalog import read_table
 from catchment.source.first_cut import originate
@@ -43,7 +43,7 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
             shard.sql(f"ALTER TABLE {schema}.bad MODIFY v VARCHAR(20)")
         return found
 
-    monkeypatch.setattr("catchment.read.copy.read_table", altered_afterwards)
+    monkeypatch.setattr("catchment.readers.copy.read_table", altered_afterwards)
     at = origin.cut["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
     target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
