@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment import world
@@ -26,11 +25,12 @@ from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
+from catchment.source.log import read_facts, read_log
 from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
-from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.facts import Ddl, Statement
 
@@ -156,19 +156,17 @@ def _left_by_rows(
 
     On a server at rest the cut lies before the last transaction, which may have been a DELETE.
     """
-    left: set[TableId] = set()
-
-    def on_images(table: Table, batch: pa.RecordBatch) -> None:
-        if pc.any(pc.equal(batch.column(SIDE), BEFORE)).as_py():
-            left.add(table.id)
-
     wanted = Wanted(
         keys={table.id: table.key for table in tables.values()},
         kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
         definitions={definition.table: definition for definition in definitions},
     )
-    read_stretch(endpoint, position.server, position.at, None, wanted, Handlers(on_images))
-    return frozenset(left)
+    with read_log(endpoint, position.server, position.at, None, wanted) as log:
+        return frozenset(
+            images.table.id
+            for images in log.images()
+            if pc.any(pc.equal(images.batch.column(SIDE), BEFORE)).as_py()
+        )
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:

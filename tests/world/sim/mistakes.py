@@ -24,10 +24,10 @@ from catchment.model.position import LogOffset
 from catchment.readers import changes, checks, copy
 from catchment.rewind import states
 from catchment.rewind.ranges import follows_log
-from catchment.source import first_cut, prove, segment
+from catchment.source import dumps, first_cut, prove
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
-from catchment.source.segment import read_stretch
+from catchment.source.log import read_log
 from catchment.source.session import connect
 from catchment.state.store import Store
 from tests.world.sim.session import Network
@@ -62,7 +62,7 @@ def the_floor_is_proven_after_the_select(patch: pytest.MonkeyPatch) -> None:
 @mistake
 def the_log_behind_chunks_ends_where_it_did_before_the_select(patch: pytest.MonkeyPatch) -> None:
     select: Any = copy._select_all
-    read: Any = read_stretch
+    read: Any = read_log
     ends: dict[Any, LogOffset] = {}
 
     def first_the_end(task: Any, shapes: Any) -> Any:
@@ -79,7 +79,7 @@ def the_log_behind_chunks_ends_where_it_did_before_the_select(patch: pytest.Monk
         return read(endpoint, server, start, stop or ends[task_of[0]], *rest, **named)
 
     patch.setattr(copy, "_select_all", first_the_end)
-    patch.setattr(copy, "read_stretch", up_to_there)
+    patch.setattr(copy, "read_log", up_to_there)
 
 
 @mistake
@@ -219,7 +219,7 @@ def inline_rows_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def a_dump_that_ends_early_is_taken_for_the_end_of_the_log(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(segment, "_is_end", lambda decoder, end, dumps: True)
+    patch.setattr(dumps, "_is_end", lambda decoder, end, dumps: True)
 
 
 @mistake
