@@ -115,7 +115,7 @@ def run_feed(
                 last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
         finally:
             clock.stop()
-            upkeep.stop(stop)
+            upkeep.stop(hurry=stop.is_set())
     return Outcome(last, stop.is_set())
 
 
