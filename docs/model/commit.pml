@@ -528,7 +528,7 @@ end_dead:
     fi;
     goto turn;
 
-begin: /* code: feed/runner.py _begin */
+begin: /* code: feed/take_up.py _begin */
     atomic {
         if
         :: epoch > EPOCHS -> goto dead
