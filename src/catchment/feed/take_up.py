@@ -36,8 +36,8 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """Where a run begins. `highest`: of the epoch numbers used so far. `present`: the tables that the rules take, of each
-    shard that can be read."""
+    """Where a run begins. `highest`: of the epoch numbers used so far. `present`: the tables that the rules take, of
+    each shard that can be read."""
 
     standing: Manifest
     highest: int
