@@ -154,7 +154,8 @@ def _left_by_rows(
 ) -> frozenset[TableId]:
     """The tables of which a key went away behind the cut: it may have been larger than those that SELECT shows.
 
-    On a server at rest the cut lies before the last transaction, which may have been a DELETE.
+    On a server at rest the cut lies before the last transaction, which may have been a DELETE. Or it was the XA COMMIT
+    of one: its rows stand where they were prepared, before the cut.
     """
     left: set[TableId] = set()
 
@@ -167,6 +168,8 @@ def _left_by_rows(
         kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
         definitions={definition.table: definition for definition in definitions},
     )
+    for one in position.prepared:
+        read_stretch(endpoint, position.server, one.start, one.end, wanted, Handlers(on_images))
     read_stretch(endpoint, position.server, position.at, None, wanted, Handlers(on_images))
     return frozenset(left)
 
