@@ -485,7 +485,7 @@ end_dead:
         }
     };
 
-    /* code: feed/runner.py _take_up */
+    /* code: feed/take_up.py take_up */
 #ifndef DECIDES_EARLY
     atomic { may_crash(); take_over_epochs() };
 #endif
@@ -528,7 +528,7 @@ end_dead:
     fi;
     goto turn;
 
-begin: /* code: feed/runner.py _begin */
+begin: /* code: feed/take_up.py _begin */
     atomic {
         if
         :: epoch > EPOCHS -> goto dead

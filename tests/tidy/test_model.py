@@ -17,7 +17,7 @@ RUNNER = ROOT / "dev" / "model"
 NEEDED = {
     "feed/applier.py Applier.apply",
     "feed/loop.py Loop.run",
-    "feed/runner.py _take_up",
+    "feed/take_up.py take_up",
     "feed/settle.py settle",
     "feed/settle.py take_over",
     "sink/delta/apply.py DeltaSink.apply",

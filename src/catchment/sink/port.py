@@ -10,7 +10,6 @@ from catchment.epoch.work import Reader, Writer
 from catchment.model.epoch import Commit as CommitRecord
 from catchment.model.epoch import DataFile, EpochRow, Manifest, TableShape
 from catchment.model.table import TableId
-from catchment.world import Event
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -40,8 +39,11 @@ class Upkeep(Protocol):
         """Share of a table's rows that wait to be folded."""
         ...
 
-    def stop(self, hurry: Event) -> None:
-        """End, at once in a hurry; nothing is lost by that."""
+    def stop(self, *, hurry: bool) -> None:
+        """The run ends: end what is being done in a hurry, else leave it to end by itself.
+
+        Nothing is lost by either.
+        """
         ...
 
 

@@ -32,7 +32,7 @@ from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
 from catchment.wire.cells.types import logged_as_binary
-from catchment.wire.log.facts import Ddl, Statement
+from catchment.wire.log.facts import Ddl, Images, Statement
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
@@ -154,19 +154,25 @@ def _left_by_rows(
 ) -> frozenset[TableId]:
     """The tables of which a key went away behind the cut: it may have been larger than those that SELECT shows.
 
-    On a server at rest the cut lies before the last transaction, which may have been a DELETE.
+    On a server at rest the cut lies before the last transaction, which may have been a DELETE. Or it was the XA COMMIT
+    of one: its rows stand where they were prepared, before the cut.
     """
     wanted = Wanted(
         keys={table.id: table.key for table in tables.values()},
         kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
         definitions={definition.table: definition for definition in definitions},
     )
-    with read_log(endpoint, position.server, position.at, None, wanted) as log:
-        return frozenset(
-            images.table.id
-            for images in log.images()
-            if pc.any(pc.equal(images.batch.column(SIDE), BEFORE)).as_py()
-        )
+    prepared = [(one.start, one.end) for one in position.prepared]
+    left: set[TableId] = set()
+    for start, stop in (*prepared, (position.at, None)):
+        with read_log(endpoint, position.server, start, stop, wanted) as log:
+            left |= {read.table.id for read in log.images() if _has_gone(read)}
+    return frozenset(left)
+
+
+def _has_gone(read: Images) -> bool:
+    """Whether a key that there was before is among the images."""
+    return bool(pc.any(pc.equal(read.batch.column(SIDE), BEFORE)).as_py())
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:

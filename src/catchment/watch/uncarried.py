@@ -42,7 +42,7 @@ class Uncarried:
         """An epoch is committed: `existence` says what its DDL did, by shard. New tables are logged at once."""
         if not any(found.schemas_gone or found.there for found in existence.values()):
             return
-        left = [one for one in self.now if existence[one.shard].after(one.table, before=True)]
+        left = [one for one in self.now if _is_left(one, existence.get(one.shard))]
         known = {(one.shard, one.table) for one in left}
         # The server may take names of any case for one.
         carried = {str(shape.table).lower() for shape in manifest.shapes}
@@ -66,3 +66,8 @@ class Uncarried:
         self.now = tuple(sorted(tables, key=lambda one: (one.table, one.shard)))
         self._vitals.observe_uncarried(len({one.table for one in self.now}))
         self._journal.put_uncarried(self.now)
+
+
+def _is_left(one: NotCarried, existence: Existence | None) -> bool:
+    """Whether a table is there still; nothing is known of a shard that did not arrive."""
+    return existence is None or existence.after(one.table, before=True)

@@ -44,9 +44,9 @@ def test_a_stream_is_resumed_and_repeated_exactly(
         with pytest.raises(StreamingQueryException, match="fails once"):
             replay.follow(lambda: False, maxChunksPerTrigger=2)
         replay.follow(lambda: len(replay.batches) > 5, maxChunksPerTrigger=3)
-        replay.catch_up()
+        replay.catch_up(maxChunksPerTrigger=12)
         with writers.paused():
-            replay.catch_up()
+            replay.catch_up(maxChunksPerTrigger=12)
             expected = source_rows(dict(zip(NAMES, shards, strict=True)), name, key)
     assert replay.repeated[0] == 2
     assert state(replay.rows, key) == expected

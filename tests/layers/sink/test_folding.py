@@ -135,3 +135,26 @@ def test_how_soon_the_next_fold_starts(
         watch.turn()
         clock.now += 1.0
     assert {later - before for before, later in itertools.pairwise(starts)} == {seconds}
+
+
+@pytest.mark.parametrize("hurry", [True, False])
+def test_the_end_of_a_run_waits_for_no_fold(
+    hurry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    """It goes on by itself, unless the run was told to stop."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
+        started.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        return started[-1]
+
+    monkeypatch.setattr(turns, "start", start)
+    watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), 3600), ())
+    watch.count(run_epoch(tmp_path, 1, Part.CHANGES, turns.FEW_ROWS))
+    watch.turn()
+    watch.stop(hurry=hurry)
+    with started[0] as fold:
+        assert (fold.poll() is None) is not hurry
+        assert not watch.running
+        fold.communicate(b"\n")
+    assert fold.returncode == (-signal.SIGKILL if hurry else 0)

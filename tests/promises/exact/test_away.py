@@ -128,6 +128,29 @@ def test_the_others_go_on_and_it_catches_up(
     assert any(epoch.absent for epoch in epochs(feed, limit=10_000))
 
 
+def test_a_run_begins_without_a_shard_that_is_away(
+    servers: Servers, schema: str, proxy: Proxy, make: MakeFeed
+) -> None:
+    feed = make("10min")
+    with Night(feed) as night:
+        night.begun()
+        night.awaited("the copy", lambda: shown(feed, schema), lambda rows: rows == held(servers, schema))
+    proxy.refusing = True
+    proxy.cut(reset=True)
+    before = shown(feed, schema)
+    write(servers, schema, 1)
+    with Night(feed) as night:
+        rows = shown_of_the_other(night, servers, schema)
+        assert of("-80", rows) == of("-80", before)
+        proxy.refusing = False
+        night.awaited("all changes", lambda: shown(feed, schema), lambda rows: rows == held(servers, schema))
+    assert night.error is None
+    proxy.refusing = True
+    with Night(make("0s")) as night:
+        night.wait()
+    assert isinstance(night.error, ConnectionLost)
+
+
 def test_epochs_wait_for_all_where_the_feed_says_so(
     servers: Servers, schema: str, proxy: Proxy, make: MakeFeed
 ) -> None:

@@ -6,12 +6,20 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.model.chunk import Bound
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
 from tests.promises.exact.steps import Steps, run_here
 
 KEPT = ("grown", "changed")
 LEFT = ("emptied", "shortened", "moved", "worded")
+
+
+def first_claims(steps: Steps) -> dict[TableId, tuple[bool, Bound | None]]:
+    """Of each table, what the first epoch says: all copied, and the key behind which all rows are there."""
+    rows = EpochsTable(steps.feed.sink.path, "exact").read_all()
+    first = next(row for row in rows if row.manifest.previous == 0)
+    return {p.table: (p.done, p.born_after) for p in first.manifest.progress}
 
 
 @pytest.mark.mariadb("its first cut is the end of the log, not the start of the last transaction")
@@ -39,9 +47,7 @@ def test_keys_that_went_away_behind_the_first_cut(
         "COMMIT",
     )
     steps.run()
-    rows = EpochsTable(steps.feed.sink.path, "exact").read_all()
-    first = next(row for row in rows if row.manifest.previous == 0)
-    claimed = {p.table: (p.done, p.born_after) for p in first.manifest.progress}
+    claimed = first_claims(steps)
     assert {claimed[TableId(schema, name)] for name in LEFT} == {(False, None)}
     assert claimed[TableId(schema, "grown")] == (False, (4,))
     assert claimed[TableId(schema, "changed")] == (False, (3,))
@@ -50,3 +56,30 @@ def test_keys_that_went_away_behind_the_first_cut(
     newest = EpochsTable(steps.feed.sink.path, "exact").newest()
     assert newest is not None
     assert all(p.done for p in newest.manifest.progress)
+
+
+@pytest.mark.mariadb("its first cut is the end of the log, not the start of the last transaction")
+def test_keys_that_an_xa_commit_behind_the_first_cut_took_away(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows stand in the log where they were prepared, which is before the cut."""
+    run_here(monkeypatch)
+    schema = fresh_schema(shard)
+    steps = Steps(tmp_path, {"a": shard}, schema)
+    steps.sql("a", *(f"CREATE TABLE {name} (id INT PRIMARY KEY, c INT)" for name in ("shortened", "grown")))
+    steps.sql("a", *(f"INSERT INTO {name} VALUES (1, 1), (2, 2), (3, 3)" for name in ("shortened", "grown")))
+    steps.sql(
+        "a",
+        f"XA START '{schema}'",
+        "DELETE FROM shortened WHERE id = 3",
+        "INSERT INTO grown VALUES (4, 4)",
+        f"XA END '{schema}'",
+        f"XA PREPARE '{schema}'",
+        f"XA COMMIT '{schema}'",
+    )
+    steps.run()
+    claimed = first_claims(steps)
+    assert claimed[TableId(schema, "shortened")] == (False, None)
+    assert claimed[TableId(schema, "grown")] == (False, (4,))
+    for name in ("shortened", "grown"):
+        steps.must_be_equal(name, "id", "c")

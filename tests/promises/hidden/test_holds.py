@@ -44,7 +44,6 @@ def _held(server: PrivateServer, filling: int) -> HeldCommit:
         "DELETE FROM d.t WHERE id = 900",
         "UPDATE d.t SET id = 1001 WHERE id = 6",
         "UPDATE d.told SET n = 1 WHERE writer = 0",
-        timeout_ms=20_000,
     )
 
 

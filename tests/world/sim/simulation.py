@@ -13,7 +13,8 @@ from sqlalchemy import StaticPool, create_engine, event
 from catchment import world as door
 from catchment.config import Feed
 from catchment.engine.guarded import Guarded, receipts
-from catchment.feed.runner import Ports, run_feed
+from catchment.feed.runner import run_feed
+from catchment.feed.take_up import Ports
 from catchment.model.epoch import Manifest, epoch_text
 from catchment.model.errors import CatchmentError, EngineError
 from catchment.model.source import Endpoint

@@ -13,7 +13,6 @@ from catchment.model.errors import LeaseLost, SinkError, SinkRestored
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
 from catchment.sink.port import Folded
-from catchment.world import Event
 from tests.world.sim.scheduler import SimWorld
 
 Row = tuple[int | None, ...]
@@ -90,7 +89,7 @@ class Nothing:
         """Nothing waits."""
         return {}
 
-    def stop(self, hurry: Event) -> None:
+    def stop(self, *, hurry: bool) -> None:
         """Nothing runs."""
 
 

@@ -14,7 +14,6 @@ from catchment.model.image import DELETED
 from catchment.model.table import TableId
 from catchment.sink.port import Folded
 from catchment.wire.cells.types import arrow_type
-from catchment.world import Event
 
 
 @dataclass
@@ -80,7 +79,7 @@ class Idle:
         """As the port has it."""
         return {}
 
-    def stop(self, hurry: Event) -> None:
+    def stop(self, *, hurry: bool) -> None:
         """As the port has it."""
         self.asked.note("stop")
 

@@ -1,7 +1,7 @@
 """The fold as a process of its own: folds the tables that are due, gathers small files of changes, cleans up.
 
-Started by the runner; it imports little, to start fast. It changes files and no row, so it needs no lease. The runner
-gives it a fence, which keeps it from writing once a later runner has come.
+The runner starts it, and may end before it. It imports little, to start fast. It changes files and no row, so it needs
+no lease. The runner gives it a fence, which keeps it from writing once a later runner has come.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from catchment.model.epoch import TableShape
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import CatchmentError, LeaseLost
 from catchment.sink.delta.clean import clean_feed
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
@@ -120,6 +120,8 @@ def main() -> int:
     os.nice(NICENESS)
     try:
         carry_out(msgspec.json.decode(sys.argv[1], type=FoldOrder))
+    except LeaseLost as error:
+        return error.exit_code  # a later run has come, and folds
     except CatchmentError as error:
         print(f"catchment: fold: {error}", file=sys.stderr)
         return error.exit_code

@@ -33,7 +33,6 @@ START_SECONDS_MIN = 5.0
 FEW_ROWS = 10_000
 FEW_SECONDS_MIN = 20.0
 START_SECONDS_MAX = 600.0
-STOP_SECONDS_MAX = 60.0
 _log = logging.getLogger(__name__)
 
 
@@ -101,16 +100,15 @@ class Folding:
         """Share of changes not yet folded, by table."""
         return {table: known.stats.unfolded_share for table, known in self._known.items()}
 
-    def stop(self, hurry: world.Event) -> None:
-        """Wait for a running fold, and end it in a hurry or when it takes too long: nothing is lost by that."""
-        if self._process is None:
-            return
-        deadline = world.steady_seconds() + STOP_SECONDS_MAX
-        while self._process.poll() is None and world.steady_seconds() < deadline:
-            if hurry.wait(0.1):
-                break
-        self._process.kill()
-        self._process.wait()
+    def stop(self, *, hurry: bool) -> None:
+        """Leave a running fold to end by itself, or end it in a hurry. It changes no row, and nothing is lost.
+
+        A later run's fence keeps it from writing.
+        """
+        if self._process is not None and hurry:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
 
     def _next_clean(self) -> float:
         """When all that was replaced until now lies past the readers' window."""

@@ -1,0 +1,143 @@
+"""Taking up a feed: what stands is brought to one manifest, applied and committed, from which the loop goes on."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from msgspec.structs import replace
+
+from catchment import world
+from catchment.config import Feed, takes
+from catchment.doctor import must_take
+from catchment.engine.port import Engine
+from catchment.feed.applier import Applier
+from catchment.feed.settle import settle, take_over
+from catchment.feed.unusable import left_out
+from catchment.model.epoch import Manifest, epoch_number
+from catchment.model.errors import ConfigError, ConnectionLost
+from catchment.model.position import Position
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.sink.port import Sink
+from catchment.source.first_cut import must_be_apart, originate
+from catchment.source.identity import continued, must_be_same_log, must_have_file
+from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
+from catchment.state.resume import Continue, Fresh, decide
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a run is joined to: its sink, its engine, and who says that a shard is set up and which tables it has."""
+
+    sink: Callable[[Feed, Callable[[], None]], Sink]
+    engine: Callable[[Feed], Engine]
+    set_up: Callable[[Endpoint, Sequence[str]], list[TableId]]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """Where a run begins. `highest`: of the epoch numbers used so far. `present`: the tables that the rules take, of
+    each shard that can be read."""
+
+    standing: Manifest
+    highest: int
+    present: dict[str, list[TableId]]
+
+
+def take_up(
+    feed: Feed, applier: Applier, leave: Collection[TableId], doing: Callable[[str], None], ports: Ports
+) -> TakenUp:
+    """Begin a feed, or go on with one. `leave`: tables that leave it now. `doing` is told what takes time.
+
+    Raises CatchmentError for whatever keeps a run from beginning.
+    """
+    endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+    store, lease, sink = applier.store, applier.lease, applier.sink
+    plan, stored, committed = store.newest()
+    lake = sink.newest()
+    digests = store.digests(stored.epoch) if stored is not None else ()
+    decision = decide(feed.name, stored, committed, lake, digests)
+    gone: list[TableId] = []
+    if isinstance(decision, Continue):
+        must_name_shards(endpoints, decision.manifest)
+        gone = leaving(feed.tables, decision.manifest, leave)
+    spare = isinstance(decision, Continue) and feed.epoch.away_max > 0
+    present = _set_up(feed, endpoints, ports, without_some=spare)
+    if lake is not None:
+        sink.must_hold(lake)
+    if isinstance(decision, Continue):
+        take_over(applier, (shape.table for shape in decision.manifest.shapes), lake)
+    else:
+        take_over(applier, (), lake)
+    last = plan.epoch if plan is not None else 0
+    if isinstance(decision, Fresh):
+        if leave:
+            raise ConfigError(f"--leave {listed(list(leave))}: feed {feed.name} has not begun yet")
+        doing("taking the first cut")
+        standing = _begin(feed, endpoints, applier, last)
+        return TakenUp(standing, max(last, standing.epoch), present)
+    standing = decision.manifest
+    cut = _checked_cut({shard: endpoints[shard] for shard in present}, standing)
+    last = max(last, settle(applier, decision, committed, lake))
+    if gone:
+        last = max(epoch_number(world.now_us() // 1_000_000), last + 1)
+        standing = without(standing, gone, last)
+        store.put_manifest(standing, lease.fence)
+        applier.apply(standing)
+    tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
+    return TakenUp(_going_on(standing, cut), last, present)
+
+
+def _set_up(
+    feed: Feed, endpoints: dict[str, Endpoint], ports: Ports, *, without_some: bool
+) -> dict[str, list[TableId]]:
+    """The tables that the rules take, of the shards that are set up. Raises what is wrong with one.
+
+    `without_some`: a shard that cannot be reached is left out, as long as another one can be.
+    """
+
+    def ask(endpoint: Endpoint) -> list[TableId] | ConnectionLost:
+        try:
+            return ports.set_up(endpoint, feed.tables)
+        except ConnectionLost as error:
+            return error
+
+    with world.pool(len(endpoints), "set-up") as pool:
+        answers = dict(zip(endpoints, pool.map(ask, endpoints.values()), strict=True))
+    present = {shard: found for shard, found in answers.items() if not isinstance(found, ConnectionLost)}
+    for lost in answers.values():
+        if isinstance(lost, ConnectionLost) and not (without_some and present):
+            raise lost
+    return present
+
+
+def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: int) -> Manifest:
+    """The first epoch of a feed, applied and committed."""
+    outside = left_out(feed, endpoints)
+    unusable = frozenset(one.table for one in outside)
+    begun = originate(
+        feed.name, endpoints, lambda table: table not in unusable and takes(feed.tables, table), after
+    )
+    standing = replace(begun, outside=outside)
+    must_take(feed.tables, standing)
+    applier.sink.must_be_free(standing)  # a store that knows it would not go on from a lake put back
+    applier.store.put_manifest(standing, applier.lease.fence)
+    applier.apply(standing)
+    tell_uncarried(feed.tables, standing, unusable)
+    return standing
+
+
+def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
+    """Where the logs go on. Raises SourceError for one of these shards' that is not the manifest's any more."""
+    must_be_apart(manifest.cut)
+    cut = {shard: continued(endpoint, manifest.cut[shard]) for shard, endpoint in endpoints.items()}
+    for shard, endpoint in endpoints.items():
+        must_be_same_log(endpoint, cut[shard])
+        must_have_file(endpoint, cut[shard])
+    return {**manifest.cut, **cut}
+
+
+def _going_on(manifest: Manifest, cut: dict[str, Position]) -> Manifest:
+    """Move the cut to where the log goes on in other files. Seals do not carry over: they are proven anew there."""
+    sealed = {shard: at for shard, at in manifest.sealed.items() if cut[shard] == manifest.cut[shard]}
+    return replace(manifest, cut=cut, sealed=sealed)
