@@ -50,3 +50,25 @@ def test_keys_that_went_away_behind_the_first_cut(
     newest = EpochsTable(steps.feed.sink.path, "exact").newest()
     assert newest is not None
     assert all(p.done for p in newest.manifest.progress)
+
+
+@pytest.mark.mariadb("its first cut is the end of the log, not the start of the last transaction")
+def test_a_key_that_went_away_by_an_xa_commit_behind_the_first_cut(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here(monkeypatch)
+    schema = fresh_schema(shard)
+    steps = Steps(tmp_path, {"a": shard}, schema)
+    steps.sql(
+        "a",
+        "CREATE TABLE ended (id INT PRIMARY KEY, c INT)",
+        "INSERT INTO ended VALUES (1, 1), (2, 2), (3, 3)",
+    )
+    # The log has the row before the first cut, and the commit behind it.
+    ending = ("XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
+    steps.sql("a", "XA START 'x'", "DELETE FROM ended WHERE id = 3", *ending)
+    steps.run()
+    rows = EpochsTable(steps.feed.sink.path, "exact").read_all()
+    (claimed,) = next(row.manifest.progress for row in rows if row.manifest.previous == 0)
+    assert (claimed.done, claimed.born_after) == (False, None)
+    steps.must_be_equal("ended", "id", "c")
