@@ -19,6 +19,7 @@ from catchment.model.errors import (
     ConnectionLost,
     CutMissed,
     Diverged,
+    Purged,
     ServerSaid,
     SourceError,
 )
@@ -61,7 +62,11 @@ class GroupRows:
 
 def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     """Read the group and write its rows; raises CatchmentError when nothing of it can count."""
-    group = read_group(task)
+    try:
+        group = read_group(task)
+    except Purged as purged:
+        # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
+        raise CutMissed(f"{purged}; copied in a later epoch, from a floor that the server has") from purged
     shapes = {shape.table: shape for shape in task.shapes}
     outputs = []
     for number, (table, rows) in enumerate(group.rows.items()):
