@@ -1,15 +1,18 @@
 """A group of chunks of several tables on one connection: one that cannot be read leaves the others whole."""
 
+import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
-from catchment.model.errors import CutMissed
+from catchment.model.errors import CutMissed, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.table import Table, TableId
 from catchment.readers.copy import copy_chunks, read_group
@@ -17,6 +20,7 @@ from catchment.sink.delta.writer import LakeWriter
 from catchment.source.catalog import read_table
 from catchment.source.first_cut import originate
 from catchment.source.offsets import log_files
+from catchment.source.select import select_chunk
 from catchment.source.session import Session, connect
 from tests.promises.exact.feedrun import make_feed
 from tests.world.servers.chosen import chosen_server
@@ -82,3 +86,32 @@ def test_a_floor_whose_file_was_purged_ends_no_run(fresh_schema: Callable[..., s
         cut = LogOffset(newest, size)
         with pytest.raises(CutMissed, match=r"no longer on the server.*in a later epoch"):
             copy_chunks(ChunkTask(endpoints["-80"], at.server, at.at, cut, (chunk,), origin.shapes, target))
+
+
+def test_a_log_that_is_reset_behind_a_select_is_noticed(
+    fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new log has groups of the same sizes, so that a dump may start at the old floor."""
+    with chosen_server(server_id=138) as own:
+        schema = fresh_schema(own)
+        own.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", "RESET MASTER")
+        own.sql(*(f"INSERT INTO {schema}.t VALUES ({key})" for key in (1, 2)))
+        feed = make_feed(tmp_path, {"-80": own}, schema, chunk_rows=ROWS)
+        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+        origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
+        at = origin.cut["-80"]
+
+        keys = itertools.count(3)
+
+        def reset_then(*args: Any) -> Any:
+            rows = select_chunk(*args)
+            own.sql("RESET MASTER", *(f"INSERT INTO {schema}.t VALUES ({next(keys)})" for _ in range(2)))
+            return rows
+
+        monkeypatch.setattr("catchment.readers.copy.select_chunk", reset_then)
+        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+        chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
+        task = ChunkTask(endpoints["-80"], at.server, at.at, at.at, (chunk,), origin.shapes, target)
+        assert read_group(task).rows
+        with pytest.raises(Diverged, match="was reset"):
+            read_group(replace(task, verified=at))
