@@ -11,7 +11,7 @@ from catchment.model.source import Endpoint
 from catchment.source.session import Session
 from tests.world.sim import binlog
 from tests.world.sim.scheduler import SimWorld
-from tests.world.sim.server import SCHEMA, Refused, Rows, Server, Table
+from tests.world.sim.server import SCHEMA, Refused, Server, Table
 
 _BOUND = re.compile(r"`id` (<=|>) (\?|%s)")
 _FROM = re.compile(r"FROM `shop`\.`(\w+)`")
@@ -20,17 +20,29 @@ _OK = b"\0\0\0\2\0\0\0"
 _EOF = b"\xfe\0\0\2\0"
 
 
+_CONNECT_SECONDS = 10
+
+
 class Network:
-    """All servers by their ports. What is cut off cannot be reached until then."""
+    """All servers by their ports. What is cut off refuses until then, what hangs does not answer until then."""
 
     def __init__(self, world: SimWorld, servers: dict[int, Server]) -> None:
         self.world = world
         self.by_port = servers
         self.cut_until: dict[int, float] = {}
+        self.hangs_until: dict[int, float] = {}
 
-    def login(self, endpoint: Endpoint, *, snapshots: bool) -> "SimSession":
+    def login(self, endpoint: Endpoint, *, snapshots: bool, read_seconds: int) -> "SimSession":
         """A session with the server behind an endpoint; raises ConnectionLost."""
-        return SimSession(self, endpoint)
+        return SimSession(self, endpoint, read_seconds)
+
+    def linger(self, endpoint: Endpoint, seconds: float) -> None:
+        """Wait while the way to the server hangs; raises ConnectionLost when that takes longer than `seconds`."""
+        rest = self.hangs_until.get(endpoint.port, 0.0) - self.world.now
+        if rest > 0:
+            self.world.sleep(min(rest, seconds))
+            if rest > seconds:
+                raise ConnectionLost(f"shard {endpoint.shard}: timed out")
 
     def reach(self, endpoint: Endpoint) -> Server:
         """The server, if it can be reached."""
@@ -43,28 +55,35 @@ class Network:
 class SimSession(Session):
     """As `catchment.source.session.Session`, over no socket."""
 
-    def __init__(self, network: Network, endpoint: Endpoint) -> None:
+    def __init__(self, network: Network, endpoint: Endpoint, read_seconds: int) -> None:
         # Session is PyMySQL's, which would connect.
         self._sock = self._rfile = None
         self._network = network
+        self._read_seconds = read_seconds
         self.endpoint = endpoint
         network.world.step("login")
+        network.linger(endpoint, _CONNECT_SECONDS)
         self._server = network.reach(endpoint)
         self._age = self._server.session_age
         self.server = ServerId(self._server.server_id, self._server.name, endpoint.port)
         self.server_version = "5.5.5-10.11.6-MariaDB-log"
         self._socket = SimSocket(self)
-        self._frozen: dict[str, Rows] | None = None
 
-    def alive(self) -> Server:
+    def alive(self, *, linger: bool = True) -> Server:
         """The server, as long as the session lasts; raises ConnectionLost."""
         self._network.world.step("ask")
+        if linger:
+            self.linger()
         server = self._network.reach(self.endpoint)
         if server.session_age != self._age:
             raise ConnectionLost(f"shard {self.endpoint.shard}: the session is gone")
         server.settle()
         server.settle_late()
         return server
+
+    def linger(self) -> None:
+        """Wait while the way to the server hangs; raises ConnectionLost."""
+        self._network.linger(self.endpoint, self._read_seconds)
 
     @property
     def mysql_version(self) -> None:
@@ -84,10 +103,17 @@ class SimSession(Session):
 
     def rows(self, sql: str, args: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """The answer to a statement; raises ConnectionLost, ServerSaid for a statement that is not known here."""
-        server = self.alive()
+        # Of a way that hangs, either the question is late or the answer.
+        hangs = self._network.hangs_until.get(self.endpoint.port, 0.0) > self._network.world.now
+        asked_late = not hangs or self._network.world.rng.random() < 0.5
+        server = self.alive(linger=asked_late)
         for pattern, answer in _ANSWERS:
             if pattern.search(sql):
-                return answer(server, sql, tuple(args or ()))
+                found = answer(server, sql, tuple(args or ()))
+                if not asked_late:
+                    self.linger()
+                    self.alive()
+                return found
         raise ServerSaid(1064, f"the simulator has no answer to {sql}")
 
     def named_row(self, sql: str, args: Sequence[Any] | None = None) -> dict[str, Any] | None:
@@ -191,6 +217,7 @@ def _selected(sql: str, body: bytes, server: Server) -> Iterator[bytes]:
         values = list(struct.unpack_from(f"<{count}q", body, at))
     columns = _columns(sql)
     table = _table(server, sql)
+    server.selects += 1
     if any(column not in table.columns for column in columns):
         yield b"\xff" + struct.pack("<H", 1054) + b"#42S22Unknown column"
         return
@@ -287,7 +314,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = tuple(
             "LIKE 'binlog_row_metadata'",
             lambda server, sql, args: [("binlog_row_metadata", "FULL")],
         ),
-        ("^SELECT @@GLOBAL.gtid_strict_mode", lambda server, sql, args: [(0,)]),
+        ("^SELECT @@GLOBAL.gtid_strict_mode", lambda server, sql, args: [(int(server.strict),)]),
         ("^SHOW GLOBAL VARIABLES WHERE", lambda server, sql, args: []),
         (
             "SELECT TABLE_ROWS, AVG_ROW_LENGTH",
