@@ -9,7 +9,7 @@ from catchment.doctor.finding import Finding, Severity
 from catchment.model.errors import Retry, ServerSaid, SourceError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.source.log import announce_checksums
+from catchment.source.dump import announce
 from catchment.source.offsets import log_status
 from catchment.source.session import ACCESS, Session, answer_behind, connect, mapped
 
@@ -109,7 +109,7 @@ def _check_xa_recover(session: Session, account: str) -> list[Finding]:
 def _check_dump(endpoint: Endpoint, account: str, file: str) -> list[Finding]:
     """Ask for the log and look at the first packet, in a session that is of no use afterwards."""
     with connect(endpoint) as session:
-        announce_checksums(session)
+        announce(session)
         start = struct.pack("<IHI", _FILE_HEADER_BYTES, _NON_BLOCKING, 0) + file.encode()
         try:
             with mapped(endpoint):

@@ -7,43 +7,31 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
 
 from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor.finding import Finding, Severity
 from catchment.epoch.chain import must_continue
 from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, Unsupported
-from catchment.model.position import LogOffset, Position
+from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.readers.checks import judgements, must_keep_keys
 from catchment.schema.ddl import Here
 from catchment.schema.effects import tables_here
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.identity import continued, must_be_same_log, must_have_file
-from catchment.source.segment import Stretch, read_facts
+from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.state.carried import leaving, must_name_shards
 from catchment.state.database import Database
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
-from catchment.wire.log.facts import Ddl, Fact, Statement
 
 LOOK_SECONDS = 20.0
-_PIECE_BYTES = 32 << 20
 _SHARDS_AT_ONCE = 16
 _ENDS = "the run ends before the epoch that holds it"
-
-
-@dataclass(frozen=True)
-class _Ahead:
-    """The statements of a shard's log from the feed's position to `at`, the end of the log if `whole`."""
-
-    at: LogOffset
-    facts: tuple[Fact, ...]
-    read_bytes: int
-    whole: bool
-    last: Stretch
 
 
 def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
@@ -78,7 +66,7 @@ def check_logs(
 ) -> list[Finding]:
     """Whether each shard's log goes on behind the feed's position, and every statement in it that would end a run.
 
-    Each log is read for at most so many seconds, and then on to the end of the group. If a statement in it was logged
+    Each log is read for at most so many seconds. If a statement in it was logged
     as text, it is read to its end.
     """
     mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut]
@@ -122,7 +110,7 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
     ]
 
 
-def _looked_at(shard: str, stands: str, ahead: _Ahead) -> Finding:
+def _looked_at(shard: str, stands: str, ahead: Stretch) -> Finding:
     read = f"{ahead.read_bytes / 2**20:,.1f} MiB"
     if ahead.whole:
         return Finding(Severity.OK, shard, f"{stands}{read} before its end")
@@ -135,20 +123,17 @@ def _looked_at(shard: str, stands: str, ahead: _Ahead) -> Finding:
     )
 
 
-def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> _Ahead:
-    """The statements behind a position; the log is read in pieces, so that it can be left off."""
+def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> Stretch:
+    """What lies behind a position, as far as it is read in so many seconds."""
     deadline = time.monotonic() + seconds
-    start: LogOffset | Position = position
-    facts, read_bytes = [], 0
-    while True:
-        stretch = read_facts(endpoint, position.server, start, None, budget=_PIECE_BYTES)
-        if start is position:
-            born = stretch.files[0].born if stretch.files else 0
-            must_continue(endpoint.shard, position, born, stretch.first)
-        start, read_bytes = stretch.at, read_bytes + stretch.read_bytes
-        facts += [fact for fact in stretch.facts if isinstance(fact, Ddl | Statement)]
-        if stretch.whole or time.monotonic() >= deadline:
-            return _Ahead(stretch.at, tuple(facts), read_bytes, stretch.whole, stretch)
+    with read_log(endpoint, position.server, position, None, Wanted()) as log:
+        for _ in log:
+            if time.monotonic() >= deadline:
+                break
+    stretch = log.stretch
+    born = stretch.files[0].born if stretch.files else 0
+    must_continue(endpoint.shard, position, born, stretch.first)
+    return stretch
 
 
 def _stops(shard: str, here: Here, stored: StoredAt, *, evolves: bool) -> list[Unsupported]:
@@ -163,14 +148,13 @@ def _stops(shard: str, here: Here, stored: StoredAt, *, evolves: bool) -> list[U
 
 
 def _lost_keys(
-    endpoint: Endpoint, position: Position, shapes: Iterable[TableShape], ahead: _Ahead
+    endpoint: Endpoint, position: Position, shapes: Iterable[TableShape], ahead: Stretch
 ) -> list[Unsupported]:
     """The tables of which an index was dropped by which the lake tells their rows apart."""
-    stretch = replace(ahead.last, facts=ahead.facts)
     found = []
     for shape in shapes:
         try:
-            must_keep_keys(endpoint, position.server, [shape], stretch)
+            must_keep_keys(endpoint, position.server, [shape], ahead)
         except Unsupported as error:
             found.append(error)
     return found

@@ -6,9 +6,10 @@ from catchment.model.errors import CutMissed, Diverged, Purged, WireError
 from catchment.model.position import LogOffset, Position, gtids_after
 from catchment.model.source import Endpoint
 from catchment.readers.xa_rows import must_be_prepared
+from catchment.source.log import read_facts
 from catchment.source.offsets import ask_resets, log_files
-from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import connect
+from catchment.source.stretch import Stretch
 from catchment.state.moments import time_text
 
 _FILE_START = 4

@@ -12,8 +12,8 @@ from catchment.model.errors import NEW_FEED, CatchmentError, Diverged, Purged, R
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Resets, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.identity import must_be_same_log
+from catchment.source.log import read_facts
 from catchment.source.offsets import ask_resets, snapshot_offset, snapshot_session
-from catchment.source.segment import read_facts
 from catchment.source.session import Session
 from catchment.watch.troubles import Troubles
 

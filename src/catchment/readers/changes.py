@@ -1,7 +1,6 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
@@ -9,17 +8,14 @@ import pyarrow as pa
 
 from catchment.epoch.work import Alteration, Output, SegmentReceipt, SegmentTask
 from catchment.epoch.xa import Commits, commits
-from catchment.model.chunk import Progress, chunk_key
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SourceError
-from catchment.model.image import GROUP, SEQ
 from catchment.model.position import Resets
-from catchment.model.table import Table, TableId
+from catchment.model.table import Table
 from catchment.readers.checks import alterations, arrived, must_be_whole, must_keep_keys
-from catchment.readers.xa_rows import read_prepared
-from catchment.rewind.keyless import with_keys
-from catchment.rewind.ranges import follows_log
-from catchment.rewind.retyped import Retyped, together
+from catchment.readers.segment_images import SegmentImages
+from catchment.readers.xa_rows import PreparedRows
+from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
 from catchment.rewind.states import in_commit_order, last_images, net, without_values, without_voids
 from catchment.schema.columns import shape_after
@@ -27,76 +23,33 @@ from catchment.schema.effects import tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
 from catchment.source.identity import must_be_same_log
-from catchment.source.segment import Stretch, read_stretch
+from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, OnImages, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.wire.cells.types import arrow_type
-
-
-class Met:
-    """Tables as the last of their row events describes them.
-
-    Images of one definition come together, and those of XA transactions prepared before the stretch come last. So they
-    are out of the log's order, and the number of an image tells what is newest.
-    """
-
-    def __init__(self) -> None:
-        self._newest: dict[TableId, tuple[int, int, Table]] = {}
-
-    def add(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Images with this definition were read."""
-        number, group = batch.column(SEQ)[-1].as_py(), batch.column(GROUP)[-1].as_py()
-        if table.id not in self._newest or number > self._newest[table.id][0]:
-            self._newest[table.id] = number, group, table
-
-    def tables(self, altered: Iterable[Alteration]) -> dict[TableId, Table]:
-        """The tables as they are after the stretch, where a row shows that."""
-        last: dict[TableId, int] = {}
-        for alteration in altered:
-            last[alteration.effect.table] = alteration.group
-        return {
-            name: table for name, (_, group, table) in self._newest.items() if group >= last.get(name, group)
-        }
 
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:
     """Read (start, stop], keep the last state of every followed key, write them; raises CatchmentError."""
     shapes = {shape.table: shape for shape in task.shapes}
     shard = task.endpoint.shard
-    with ExitStack() as stack:
-        spools: dict[TableId, Spool] = {}
-        retyped = {table: Retyped(shape.key) for table, shape in shapes.items()}
-        met = Met()
-
-        def on_images(table: Table, batch: pa.RecordBatch) -> None:
-            met.add(table, batch)
-            images = with_keys(
-                pa.Table.from_batches([batch]), shapes[table.id].key, f"shard {shard}, {table.id}"
-            )
-            images = retyped[table.id].apart(images)
-            mask = follows_log(images, chunk_key(_keyed(table, shapes)), _progress(task, table.id))
-            if table.id not in spools:
-                spools[table.id] = stack.enter_context(Spool(shapes[table.id].key))
-            spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
-
-        holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
-        here = tables_here(task.shapes, shard, holders)
-        followed = Followed(shapes, task.definitions, here)
-        stretch, resets = _read(task, on_images, followed)
+    holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
+    here = tables_here(task.shapes, shard, holders)
+    followed = Followed(shapes, task.definitions, here)
+    with SegmentImages(shard, shapes, task.progress) as images:
+        stretch, resets = _read(task, images, followed)
         stored = StoredAt(task.endpoint, task.start.server, task.start.at, stretch.at, stretch.facts)
         altered = alterations(shard, shapes, stored, here, evolves=task.evolves)
         must_keep_keys(task.endpoint, task.start.server, (shapes[table] for table in here), stretch)
         ends = commits(shard, task.start.prepared, stretch.xa)
-        log_bytes = stretch.read_bytes + read_prepared(
-            task.endpoint,
-            task.start.server,
-            ends.earlier,
-            Wanted.of(task.shapes, task.definitions),
-            on_images,
-        )
-        tables = met.tables(altered)
+        at_start = Wanted.of(task.shapes, task.definitions)
+        prepared = PreparedRows(task.endpoint, task.start.server, ends.earlier, at_start)
+        for part in prepared:
+            images.add(part)
+        tables = images.tables(altered)
         outputs = []
-        for number, (table, spool) in enumerate(sorted(spools.items())):
+        for number, (table, spool) in enumerate(sorted(images.spools.items())):
             mine = [a for a in altered if a.effect.table == table]
             effects = [a.effect for a in mine]
             met_last = tables.get(table)
@@ -105,28 +58,18 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             if output is not None:
                 outputs.append(output)
     receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(tables.values()))
+    log_bytes = stretch.read_bytes + prepared.read_bytes
     return replace(receipt, log_bytes=log_bytes, definitions=tuple(followed.now.values()))
 
 
-def _keyed(table: Table, shapes: dict[TableId, TableShape]) -> Table:
-    return Table(table.id, table.columns, shapes[table.id].key)
-
-
-def _progress(task: SegmentTask, table: TableId) -> Progress:
-    return task.progress.get(table, Progress(task.endpoint.shard, table, done=True))
-
-
-def _read(task: SegmentTask, on_images: OnImages, followed: Followed) -> tuple[Stretch, Resets]:
+def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple[Stretch, Resets]:
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     resets = must_be_same_log(task.endpoint, task.start)
-    stretch = read_stretch(
-        task.endpoint,
-        task.start.server,
-        task.start,
-        task.stop,
-        Wanted.of(task.shapes, followed.now.values()),
-        Handlers(on_images, on_ddl=followed.on_ddl),
-    )
+    wanted = Wanted.of(task.shapes, followed.now.values(), on_ddl=followed.on_ddl)
+    with read_log(task.endpoint, task.start.server, task.start, task.stop, wanted) as log:
+        for part in log.images():
+            images.add(part)
+    stretch = log.stretch
     must_be_whole(task.endpoint.shard, task.start, task.stop, stretch)
     return stretch, resets
 

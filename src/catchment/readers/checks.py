@@ -19,11 +19,12 @@ from catchment.schema.indexes import touch
 from catchment.schema.judge import ByText
 from catchment.schema.statement import beginning
 from catchment.source.catalog import read_table
+from catchment.source.log import read_facts
 from catchment.source.offsets import open_xa
 from catchment.source.prove import sealed_behind
-from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
+from catchment.source.stretch import Stretch
 from catchment.wire.log.facts import CutOff, Ddl, Fact, Incident, IncompleteImage, Statement
 
 

@@ -11,15 +11,15 @@ from catchment.model.chunk import Bound, chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import TooManyImages
 from catchment.model.image import GROUP
-from catchment.model.table import Table, TableId
+from catchment.model.table import TableId
 from catchment.rewind.keyless import apart
 from catchment.rewind.ranges import covered
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.effects import Effects
 from catchment.schema.judge import ByText
-from catchment.source.segment import Stretch
 from catchment.source.stored_at import StoredAt
-from catchment.wire.log.facts import Ddl, IncompleteImage, Statement
+from catchment.source.stretch import Stretch
+from catchment.wire.log.facts import Ddl, Images, IncompleteImage, Statement
 
 Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
@@ -34,23 +34,24 @@ class ChunkImages:
     keyless: dict[TableId, int] = field(default_factory=dict)
     bytes: int = 0
 
-    def add(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Keep what counts of a batch, and the last group with a row that has no key; raises TooManyImages."""
-        shape, ranges = self.wanted[table.id]
-        images, keyless = apart(pa.Table.from_batches([batch]), shape.key)
+    def add(self, read: Images) -> None:
+        """Keep what counts of them, and the last group with a row that has no key; raises TooManyImages."""
+        table = read.table.id
+        shape, ranges = self.wanted[table]
+        images, keyless = apart(pa.Table.from_batches([read.batch]), shape.key)
         if keyless is not None:
             last = pc.max(keyless.column(GROUP)).as_py()
-            self.keyless[table.id] = max(last, self.keyless.get(table.id, last))
+            self.keyless[table] = max(last, self.keyless.get(table, last))
         mask = covered(images, chunk_key(shape.definition), ranges)
         if mask is not None:
             images = images.filter(pa.array(mask))
         if images.num_rows == 0:
             return
-        self.kept.setdefault(table.id, []).append(images)
+        self.kept.setdefault(table, []).append(images)
         self.bytes += images.nbytes
         if self.task.image_bytes is not None and self.bytes > self.task.image_bytes:
             raise TooManyImages(
-                f"shard {self.task.endpoint.shard}, {table.id}: rows of these chunks were changed while they were "
+                f"shard {self.task.endpoint.shard}, {table}: rows of these chunks were changed while they were "
                 f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
             )
 

@@ -3,7 +3,7 @@ epoch.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +27,7 @@ from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import Table, TableId
 from catchment.readers.chunk_images import ChunkImages, Ranges, spoiled_by
-from catchment.readers.xa_rows import read_prepared
+from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
@@ -35,12 +35,13 @@ from catchment.schema.ddl import Harmless
 from catchment.schema.effects import Effects
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
+from catchment.source.log import read_facts, read_log
 from catchment.source.prove import proven_floor
-from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.select import select_chunk
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, OnImages, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.wire.log.facts import Ddl
 
 Read = tuple[CopiedChunk, pa.Table]
@@ -91,9 +92,11 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
     wanted = Wanted.of((shapes[table] for table in reads), task.definitions, before="full")
-    stretch = _log_behind(task, floor, wanted, images.add, log_bytes)
+    stretch = _log_behind(task, floor, wanted, images, log_bytes)
     ends = _commits(task, floor, stretch)
-    prepared_bytes = read_prepared(task.endpoint, task.server, ends.earlier, wanted, images.add)
+    prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
+    for part in prepared:
+        images.add(part)
     if task.verified is not None:
         # Behind the last reading: a floor has no event of its own, and may be a place in a log begun by RESET, too.
         must_be_same_log(task.endpoint, task.verified)
@@ -108,7 +111,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
         },
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
         tuple(refused),
-        stretch.read_bytes + prepared_bytes,
+        stretch.read_bytes + prepared.read_bytes,
         frozenset(spoiled),
     )
 
@@ -117,7 +120,7 @@ def _log_behind(
     task: ChunkTask,
     floor: LogOffset,
     wanted: Wanted,
-    on_images: OnImages,
+    images: ChunkImages,
     log_bytes: int | None,
 ) -> Stretch:
     """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
@@ -131,19 +134,21 @@ def _log_behind(
         return {} if lasting and reaches(task.epoch_at, ddl.at) else _spoilt_by(ddl, wanted.keys)
 
     try:
-        stretch = read_stretch(
+        with read_log(
             task.endpoint,
             task.server,
             floor,
             None,
-            wanted,
-            Handlers(on_images, on_ddl=on_ddl),
+            replace(wanted, on_ddl=on_ddl),
             epoch=task.epoch_at,
             budget=log_bytes,
-        )
+        ) as log:
+            for part in log.images():
+                images.add(part)
     except AlteredUnseen as misfit:
         # The definitions are those at the last cut, which may lie behind the floor.
         raise CutMissed(f"shard {task.endpoint.shard}: {misfit}; copied in a later epoch") from misfit
+    stretch = log.stretch
     if not stretch.whole:
         raise SourceError(
             f"shard {task.endpoint.shard}: more than {log_bytes} bytes of log were written since "

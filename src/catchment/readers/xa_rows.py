@@ -2,7 +2,7 @@
 where its PREPARE stands, in a small dump of its own (server id 0, so that many may run at once).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 import numpy as np
@@ -17,56 +17,58 @@ from catchment.model.table import Table
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import without_voids
 from catchment.source.identity import purged_prepare
-from catchment.source.segment import Stretch, read_stretch
-from catchment.source.wanted import Handlers, OnImages, Wanted
+from catchment.source.log import read_log
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.wire.log import facts
+from catchment.wire.log.facts import Images
 
 # Numbers of image rows below those of any stretch, so that what it undid is not mistaken for them.
 _SEQ_BASE = -(1 << 60)
 
 
-def read_prepared(
-    endpoint: Endpoint,
-    server: Server,
-    earlier: Iterable[tuple[Prepared, int]],
-    wanted: Wanted,
-    on_images: OnImages,
-) -> int:
-    """Hand on the images of each PREPARE group, without those undone inside it, as images of the group with the
-    ordinal given; the bytes read.
+class PreparedRows(Iterable[Images]):
+    """The images of PREPARE groups, without those undone inside them, as images of the groups with the ordinals given.
 
-    `wanted` has the definitions where the transactions end; a prepared one keeps its tables from being altered.
-
-    Raises Purged naming XID and file, Diverged when another group stands there, IncompleteImage.
+    `earlier`: each transaction with that ordinal. `wanted` has the definitions where the transactions end; a prepared
+    one keeps its tables from being altered. Pulling raises Purged naming XID and file, Diverged when another group
+    stands there, IncompleteImage.
     """
-    size = 0
-    for prepared, ordinal in earlier:
+
+    def __init__(
+        self, endpoint: Endpoint, server: Server, earlier: Iterable[tuple[Prepared, int]], wanted: Wanted
+    ) -> None:
+        self.read_bytes = 0  # so far
+        self._endpoint = endpoint
+        self._server = server
+        self._earlier = earlier
+        self._wanted = wanted
+
+    def __iter__(self) -> Iterator[Images]:
+        for prepared, ordinal in self._earlier:
+            yield from self._counted(prepared, ordinal)
+
+    def _counted(self, prepared: Prepared, ordinal: int) -> Iterator[Images]:
+        """Those of one group: held back until it is known which of them it undid."""
         with ExitStack() as stack:
             kept: dict[Table, ImageSequence] = {}
-
-            def collect(
-                table: Table,
-                batch: pa.RecordBatch,
-                stack: ExitStack = stack,
-                kept: dict[Table, ImageSequence] = kept,
-            ) -> None:
-                if table not in kept:
-                    kept[table] = stack.enter_context(ImageSequence())
-                kept[table].add(pa.Table.from_batches([batch]))
-
             try:
-                stretch = read_stretch(
-                    endpoint, server, prepared.start, prepared.end, wanted, Handlers(collect)
-                )
+                with read_log(
+                    self._endpoint, self._server, prepared.start, prepared.end, self._wanted
+                ) as log:
+                    for images in log.images():
+                        if images.table not in kept:
+                            kept[images.table] = stack.enter_context(ImageSequence())
+                        kept[images.table].add(pa.Table.from_batches([images.batch]))
             except Purged as error:
-                raise purged_prepare(endpoint.shard, prepared) from error
-            must_be_prepared(endpoint.shard, prepared, stretch)
-            size += stretch.read_bytes
-            for table, images in kept.items():
-                for part in images.tables():
+                raise purged_prepare(self._endpoint.shard, prepared) from error
+            stretch = log.stretch
+            must_be_prepared(self._endpoint.shard, prepared, stretch)
+            self.read_bytes += stretch.read_bytes
+            for table, sequence in kept.items():
+                for part in sequence.tables():
                     for batch in _as_of(without_voids(part, stretch.voids), ordinal).to_batches():
-                        on_images(table, batch)
-    return size
+                        yield Images(table, batch)
 
 
 def _as_of(images: pa.Table, ordinal: int) -> pa.Table:

@@ -13,7 +13,7 @@ from catchment.model.table import TableId
 from catchment.schema.ddl import Harmless
 from catchment.schema.effects import Effects
 from catchment.source.catalog import read_definition
-from catchment.source.segment import read_facts
+from catchment.source.log import read_facts
 from catchment.source.session import Session, connect
 from catchment.wire.log.facts import Ddl, Statement
 

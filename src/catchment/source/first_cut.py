@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment import world
@@ -26,13 +25,14 @@ from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
+from catchment.source.log import read_facts, read_log
 from catchment.source.offsets import ask_resets, open_xa, snapshot_offset, snapshot_session
-from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.wire.cells.types import logged_as_binary
-from catchment.wire.log.facts import Ddl, Statement
+from catchment.wire.log.facts import Ddl, Images, Statement
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
@@ -157,21 +157,22 @@ def _left_by_rows(
     On a server at rest the cut lies before the last transaction, which may have been a DELETE. Or it was the XA COMMIT
     of one: its rows stand where they were prepared, before the cut.
     """
-    left: set[TableId] = set()
-
-    def on_images(table: Table, batch: pa.RecordBatch) -> None:
-        if pc.any(pc.equal(batch.column(SIDE), BEFORE)).as_py():
-            left.add(table.id)
-
     wanted = Wanted(
         keys={table.id: table.key for table in tables.values()},
         kinds={table.id: logged_as_binary(table.columns) for table in tables.values()},
         definitions={definition.table: definition for definition in definitions},
     )
-    for one in position.prepared:
-        read_stretch(endpoint, position.server, one.start, one.end, wanted, Handlers(on_images))
-    read_stretch(endpoint, position.server, position.at, None, wanted, Handlers(on_images))
+    prepared = [(one.start, one.end) for one in position.prepared]
+    left: set[TableId] = set()
+    for start, stop in (*prepared, (position.at, None)):
+        with read_log(endpoint, position.server, start, stop, wanted) as log:
+            left |= {read.table.id for read in log.images() if _has_gone(read)}
     return frozenset(left)
+
+
+def _has_gone(read: Images) -> bool:
+    """Whether a key that there was before is among the images."""
+    return bool(pc.any(pc.equal(read.batch.column(SIDE), BEFORE)).as_py())
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:

@@ -17,10 +17,11 @@ from catchment.model.position import (
     reaches,
 )
 from catchment.model.source import Endpoint
+from catchment.source.log import read_facts
 from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.source.pending import must_know_pending
-from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import Session
+from catchment.source.stretch import Stretch
 
 XA_WAIT_SECONDS = 10.0
 SEAL_ATTEMPTS = 200

@@ -25,7 +25,7 @@ class Place:
 
 
 @dataclass
-class Groups:
+class Tally:
     """Sums up the batches of groups as they come, up to the first that ends `budget` bytes of log or more
     behind the start. `first`, `newest`, `newest_before`, `named`, `last` and `boundary` as Stretch has them."""
 

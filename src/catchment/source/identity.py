@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from catchment.model.errors import NEW_FEED, Diverged, Purged
 from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
+from catchment.source.log import read_facts
 from catchment.source.offsets import ask_resets, log_files
-from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import Session, connect
+from catchment.source.stretch import Stretch
 
 _FILE_START = 4
 # Start = now - uptime, each cut to whole seconds.

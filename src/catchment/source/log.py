@@ -1,137 +1,190 @@
-"""Reads a stretch of a shard's log: a dump on a session of its own, fed to the decoder.
+"""Reads a shard's log, pulled: its images and groups, and the facts that prove where the reader stands."""
 
-It takes server id 0 and the non-blocking flag. Such a dump is not killed by another replica and kills none, and it ends
-with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shutdown kills ends with that, too.
-"""
+from collections.abc import Generator, Iterator
+from types import TracebackType
+from typing import Self
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import msgspec
+import pyarrow as pa
 
-from catchment.model.errors import (
-    NEW_FEED,
-    ConnectionLost,
-    CutMissed,
-    Diverged,
-    Purged,
-    ServerSaid,
-    SourceError,
-)
-from catchment.model.position import DUMP_OFFSET_MAX, LogOffset
+from catchment.model.definition import is_hidden
+from catchment.model.errors import ConnectionLost
+from catchment.model.position import LogOffset, Position, Server
 from catchment.model.source import Endpoint
-from catchment.source.session import Session, mapped
+from catchment.model.table import Table
+from catchment.source.dump import dumping
+from catchment.source.dumps import Dumps
+from catchment.source.groups import Tally
+from catchment.source.stretch import Stretch, stretch_of
+from catchment.source.wanted import Wanted
 from catchment.wire.log.decoder import LogDecoder
-from catchment.wire.packets.statements import dump_packet
+from catchment.wire.log.facts import Images
 
-_MARIADB_CAPABILITY_GTID = 4
-_READ_BYTES = 1 << 20
-_ER_MASTER_FATAL = 1236
-_ACCESS = {1045, 1227}
-_BROKEN_OFF = "truncated in the middle of event"
-
-
-@dataclass(frozen=True)
-class Dumped:
-    """How a dump went. `broken_off`: the server says that a file ends inside an event; a crash left it so, and no dump
-    passes its end."""
-
-    read_bytes: int
-    broken_off: bool
+# So much is decoded before it is handed on.
+TAKE_BYTES = 8 << 20
+# So much log is read at most until the consumer has its turn again, also where the log holds nothing for it.
+TURN_BYTES = 32 << 20
 
 
-def dump(
-    session: Session,
-    start: LogOffset,
-    decoder: LogDecoder,
-    drain: Callable[[LogDecoder], bool],
-) -> Dumped:
-    """Feed the log from `start` to `decoder` until it has reached its stop or the log's end.
+class Groups(msgspec.Struct, frozen=True):
+    """Groups that ended (schema: wire.log.groups.SCHEMA). All of their images came before; there may be none."""
 
-    `drain` is called whenever the decoder may hold a batch; when it returns True,
-    no more is read. The session is abandoned: a dump is its last command. Raises Purged, Diverged, ConnectionLost,
-    CutMissed, CorruptLog.
+    batch: pa.RecordBatch
+
+
+Piece = Images | Groups
+
+
+class LogReader(Iterator[Piece]):
+    """The pieces of a log in its order, read while somebody pulls.
+
+    No byte is read while the consumer has its turn: what it does not take stays at the server. A session is opened with
+    the first piece. It is given up with the last one, when `with` is left, or when nobody has the reader any more.
     """
-    endpoint = session.endpoint
-    if start.offset > DUMP_OFFSET_MAX:
-        raise CutMissed(
-            f"shard {endpoint.shard}: no dump can start at {start}, beyond 4 GiB; the server begins a new file when a "
-            "transaction has passed that"
+
+    def __init__(self, reading: "_Reading", endpoint: Endpoint, server: Server | None) -> None:
+        self._reading = reading
+        # It does not know this object: so it is closed as soon as nobody has that any more.
+        self._pieces = _pieces(reading, endpoint, server)
+
+    def __next__(self) -> Piece:
+        """The next piece; raises SourceError, WireError, and what `on_ddl` of what is wanted raises."""
+        return next(self._pieces)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave, in the thread that pulls: the session is given up at once, and no piece follows."""
+        self._pieces.close()
+
+    @property
+    def stretch(self) -> Stretch:
+        """What was met: all of it with the last piece, before that up to the last group that was handed on.
+
+        A reader from its `at` on gives the rest. Images of groups behind it may have come already: their ordinals
+        (GROUP) are not below `groups`.
+        """
+        return self._reading.stretch
+
+    def images(self) -> Iterator[Images]:
+        """The pieces without the groups."""
+        return (piece for piece in self if isinstance(piece, Images))
+
+    def to_the_end(self) -> Stretch:
+        """Take what is left of the pieces; the stretch. Raises as `__next__`."""
+        for _ in self:
+            pass
+        return self.stretch
+
+
+def read_log(
+    endpoint: Endpoint,
+    server: Server | None,
+    start: LogOffset | Position,
+    stop: LogOffset | None,
+    wanted: Wanted,
+    *,
+    epoch: LogOffset | None = None,
+    budget: int | None = None,
+) -> LogReader:
+    """A reader of the log from `start` to `stop`; without one, to where the log ends as of the first piece, or beyond.
+
+    From a position, the event that ends there is read again, too: Diverged when it is another one than before.
+
+    `epoch`: the offset whose groups `boundary` tells apart. `budget`: end with the first group by which so many bytes
+    of log are read. The stretch is what lies before; images may come of later groups too.
+    """
+    return LogReader(_Reading(start, stop, wanted, Tally(epoch, budget)), endpoint, server)
+
+
+def read_facts(
+    endpoint: Endpoint,
+    server: Server | None,
+    start: LogOffset | Position,
+    stop: LogOffset | None,
+    *,
+    budget: int | None = None,
+) -> Stretch:
+    """As `read_log`, without any row and to the end: groups, files, statements and XA transactions."""
+    with read_log(endpoint, server, start, stop, Wanted(), budget=budget) as log:
+        return log.to_the_end()
+
+
+class _Reading:
+    """How far a reader has come: its decoder, and what it has handed on."""
+
+    def __init__(
+        self, start: LogOffset | Position, stop: LogOffset | None, wanted: Wanted, tally: Tally
+    ) -> None:
+        self.start = start.at if isinstance(start, Position) else start
+        self.stop = stop
+        self.decoder = LogDecoder(
+            self.start,
+            set(wanted.keys),
+            stop,
+            keys=dict(wanted.keys),
+            kinds=wanted.kinds,
+            definitions=wanted.definitions,
+            on_ddl=wanted.on_ddl,
+            before=wanted.before,
+            behind=start.event if isinstance(start, Position) else None,
         )
-    announce_checksums(session)
-    try:
-        return _dumped(session, start, decoder, drain)
-    finally:
-        session.abandon()
+        self.tally = tally
+        self.read_bytes = 0
+        self.over = False
+        self._turn_bytes = 0
 
+    @property
+    def stretch(self) -> Stretch:
+        return stretch_of(self.decoder, self.tally, self.start, self.read_bytes, over=self.over)
 
-def _dumped(
-    session: Session, start: LogOffset, decoder: LogDecoder, drain: Callable[[LogDecoder], bool]
-) -> Dumped:
-    endpoint, sock = session.endpoint, session.sock
-    with mapped(endpoint):
-        sock.sendall(dump_packet(start))
-    buffer = bytearray(_READ_BYTES)
-    view = memoryview(buffer)
-    total = 0
-    while not (decoder.ended or decoder.reached_stop):
-        # The socket's errors are the shard's. Those of `drain`, which may write to a disk, are not.
-        with mapped(endpoint):
-            size = sock.recv_into(buffer)
-        if size == 0:
-            raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off at {decoder.at}")
-        total += size
-        try:
-            decoder.feed(view[:size])
-        except ServerSaid as error:
-            if error.code == _ER_MASTER_FATAL and _BROKEN_OFF in error.message:
-                return Dumped(total, broken_off=True)
-            raise refusal(error, endpoint, start) from error
-        except Diverged as error:
-            raise Diverged(
-                f"shard {endpoint.shard}: {error}: the log is another one; start {NEW_FEED} to copy again"
-            ) from error
-        if drain(decoder):
-            break
-    return Dumped(total, broken_off=False)
-
-
-def announce_checksums(session: Session) -> bool:
-    """Tell the server that the log may have what its events have in it; whether new ones have checksums."""
-    session.run(
-        "SET @master_binlog_checksum = @@global.binlog_checksum,"
-        " @source_binlog_checksum = @@global.binlog_checksum,"
-        f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID}"
-    )
-    row = session.row("SELECT @source_binlog_checksum")
-    return row is not None and str(row[0]) != "NONE"
-
-
-def refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset | str) -> SourceError:
-    """What the server's refusal to send the log means (error 1236 has one number for many reasons)."""
-    text = error.message
-    if error.code in _ACCESS:
-        return SourceError(
-            f"shard {endpoint.shard} at {endpoint.host}:{endpoint.port}: user {endpoint.user!r} may not "
-            f"read the log ({error.code}: {text}); GRANT REPLICATION SLAVE ON *.* to it"
+    @property
+    def due(self) -> bool:
+        """Whether the consumer should have its turn. A budget is compared with groups, so they are looked at often."""
+        return (
+            self.tally.budget is not None
+            or self.decoder.pending_bytes >= TAKE_BYTES
+            or self.read_bytes - self._turn_bytes >= TURN_BYTES
         )
-    if error.code != _ER_MASTER_FATAL:
-        return ServerSaid(error.code, f"{text} (shard {endpoint.shard}, log from {start})")
-    if "Could not find first log" in text:
-        name = start.file if isinstance(start, LogOffset) else "asked for"
-        return Purged(
-            f"shard {endpoint.shard}: log file {name} is no longer on the server (from {start}); "
-            f"it was purged or the log was reset: copy the tables again with {NEW_FEED}"
-        )
-    if "purged" in text:
-        return Purged(
-            f"shard {endpoint.shard}: log that comes next is no longer on the server (from {start}): {text}; copy the "
-            f"tables again with {NEW_FEED}"
-        )
-    if "GTID_MODE" in text.upper():
-        return SourceError(f"shard {endpoint.shard}: no log from {start}: {text}; set gtid_mode=ON")
-    what = (
-        f"the log cannot be read from {start}, where it was read before: {text}; it was reset (RESET MASTER), lost "
-        f"its end or is another server's; start {NEW_FEED} to copy again"
-    )
-    if isinstance(start, str):
-        what = f"its log does not go on from {start}: {text}; name GTIDs that this server has in its log"
-    return Diverged(f"shard {endpoint.shard}: {what}")
+
+    def take(self) -> Iterator[Piece]:
+        """What has been decoded, of groups as much as the budget allows."""
+        self._turn_bytes = self.read_bytes
+        yield from map(_without_hidden, self.decoder.take_images())
+        yield Groups(self.tally.add(self.decoder.take_groups(), [file.name for file in self.decoder.files]))
+
+
+def _pieces(reading: _Reading, endpoint: Endpoint, server: Server | None) -> Generator[Piece, None, None]:
+    """The one loop over a log: pull a dump, hand on what it brought, go on with the next one."""
+    decoder, tally = reading.decoder, reading.tally
+    dumps = Dumps(endpoint, server, decoder, to_the_end=reading.stop is None)
+    at: LogOffset | None = decoder.begins
+    while at is not None:
+        with dumping(endpoint, server, at, decoder) as dump:
+            while not tally.full and (size := dump.pull()):
+                reading.read_bytes += size
+                if reading.due:
+                    yield from reading.take()
+        at = dumps.start_behind(dump)
+    if not decoder.files:
+        # So ends a dump whose thread is killed, by KILL QUERY or a shutdown, before it has sent a format event.
+        raise ConnectionLost(f"shard {endpoint.shard}: the server ended a dump before it had begun")
+    reading.over = True
+    yield from reading.take()
+
+
+def _without_hidden(images: Images) -> Images:
+    """Without the hash columns that MariaDB keeps for a UNIQUE key over a BLOB: no SELECT shows them."""
+    table, batch = images.table, images.batch
+    hidden = {column.name for column in table.columns if is_hidden(column.name)}
+    if not hidden:
+        return images
+    shown = tuple(column for column in table.columns if column.name not in hidden)
+    names = [name for name in batch.schema.names if name not in hidden]
+    return Images(Table(table.id, shown, table.key), batch.select(names))

@@ -10,10 +10,11 @@ from catchment.epoch.seal import newest_sealed
 from catchment.model.errors import SourceError, WireError
 from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
+from catchment.source.log import read_facts
 from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
 from catchment.source.pending import ask_pending
-from catchment.source.segment import Stretch, read_facts
 from catchment.source.session import Session
+from catchment.source.stretch import Stretch
 
 # Less log than this is read twice more cheaply than proven unnecessary.
 WORTH_BYTES = 256 << 10

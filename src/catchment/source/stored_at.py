@@ -17,8 +17,8 @@ from catchment.schema.judge import ByText, not_shown
 from catchment.schema.reach import Objects, reached
 from catchment.schema.redefined import Redefined, redefined
 from catchment.schema.verbs import Kind
+from catchment.source.log import read_facts
 from catchment.source.objects import read_objects
-from catchment.source.segment import read_facts
 from catchment.source.session import connect
 from catchment.wire.log.facts import Ddl, Fact, Statement
 

@@ -1,16 +1,18 @@
 """The doctor of a feed that has begun: what would keep the next run from going on."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.doctor import Finding, Severity, examine, standing
+from catchment.doctor import Finding, Severity, examine
 from catchment.doctor.standing import check_logs, check_standing
 from catchment.model.errors import CatchmentError, Unsupported
 from catchment.sink.delta.epochs import EpochsTable
+from catchment.source import log
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.purged import purge
 from tests.world.servers.chosen import chosen_server
@@ -126,15 +128,16 @@ def test_tables_that_are_not_carried_are_told(steps: Steps) -> None:
 
 
 def test_a_long_log_is_left_off(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "_PIECE_BYTES", 1)
-    for n in range(3, 6):
-        steps.sql("a", f"INSERT INTO t VALUES ({n})")
+    monkeypatch.setattr(log, "TURN_BYTES", 1)
+    # More than one reading of a socket gives.
+    steps.sql("a", "CREATE TABLE filler (id INT PRIMARY KEY, v LONGTEXT)")
+    steps.sql("a", *(f"INSERT INTO filler VALUES ({n}, REPEAT('x', 700000))" for n in range(4)))
     steps.sql("a", "TRUNCATE t")
     manifest, _ = check_standing(steps.feed)
     assert manifest is not None
     left_off, _ = check_logs(steps.feed, manifest, steps.feed.endpoints(), seconds=0)
     assert left_off.severity is Severity.WARNING
-    assert "and its end is far: only 0.0 MiB, up to " in left_off.found
+    assert re.search(r"and its end is far: only [01]\.\d MiB, up to ", left_off.found)
     assert left_off.remedy == "let the feed catch up, then ask again"
     whole = check_logs(steps.feed, manifest, steps.feed.endpoints())
     assert [finding.severity for finding in whole] == [Severity.OK, Severity.ERROR, Severity.OK]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-import pyarrow as pa
 import pymysql
 import pytest
 
@@ -13,14 +12,15 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import TableId
 from catchment.readers.checks import alterations
 from catchment.schema.follow import Followed
 from catchment.source.catalog import read_definition
-from catchment.source.segment import Stretch, read_stretch
+from catchment.source.log import read_log
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMariaDB, PrivateMySQL
 
@@ -77,19 +77,12 @@ class Log:
 
     def read(self) -> Stretch:
         """The log since the table was made."""
-
-        def on_images(table: Table, batch: pa.RecordBatch) -> None:
-            names = [column.name for column in table.columns]
-            self.rows += [row for row in batch.select(names).to_pylist()]
-
-        return read_stretch(
-            self.endpoint,
-            None,
-            self.start,
-            LogOffset(*self.server.log_end()),
-            Wanted({T: ("id",)}, definitions=self.followed.now),
-            Handlers(on_images, on_ddl=self.followed.on_ddl),
-        )
+        wanted = Wanted({T: ("id",)}, definitions=self.followed.now, on_ddl=self.followed.on_ddl)
+        with read_log(self.endpoint, None, self.start, LogOffset(*self.server.log_end()), wanted) as log:
+            for read in log.images():
+                names = [column.name for column in read.table.columns]
+                self.rows += read.batch.select(names).to_pylist()
+        return log.stretch
 
     def altered(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Columns added and dropped by each statement."""

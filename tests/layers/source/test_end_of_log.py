@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pyarrow as pa
 import pytest
 
 from catchment.demo.accounts import FEED_USER
@@ -10,13 +9,12 @@ from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
-from catchment.source import segment
-from catchment.source.log import Dumped
-from catchment.source.segment import Stretch, read_facts, read_stretch
-from catchment.source.session import Session, connect
-from catchment.source.wanted import Handlers, Wanted
-from catchment.wire.log.decoder import LogDecoder
+from catchment.model.table import TableId
+from catchment.source.dump import Dump
+from catchment.source.log import read_facts, read_log
+from catchment.source.session import connect
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from tests.world.sim import binlog
 
 # More than sockets hold: the server is still sending when the first rows are handed on.
@@ -31,18 +29,15 @@ def _killing(shard: PrivateServer, table: TableId, start: LogOffset) -> tuple[St
     session.close()
     rows = 0
     killed: list[int] = []
-
-    def on_images(met: Table, batch: pa.RecordBatch) -> None:
-        nonlocal rows
-        rows += batch.num_rows
-        if not killed:
-            dumps = "SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'"
-            killed.extend(number for (number,) in shard.sql(dumps))
-            shard.sql(*(f"KILL QUERY {number}" for number in killed))
-
-    stretch = read_stretch(endpoint, server, start, None, Wanted({table: ("id",)}), Handlers(on_images))
+    with read_log(endpoint, server, start, None, Wanted({table: ("id",)})) as log:
+        for read in log.images():
+            rows += read.batch.num_rows
+            if not killed:
+                dumps = "SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'"
+                killed.extend(number for (number,) in shard.sql(dumps))
+                shard.sql(*(f"KILL QUERY {number}" for number in killed))
     assert len(killed) == 1
-    return stretch, rows
+    return log.stretch, rows
 
 
 @pytest.fixture
@@ -93,11 +88,13 @@ def test_a_dump_that_is_killed_before_it_has_begun_is_a_lost_connection(
     )
     sent = binlog.packet(1, b"\0" + named) + binlog.packet(2, b"\xfe\0\0\2\0")
 
-    def killed(session: Session, at: LogOffset, decoder: LogDecoder, drain: object) -> Dumped:
-        decoder.feed(sent)
-        return Dumped(len(sent), broken_off=False)
+    def killed(dump: Dump) -> int:
+        if not dump._decoder.ended:
+            dump._decoder.feed(sent)
+            return len(sent)
+        return 0
 
-    monkeypatch.setattr(segment, "dump", killed)
+    monkeypatch.setattr(Dump, "pull", killed)
     endpoint = Endpoint("s", shard.host, shard.port, FEED_USER, shard.password)
     with pytest.raises(ConnectionLost, match="ended a dump before it had begun"):
         read_facts(endpoint, None, start, start)

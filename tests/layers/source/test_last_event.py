@@ -9,8 +9,9 @@ from catchment.model.errors import CatchmentError, Diverged
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import GtidList, LastEvent, LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
-from catchment.source.segment import Stretch, read_facts
+from catchment.source.log import read_facts
 from catchment.source.session import connect
+from catchment.source.stretch import Stretch
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMariaDB, PrivateMySQL
 

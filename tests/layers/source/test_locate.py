@@ -10,7 +10,7 @@ from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
 from catchment.model.source import Endpoint
 from catchment.source.find_gtids import locate
-from catchment.source.segment import read_facts
+from catchment.source.log import read_facts
 from tests.world.purged import purge
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 
-import pyarrow as pa
 import pymysql
 import pytest
 
@@ -14,18 +13,19 @@ from catchment.model.errors import Unsupported
 from catchment.model.position import LogOffset, Server
 from catchment.model.source import Endpoint
 from catchment.model.stored import AllStored
-from catchment.model.table import Table, TableId
+from catchment.model.table import TableId
 from catchment.readers.checks import alterations
 from catchment.readers.chunk_images import ChunkImages, spoiled_by
 from catchment.schema.names import without_marks
 from catchment.schema.shape import first_shape
 from catchment.source import stored_at
 from catchment.source.catalog import read_table
+from catchment.source.log import read_facts, read_log
 from catchment.source.objects import read_objects
-from catchment.source.segment import Stretch, read_facts, read_stretch
 from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
@@ -161,20 +161,9 @@ class Shop:
 
     def read(self, start: LogOffset, stop: LogOffset | None = None) -> tuple[Stretch, int]:
         """The log, and how many images of chosen rows it holds."""
-        images: list[int] = []
-
-        def on_images(table: Table, batch: pa.RecordBatch) -> None:
-            images.append(batch.num_rows)
-
-        stretch = read_stretch(
-            self.endpoint,
-            self.known,
-            start,
-            stop or self.end(),
-            Wanted({T: ("id",)}),
-            Handlers(on_images),
-        )
-        return stretch, sum(images)
+        with read_log(self.endpoint, self.known, start, stop or self.end(), Wanted({T: ("id",)})) as log:
+            images = sum(read.batch.num_rows for read in log.images())
+        return log.stretch, images
 
     def check(self, start: LogOffset, stop: LogOffset | None = None) -> int:
         """Judge the log; images of chosen rows in it. Raises Unsupported."""

@@ -14,10 +14,11 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.readers.checks import alterations, must_be_whole
 from catchment.rewind.states import AFTER, without_voids
-from catchment.source.segment import Stretch, read_stretch
+from catchment.source.log import read_log
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
 from catchment.wire.log.facts import Ddl, Statement
 from tests.promises.statements.stage import CHOSEN, Content
 
@@ -62,14 +63,10 @@ class Reader:
         return Verdict("", rows, told, ddl)
 
     def _read(self, start: LogOffset, end: LogOffset, images: list[tuple[Table, pa.Table]]) -> Stretch:
-        stretch = read_stretch(
-            self._endpoint,
-            self._server,
-            start,
-            end,
-            Wanted({table: ("id",) for table in CHOSEN}),
-            Handlers(lambda table, batch: images.append((table, pa.Table.from_batches([batch])))),
-        )
+        wanted = Wanted({table: ("id",) for table in CHOSEN})
+        with read_log(self._endpoint, self._server, start, end, wanted) as log:
+            images += [(read.table, pa.Table.from_batches([read.batch])) for read in log.images()]
+        stretch = log.stretch
         gtids = GtidSet() if self._server.mysql else GtidList()
         must_be_whole("s", Position(start, 0, self._server, gtids), end, stretch)
         return stretch

@@ -16,7 +16,7 @@ from catchment import world
 from catchment.epoch import gather
 from catchment.epoch.seal import newest_sealed
 from catchment.epoch.xa import Commits
-from catchment.feed import clock, loop, runner, shard_reader
+from catchment.feed import clock, loop, shard_reader, take_up
 from catchment.feed import unmoved as unmoved_module
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import Purged
@@ -25,13 +25,14 @@ from catchment.model.position import LogOffset
 from catchment.readers import changes, checks, copy
 from catchment.rewind import states
 from catchment.rewind.ranges import follows_log
-from catchment.source import first_cut, prove, segment
+from catchment.source import dumps, first_cut, log, prove
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
+from catchment.source.log import read_facts, read_log
 from catchment.source.offsets import ask_resets, log_files
-from catchment.source.segment import read_facts, read_stretch
 from catchment.source.session import connect
 from catchment.state.store import Store
+from catchment.wire.log.decoder import LogDecoder
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink
 
@@ -64,7 +65,7 @@ def the_floor_is_proven_after_the_select(patch: pytest.MonkeyPatch) -> None:
 @mistake
 def the_log_behind_chunks_ends_where_it_did_before_the_select(patch: pytest.MonkeyPatch) -> None:
     select: Any = copy._select_all
-    read: Any = read_stretch
+    read: Any = read_log
     ends: dict[Any, LogOffset] = {}
 
     def first_the_end(task: Any, shapes: Any) -> Any:
@@ -81,7 +82,7 @@ def the_log_behind_chunks_ends_where_it_did_before_the_select(patch: pytest.Monk
         return read(endpoint, server, start, stop or ends[task_of[0]], *rest, **named)
 
     patch.setattr(copy, "_select_all", first_the_end)
-    patch.setattr(copy, "read_stretch", up_to_there)
+    patch.setattr(copy, "read_log", up_to_there)
 
 
 @mistake
@@ -221,7 +222,7 @@ def inline_rows_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def a_dump_that_ends_early_is_taken_for_the_end_of_the_log(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(segment, "_is_end", lambda decoder, end, dumps: True)
+    patch.setattr(dumps, "_is_end", lambda decoder, end, dumps: True)
 
 
 @mistake
@@ -257,7 +258,7 @@ def chunks_of_a_shard_that_did_not_arrive_count(patch: pytest.MonkeyPatch) -> No
 
 @mistake
 def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch) -> None:
-    manifest: Any = loop.manifest
+    manifest: Any = gather.manifest
 
     def at_the_tick(previous: Any, plan: Any, gathered: Any, files: Any, absent: Any) -> Any:
         made = manifest(previous, plan, gathered, files, absent)
@@ -270,13 +271,12 @@ def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch)
 
 @mistake
 def a_reset_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
-    for module in (changes, copy, runner, shard_reader):
+    for module in (changes, copy, take_up, shard_reader):
         patch.setattr(module, "must_be_same_log", _asks_only)
     patch.setattr(unmoved_module, "must_be_unbroken", lambda endpoint, verified, now: None)
     for module in (checks, shard_reader):
         patch.setattr(module, "must_continue", lambda shard, start, born, first: None)
-    decoder: Any = segment.LogDecoder
-    patch.setattr(segment, "LogDecoder", lambda *args, **named: decoder(*args, **{**named, "behind": None}))
+    patch.setattr(log, "LogDecoder", lambda *args, **named: LogDecoder(*args, **{**named, "behind": None}))
 
 
 def _asks_only(endpoint: Any, verified: Any) -> Any:
@@ -300,7 +300,7 @@ def a_purged_file_is_passed_over_though_it_held_groups(patch: pytest.MonkeyPatch
         head = read_facts(endpoint, verified.server, oldest, None, budget=1)
         return msgspec.structs.replace(verified, at=oldest, born=head.files[0].born, event=None)
 
-    patch.setattr(runner, "continued", at_the_oldest)
+    patch.setattr(take_up, "continued", at_the_oldest)
 
 
 @mistake

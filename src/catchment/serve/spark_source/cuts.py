@@ -19,7 +19,7 @@ from catchment.schema.follow import Followed
 from catchment.serve.spark_source.columns import dropped_after
 from catchment.serve.spark_source.offset import ShardCut, StreamCut, advanced
 from catchment.source.identity import must_be_same_log
-from catchment.source.segment import read_facts
+from catchment.source.log import read_facts
 
 ATTEMPTS = 20
 TICK_SECONDS = 5.0

@@ -5,7 +5,7 @@ the same piece again gives the same rows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -22,7 +22,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table
 from catchment.readers.checks import alterations, must_be_whole, must_keep_keys
 from catchment.readers.copy import GroupRows, read_group
-from catchment.readers.xa_rows import read_prepared
+from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.ranges import Mask, follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_values, without_voids
@@ -33,10 +33,12 @@ from catchment.serve.spark_source.rows import GroupFacts, batches, changed_rows,
 from catchment.source.ask_ranges import inside
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
-from catchment.source.segment import Stretch, read_stretch
+from catchment.source.log import Groups, read_log
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
-from catchment.source.wanted import Handlers, Wanted
+from catchment.source.stretch import Stretch
+from catchment.source.wanted import Wanted
+from catchment.wire.log.facts import Images
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,35 +130,26 @@ def _table(shape: TableShape) -> Table:
 
 
 def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
-    table, key = work.shape.table, work.shape.key
+    table, server = work.shape.table, work.start.server
     groups = GroupFacts()
+    at_start = Wanted.of([work.shape], work.definitions, before="full")
     with ImageSequence() as kept:
-        # Others that come and go meanwhile may have names of columns that the source shows.
-        shown = {*INTERNAL, *(c.column.name for c in work.shape.columns)}
-
-        def on_images(met: Table, batch: pa.RecordBatch) -> None:
-            images = pa.Table.from_batches([batch]).select([n for n in batch.schema.names if n in shown])
-            followed = follows_log(images, chunk_key(Table(met.id, met.columns, key)), work.progress)
-            kept.add(typed(images, followed))
-
-        followed_ddl = Followed([table], work.definitions)
         must_be_same_log(endpoint, work.start)
-        stretch = read_stretch(
-            endpoint,
-            work.start.server,
-            work.start,
-            work.stop,
-            Wanted.of([work.shape], followed_ddl.now.values(), before="full"),
-            Handlers(on_images, groups.add, followed_ddl.on_ddl),
-        )
+        wanted = replace(at_start, on_ddl=Followed([table], work.definitions).on_ddl)
+        with read_log(endpoint, server, work.start, work.stop, wanted) as log:
+            for piece in log:
+                if isinstance(piece, Groups):
+                    groups.add(piece.batch)
+                else:
+                    kept.add(_followed(work, piece))
+        stretch = log.stretch
         must_be_whole(work.shard, work.start, work.stop, stretch)
-        stored = StoredAt(endpoint, work.start.server, work.start.at, stretch.at, stretch.facts)
+        stored = StoredAt(endpoint, server, work.start.at, stretch.at, stretch.facts)
         altered = alterations(work.shard, [table], stored)
-        must_keep_keys(endpoint, work.start.server, [work.shape], stretch)
+        must_keep_keys(endpoint, server, [work.shape], stretch)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
-        server = work.start.server
-        earlier = Wanted.of([work.shape], work.definitions, before="full")
-        read_prepared(endpoint, server, ends.earlier, earlier, on_images)
+        for piece in PreparedRows(endpoint, server, ends.earlier, at_start):
+            kept.add(_followed(work, piece))
         must_be_new(work.shard, table, work.dropped, altered)
         _must_be_known(work, endpoint, altered)
         known = groups.table()
@@ -164,6 +157,14 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
             counted = _counted(stretch, ends, altered, images)
             if counted.num_rows:
                 yield from batches(changed_rows(counted, known, work.shard, work.epoch), schema)
+
+
+def _followed(work: LogRange, read: Images) -> pa.Table:
+    """The images that count, in the columns that the source shows; others may have the names of its own."""
+    shown = {*INTERNAL, *(c.column.name for c in work.shape.columns)}
+    images = pa.Table.from_batches([read.batch]).select([n for n in read.batch.schema.names if n in shown])
+    key = chunk_key(Table(read.table.id, read.table.columns, work.shape.key))
+    return typed(images, follows_log(images, key, work.progress))
 
 
 def _counted(stretch: Stretch, ends: Commits, altered: list[Alteration], images: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from catchment.epoch.chain import must_continue
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.source.identity import must_be_same_log, must_have_file
-from catchment.source.segment import read_facts
+from catchment.source.log import read_facts
 
 
 def must_go_on(endpoints: Mapping[str, Endpoint], cut: Mapping[str, Position]) -> None:

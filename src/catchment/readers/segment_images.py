@@ -1,0 +1,75 @@
+"""What a segment of a log holds for the lake: images of the keys that are followed, and the tables as they were met."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from catchment.epoch.work import Alteration
+from catchment.model.chunk import Progress, chunk_key
+from catchment.model.epoch import TableShape
+from catchment.model.image import GROUP, SEQ
+from catchment.model.table import Table, TableId
+from catchment.rewind.keyless import with_keys
+from catchment.rewind.ranges import follows_log
+from catchment.rewind.retyped import Retyped
+from catchment.rewind.spool import Spool
+from catchment.wire.log.facts import Images
+
+
+class SegmentImages:
+    """Spools of the images that are followed, by table. Use as a context manager, which gives memory and disk back.
+
+    Images of one definition come together, and those of XA transactions prepared before the stretch come last. So they
+    are out of the log's order, and the number of an image tells what is newest.
+    """
+
+    def __init__(
+        self, shard: str, shapes: Mapping[TableId, TableShape], progress: Mapping[TableId, Progress]
+    ) -> None:
+        self.spools: dict[TableId, Spool] = {}
+        self._shard = shard
+        self._shapes = shapes
+        self._progress = progress
+        self._retyped = {table: Retyped(shape.key) for table, shape in shapes.items()}
+        self._newest: dict[TableId, tuple[int, int, Table]] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def add(self, read: Images) -> None:
+        """Keep what is followed of the images. Raises SourceError, TemporaryDisk."""
+        table, key = read.table, self._shapes[read.table.id].key
+        self._meet(read)
+        images = with_keys(pa.Table.from_batches([read.batch]), key, f"shard {self._shard}, {table.id}")
+        images = self._retyped[table.id].apart(images)
+        mask = follows_log(images, chunk_key(Table(table.id, table.columns, key)), self._copied(table.id))
+        if table.id not in self.spools:
+            self.spools[table.id] = self._stack.enter_context(Spool(key))
+        self.spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
+
+    def tables(self, altered: Iterable[Alteration]) -> dict[TableId, Table]:
+        """The tables as the last of their row events describes them, where none was altered behind that."""
+        last: dict[TableId, int] = {}
+        for alteration in altered:
+            last[alteration.effect.table] = alteration.group
+        return {
+            name: table for name, (_, group, table) in self._newest.items() if group >= last.get(name, group)
+        }
+
+    def _meet(self, read: Images) -> None:
+        number, group = read.batch.column(SEQ)[-1].as_py(), read.batch.column(GROUP)[-1].as_py()
+        name = read.table.id
+        if name not in self._newest or number > self._newest[name][0]:
+            self._newest[name] = number, group, read.table
+
+    def _copied(self, table: TableId) -> Progress:
+        return self._progress.get(table, Progress(self._shard, table, done=True))

@@ -1,0 +1,103 @@
+"""Which dump follows one that is over, until the log has been read to where it was to be."""
+
+from catchment.model.errors import NEW_FEED, ConnectionLost, CorruptLog, CutMissed
+from catchment.model.position import LogOffset, Server, reaches
+from catchment.model.source import Endpoint
+from catchment.source.dump import Dump
+from catchment.source.offsets import snapshot_offset, snapshot_session
+from catchment.wire.log.decoder import LogDecoder
+from catchment.wire.log.facts import LogFile
+
+_FILE_START = 4
+_DUMPS_MAX = 200  # to the end of the log; each takes some milliseconds to log in
+
+
+class Dumps:
+    """Follows the dumps of one decoder, over those that end early and files that a crash has cut off inside an event.
+
+    `to_the_end`: to where the log ends now, or beyond; else to the decoder's stop. Raises SourceError.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, server: Server | None, decoder: LogDecoder, *, to_the_end: bool
+    ) -> None:
+        self._endpoint = endpoint
+        self._server = server
+        self._decoder = decoder
+        self._to_the_end = to_the_end
+        self._end = _visible_end(endpoint, server) if to_the_end else None
+        self._crashed = False
+        self._ended = 0
+
+    def start_behind(self, dump: Dump) -> LogOffset | None:
+        """Where the next dump starts, for which the decoder is made ready; None when no more is to be read.
+
+        Raises CorruptLog when the file behind one that is cut off was not begun by a server start. Raises CutMissed
+        when the server ends dumps before the end of the log, ConnectionLost when it did so inside a group.
+        """
+        decoder, endpoint = self._decoder, self._endpoint
+        if self._crashed:
+            _must_follow_a_crash(endpoint, dump.start.file, decoder.files)
+        self._crashed = dump.broken_off
+        if self._crashed:
+            at = LogOffset(_next_file(decoder.at), _FILE_START)
+        elif not (self._to_the_end and decoder.ended) or _is_end(decoder, self._end, self._ended):
+            return None
+        else:
+            self._ended += 1
+            at = _going_on(endpoint, decoder, self._ended)
+            self._end = self._end and _lower(self._end, _visible_end(endpoint, self._server))
+        decoder.resume()
+        return at
+
+
+def _visible_end(endpoint: Endpoint, server: Server | None) -> LogOffset | None:
+    """A place at or behind the end of all that is visible now; None where the server has no word for that.
+
+    MySQL tells where its log ends, visible or not, and waits for that behind whoever rotates the log.
+    """
+    if server is not None and server.mysql:
+        return None
+    with snapshot_session(endpoint, server) as session:
+        return snapshot_offset(session) if session.mysql_version is None else None
+
+
+def _is_end(decoder: LogDecoder, end: LogOffset | None, dumps: int) -> bool:
+    """Whether a dump that has ended did so at the end of the log, after `dumps` others.
+
+    A dump whose thread is killed, by KILL QUERY or a shutdown, ends with the packet that says end of log (MariaDB,
+    mysql_binlog_send; MySQL, Binlog_sender::run). So MySQL has to say it twice in turn.
+    """
+    return dumps > 0 if end is None else reaches(decoder.at, end)
+
+
+def _going_on(endpoint: Endpoint, decoder: LogDecoder, dumps: int) -> LogOffset:
+    """Where the next dump is to start."""
+    if decoder.in_group:
+        raise ConnectionLost(
+            f"shard {endpoint.shard}: the server ended a dump inside the group at {decoder.at}"
+        )
+    if dumps > _DUMPS_MAX:
+        raise CutMissed(
+            f"shard {endpoint.shard}: dumps of the log end at {decoder.at}, again and again, before it does: does "
+            "somebody kill their sessions (SHOW PROCESSLIST)?"
+        )
+    return decoder.at
+
+
+def _lower(end: LogOffset, now: LogOffset | None) -> LogOffset:
+    """An end that was read while the log was rotated can lie beyond all there is: a later one corrects it."""
+    return now if now is not None and reaches(end, now) else end
+
+
+def _next_file(at: LogOffset) -> str:
+    digits = at.file.rpartition(".")[2]
+    return f"{at.base}.{at.number + 1:0{len(digits)}}"
+
+
+def _must_follow_a_crash(endpoint: Endpoint, name: str, files: list[LogFile]) -> None:
+    if any(file.name == name and file.created == 0 for file in files):
+        raise CorruptLog(
+            f"shard {endpoint.shard}: the log file before {name} breaks off inside an event, but no server "
+            f"start began {name}: the log is damaged; start {NEW_FEED} to copy again"
+        )
