@@ -32,6 +32,7 @@ from catchment.source.offsets import ask_resets, log_files
 from catchment.source.segment import read_facts, read_stretch
 from catchment.source.session import connect
 from catchment.state.store import Store
+from catchment.wire.log.decoder import LogDecoder
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink
 
@@ -257,7 +258,7 @@ def chunks_of_a_shard_that_did_not_arrive_count(patch: pytest.MonkeyPatch) -> No
 
 @mistake
 def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch) -> None:
-    manifest: Any = loop.manifest
+    manifest: Any = gather.manifest
 
     def at_the_tick(previous: Any, plan: Any, gathered: Any, files: Any, absent: Any) -> Any:
         made = manifest(previous, plan, gathered, files, absent)
@@ -275,7 +276,7 @@ def a_reset_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(unmoved_module, "must_be_unbroken", lambda endpoint, verified, now: None)
     for module in (checks, shard_reader):
         patch.setattr(module, "must_continue", lambda shard, start, born, first: None)
-    decoder: Any = segment.LogDecoder
+    decoder: Any = LogDecoder
     patch.setattr(segment, "LogDecoder", lambda *args, **named: decoder(*args, **{**named, "behind": None}))
 
 
