@@ -133,10 +133,10 @@ class Checker:
             return Fate.MUST_END
         purged = log.kept > at[0] and not (server.strict and str(position.gtids))
         rows_purged = any(log.kept > one.start.number for one in position.prepared)
-        # A file that is as young as the position in it does not tell a RESET of the log from another one.
-        unclear = server.flushed_at >= 0 and (
-            position.resets is None or position.born >= position.resets.asked
-        )
+        # A file that is as young as the position in it does not tell a RESET of the log from another one, nor does a
+        # place that no event ends at from a restart.
+        young = position.resets is None or position.born >= position.resets.asked
+        unclear = young and (server.flushed_at >= 0 or (server.started > 0 and position.event is None))
         xa_moved = bool(position.prepared) and log.kept > at[0]
         return Fate.MAY_END if purged or rows_purged or unclear or xa_moved else Fate.GOES_ON
 
@@ -144,7 +144,7 @@ class Checker:
     def _needed(server: Server, manifest: Any) -> int:
         position = manifest.cut[server.name]
         at = _place(position)
-        files = [one.start.number for one in position.prepared]
+        files: list[int] = [one.start.number for one in position.prepared]
         unread = [group.start[0] for group in server.history.groups if group.end > at]
         if files or not server.strict or not str(position.gtids):
             return min([at[0], *files])

@@ -64,7 +64,7 @@ class Clients:
             # What a server at rest has logged is proven visible by groups that come later, in epochs of their own.
             while not self.last:
                 self.world.sleep(5.0)
-                while not self._write(server, hold=0.0):
+                while not self.write(server, hold=0.0):
                     pass
                 server.settle_all()
             self.idle.add(server.name)
@@ -80,7 +80,7 @@ class Clients:
         what(self, server)
 
     def _write_some(self, server: Server) -> None:
-        self._write(server, hold=self.world.rng.choice(self.holds))
+        self.write(server, hold=self.world.rng.choice(self.holds))
 
     def _rotate(self, server: Server) -> None:
         server.rotate()
@@ -139,7 +139,7 @@ class Clients:
             changes[table.name, key] = (table.name, key, None if gone else row)
         return tuple(changes.values())
 
-    def _write(self, server: Server, hold: float) -> bool:
+    def write(self, server: Server, hold: float) -> bool:
         """Commit a few changes; whether there were any."""
         changes = self._changes(server)
         if changes:

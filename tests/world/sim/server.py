@@ -64,7 +64,9 @@ class Server:
         self.resets = 0
         self.flushed_at = -1.0  # when RESET QUERY CACHE was said last
         self.session_age = 0
-        self.selects = 0  # of rows
+        # What happens just before rows are read, and behind that, when their log is still to be read.
+        self.before_select: Callable[[], object] = lambda: None
+        self.behind_select: Callable[[], object] = lambda: None
         self.up = True
         self.snapshot: Place = (0, 0)
         self.pending: list[Group] = []

@@ -35,6 +35,8 @@ _PORT = 3306
 _AGE_SECONDS = 3600.0
 # In so many seeds log is taken away that the feed may not have read.
 _BREAKS_OFF = 1 / 6
+# Of one log, while chunks are read: each ends a feed.
+_RESETS_MAX = 4
 # So many runs in turn have to end by it before somebody begins a new feed.
 _REFUSALS = 2
 
@@ -135,7 +137,9 @@ class Simulation:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prove, "WORTH_BYTES", self.rng.choice((0, 300, prove.WORTH_BYTES)))
             patch.setattr(database, "_engine", self._engine)
-            patch.setattr(Store, "put_manifest", lambda *args: (self._planned(args[1]), put(*args))[1])
+            patch.setattr(
+                Store, "put_manifest", lambda *args: put(args[0], self._planned(args[1]), *args[2:])
+            )
             patch.setattr(Owner, "this_process", lambda: Owner(self.world.process.name, 1, 1))
             patch.setattr(Owner, "is_dead", lambda owner: seen_dead and self._is_dead(owner.host))
             try:
@@ -158,11 +162,12 @@ class Simulation:
             self._engines[name] = engine
         return self._engines[name]
 
-    def _planned(self, manifest: Manifest) -> None:
-        """A manifest is about to be written to the state store of its feed."""
+    def _planned(self, manifest: Manifest) -> Manifest:
+        """Note a manifest that is about to be written to the state store of its feed."""
         for attempt in self.attempts:
             if attempt.feed.name == manifest.feed:
                 attempt.checker.planned.append(manifest)
+        return manifest
 
     def _is_dead(self, name: str) -> bool:
         return any(process.dead for process in self._processes if process.name == name)
@@ -205,17 +210,18 @@ class Simulation:
 
     def _break_off(self) -> None:
         """Take log away at some moments."""
+        server = self.rng.choice(self.servers)
+        if self.rng.random() < 0.5:
+            server.before_select = lambda: self.nemesis.dangerous and self.clients.write(server, hold=0.0)
+            server.behind_select = lambda: self._reset_behind_select(server)
         for _ in range(self.rng.choice((1, 1, 2))):
-            server = self.rng.choice(self.servers)
             self.world.sleep(self.rng.random() * max(0.0, self._calm_at - self.world.now))
-            if self.rng.random() < 0.5:  # just behind a SELECT, of which the log is to be read yet
-                so_far = server.selects
-                self.world.wait(
-                    lambda server=server, so_far=so_far: server.selects > so_far,
-                    max(0.0, self._calm_at - self.world.now),
-                )
             if self.nemesis.dangerous:
                 self.clients.break_off(server)
+
+    def _reset_behind_select(self, server: Server) -> None:
+        if self.nemesis.dangerous and len(server.histories) <= _RESETS_MAX and self.rng.random() < 0.2:
+            server.reset(ends_sessions=False)
 
     def _operate(self) -> None:
         """Start the feed again whenever it has ended, until trouble is over and it has caught up."""
