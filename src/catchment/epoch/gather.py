@@ -2,7 +2,7 @@
 3).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -49,7 +49,7 @@ def gather(
     for receipt in copies.values():
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
             raise receipt.error
-    copies = {group: receipt for group, receipt in copies.items() if group[0].shard in segments}
+    copies = _of_arrived(copies, segments)
     log = _Log.of(segments, late_tables)
     altered = set(log.effects)
     accepted = _accept(copies, altered)
@@ -66,6 +66,13 @@ def gather(
         + sum(c.log_bytes for c in copies.values() if isinstance(c, ChunkReceipt)),
         refused=tuple(accepted.refused),
     )
+
+
+def _of_arrived(
+    copies: Mapping[tuple[Chunk, ...], ChunkReceipt | Failed], arrived: Collection[str]
+) -> dict[tuple[Chunk, ...], ChunkReceipt | Failed]:
+    """The copies of shards that arrived."""
+    return {group: receipt for group, receipt in copies.items() if group[0].shard in arrived}
 
 
 @dataclass(frozen=True)

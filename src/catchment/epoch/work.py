@@ -112,7 +112,8 @@ class ChunkTask:
 
     `prepared`: at least the XA transactions that are open at `floor` or were prepared between it and the last cut. It
     may hold others. `definitions`: of the tables at a place in the log from the floor on. `image_bytes`: hold no more
-    of what the log says of the chunks' keys (None: all there is).
+    of what the log says of the chunks' keys (None: all there is). `verified`: the last cut, which tells a log that was
+    reset meanwhile (None: nobody asks).
     """
 
     endpoint: Endpoint
@@ -125,6 +126,7 @@ class ChunkTask:
     prepared: tuple[Prepared, ...] = ()
     definitions: tuple[Definition, ...] = ()
     image_bytes: int | None = None
+    verified: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,4 +73,5 @@ class TaskMaker:
             prepared=previous.cut[shard].prepared,
             definitions=previous.definitions.get(shard, ()),
             image_bytes=self.image_bytes,
+            verified=previous.cut[shard],
         )

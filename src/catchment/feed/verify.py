@@ -148,6 +148,7 @@ def _task(sink: Sink, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
         target,
         position.prepared,
         manifest.definitions.get(shard, ()),
+        verified=position,
     )
     return VerifyTask(copy, {table: sink.reader(row, table) for table in tables})
 

@@ -19,6 +19,7 @@ from catchment.model.errors import (
     ConnectionLost,
     CutMissed,
     Diverged,
+    Purged,
     ServerSaid,
     SourceError,
 )
@@ -33,6 +34,7 @@ from catchment.rewind.states import in_commit_order, rewound, states_at, without
 from catchment.schema.ddl import Harmless
 from catchment.schema.effects import Effects
 from catchment.source.catalog import read_table
+from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts, read_log
 from catchment.source.prove import proven_floor
 from catchment.source.select import select_chunk
@@ -62,7 +64,11 @@ class GroupRows:
 
 def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     """Read the group and write its rows; raises CatchmentError when nothing of it can count."""
-    group = read_group(task)
+    try:
+        group = read_group(task)
+    except Purged as purged:
+        # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
+        raise CutMissed(f"{purged}; copied in a later epoch, from a floor that the server has") from purged
     shapes = {shape.table: shape for shape in task.shapes}
     outputs = []
     for number, (table, rows) in enumerate(group.rows.items()):
@@ -91,6 +97,9 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
         images.add(part)
+    if task.verified is not None:
+        # Behind the last reading: a floor has no event of its own, and may be a place in a log begun by RESET, too.
+        must_be_same_log(task.endpoint, task.verified)
     stored = StoredAt(task.endpoint, task.server, floor, stretch.at, stretch.facts)
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():

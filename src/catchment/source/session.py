@@ -211,7 +211,7 @@ def connect(
     """
     servers = world.servers()
     if servers is not None:
-        session: Session = servers.login(endpoint, snapshots=snapshots)
+        session: Session = servers.login(endpoint, snapshots=snapshots, read_seconds=read_seconds)
     else:
         session = _logged_in(endpoint, _Snapshots if snapshots else Session, read_seconds)
     try:

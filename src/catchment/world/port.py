@@ -58,8 +58,8 @@ class Pool(Protocol):
 class Servers(Protocol):
     """Servers that are not reached by the network."""
 
-    def login(self, endpoint: Endpoint, *, snapshots: bool) -> Any:
-        """A `catchment.source.session.Session`, or its errors."""
+    def login(self, endpoint: Endpoint, *, snapshots: bool, read_seconds: int) -> Any:
+        """A `catchment.source.session.Session`, or its errors. No answer may take longer than `read_seconds`."""
         ...
 
 

@@ -1,20 +1,29 @@
 """A group of chunks of several tables on one connection: one that cannot be read leaves the others whole."""
 
+import itertools
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
+from catchment.model.errors import CutMissed, Diverged
+from catchment.model.position import LogOffset
 from catchment.model.table import Table, TableId
-from catchment.readers.copy import read_group
+from catchment.readers.copy import copy_chunks, read_group
 from catchment.sink.delta.writer import LakeWriter
 from catchment.source.catalog import read_table
 from catchment.source.first_cut import originate
-from catchment.source.session import Session
+from catchment.source.offsets import log_files
+from catchment.source.select import select_chunk
+from catchment.source.session import Session, connect
 from tests.promises.exact.feedrun import make_feed
+from tests.world.servers.chosen import chosen_server
 
 ROWS = 20_000  # more than the socket holds: the rest of an abandoned result comes later
 
@@ -52,3 +61,57 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
     ((refused, why),) = group.refused
     assert refused.table.name == "bad"
     assert "'v'" in why
+
+
+def test_a_floor_whose_file_was_purged_ends_no_run(fresh_schema: Callable[..., str], tmp_path: Path) -> None:
+    """The cut may lie in a newer file, whose log nobody has taken away."""
+    with chosen_server(server_id=137) as own:
+        schema = fresh_schema(own)
+        own.sql("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)", database=schema)
+        own.sql("INSERT INTO t VALUES (3)", database=schema)
+        feed = make_feed(tmp_path, {"-80": own}, schema, chunk_rows=ROWS)
+        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+        origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
+        at = origin.cut["-80"]
+        own.sql("FLUSH BINARY LOGS", f"INSERT INTO {schema}.t VALUES (4)")
+        with connect(endpoints["-80"], at.server) as session:
+            newest, size = list(log_files(session).items())[-1]
+            until = time.monotonic() + 30
+            # A file is kept as long as a recovery needs it, up to a second after a rotation.
+            while len(log_files(session)) > 1 and time.monotonic() < until:
+                own.sql(f"PURGE BINARY LOGS TO '{newest}'")
+                time.sleep(0.1)
+        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+        chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
+        cut = LogOffset(newest, size)
+        with pytest.raises(CutMissed, match=r"no longer on the server.*in a later epoch"):
+            copy_chunks(ChunkTask(endpoints["-80"], at.server, at.at, cut, (chunk,), origin.shapes, target))
+
+
+def test_a_log_that_is_reset_behind_a_select_is_noticed(
+    fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new log has groups of the same sizes, so that a dump may start at the old floor."""
+    with chosen_server(server_id=138) as own:
+        schema = fresh_schema(own)
+        own.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", "RESET MASTER")
+        own.sql(*(f"INSERT INTO {schema}.t VALUES ({key})" for key in (1, 2)))
+        feed = make_feed(tmp_path, {"-80": own}, schema, chunk_rows=ROWS)
+        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+        origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
+        at = origin.cut["-80"]
+
+        keys = itertools.count(3)
+
+        def reset_then(*args: Any) -> Any:
+            rows = select_chunk(*args)
+            own.sql("RESET MASTER", *(f"INSERT INTO {schema}.t VALUES ({next(keys)})" for _ in range(2)))
+            return rows
+
+        monkeypatch.setattr("catchment.readers.copy.select_chunk", reset_then)
+        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+        chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
+        task = ChunkTask(endpoints["-80"], at.server, at.at, at.at, (chunk,), origin.shapes, target)
+        assert read_group(task).rows
+        with pytest.raises(Diverged, match="was reset"):
+            read_group(replace(task, verified=at))

@@ -3,22 +3,29 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.world.sim.history import Change
 from tests.world.sim.scheduler import SimWorld
-from tests.world.sim.server import Change, Server
+from tests.world.sim.server import Server
 from tests.world.sim.session import Network
 
 _GROUPS_MAX = 250
-_COLUMNS_MAX = 5
+_COLUMNS_MAX = 6
+# For how many seconds a server does not answer.
+_HANGS = (0.5, 3.0, 12.0, 40.0)
 # For how many seconds a commit that is logged stays hidden.
 _HOLDS = ((0.0, 0.0, 0.0, 0.05, 0.4, 3.0), (0.0, 0.02, 0.1, 0.2), (0.0, 0.0, 0.3, 1.0))
 
 
 @dataclass
 class Clients:
-    """`calm`: what was begun is ended, and a transaction comes now and then. `last`: nothing comes any more."""
+    """`calm`: what was begun is ended, and a transaction comes now and then. `last`: nothing comes any more.
+
+    `read`: number of the oldest log file of a server that a feed may still need.
+    """
 
     world: SimWorld
     network: Network
+    read: Callable[[Server], int]
     calm: bool = False
     last: bool = False
     idle: set[str] = field(default_factory=set)
@@ -34,6 +41,8 @@ class Clients:
             Clients._restart: rng.choice((0, 1.5, 5)),
             Clients._alter: rng.choice((0, 1.5)),
             Clients._cut_off: rng.choice((0, 3, 6)),
+            Clients._hang: rng.choice((0, 2, 5)),
+            Clients._purge_read: rng.choice((0, 2, 8)),
         }
 
     def of(self, server: Server) -> Callable[[], None]:
@@ -44,7 +53,7 @@ class Clients:
             pace = rng.choice((0.05, 0.1, 0.5, 3.0))
             while not self.calm:
                 # A feed that stands still reads all of this again and again.
-                crowded = len(server.history) > _GROUPS_MAX
+                crowded = len(server.history.groups) > _GROUPS_MAX
                 self.world.sleep(rng.expovariate(1 / (3.0 if crowded else pace)))
                 server.settle()
                 server.settle_late()
@@ -55,7 +64,7 @@ class Clients:
             # What a server at rest has logged is proven visible by groups that come later, in epochs of their own.
             while not self.last:
                 self.world.sleep(5.0)
-                while not self._write(server, hold=0.0):
+                while not self.write(server, hold=0.0):
                     pass
                 server.settle_all()
             self.idle.add(server.name)
@@ -71,7 +80,7 @@ class Clients:
         what(self, server)
 
     def _write_some(self, server: Server) -> None:
-        self._write(server, hold=self.world.rng.choice(self.holds))
+        self.write(server, hold=self.world.rng.choice(self.holds))
 
     def _rotate(self, server: Server) -> None:
         server.rotate()
@@ -79,11 +88,34 @@ class Clients:
     def _alter(self, server: Server) -> None:
         if not server.locked() and len(server.tables["t"].columns) < _COLUMNS_MAX:
             server.settle_all()
-            server.add_column("t", f"c{len(server.tables['t'].columns)}")
+            for _ in range(self.world.rng.choice((1, 1, 2))):
+                server.add_column("t", f"c{len(server.tables['t'].columns)}")
 
     def _cut_off(self, server: Server) -> None:
-        port = next(port for port, one in self.network.by_port.items() if one is server)
-        self.network.cut_until[port] = self.world.now + self.world.rng.choice((0.1, 1.0, 8.0))
+        self.network.cut_until[self._port(server)] = self.world.now + self.world.rng.choice((0.1, 1.0, 8.0))
+
+    def _hang(self, server: Server) -> None:
+        self.network.hangs_until[self._port(server)] = self.world.now + self.world.rng.choice(_HANGS)
+
+    def _purge_read(self, server: Server) -> None:
+        server.purge(self.read(server))
+
+    def break_off(self, server: Server) -> None:
+        """What may take log away that no feed has read."""
+        rng = self.world.rng
+        what = rng.choice(("reset", "reset", "twice", "purge", "purge", "flush"))
+        if what == "purge":
+            server.purge(server.files[-1].number)
+        elif what == "flush":
+            server.flush()
+        else:
+            server.reset(ends_sessions=rng.random() < 0.5)
+            if what == "twice":
+                self.world.sleep(rng.random() * 0.5)
+                server.reset(ends_sessions=rng.random() < 0.5)
+
+    def _port(self, server: Server) -> int:
+        return next(port for port, one in self.network.by_port.items() if one is server)
 
     def _restart(self, server: Server) -> None:
         rng = self.world.rng
@@ -107,7 +139,7 @@ class Clients:
             changes[table.name, key] = (table.name, key, None if gone else row)
         return tuple(changes.values())
 
-    def _write(self, server: Server, hold: float) -> bool:
+    def write(self, server: Server, hold: float) -> bool:
         """Commit a few changes; whether there were any."""
         changes = self._changes(server)
         if changes:

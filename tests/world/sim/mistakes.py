@@ -16,20 +16,23 @@ from catchment import world
 from catchment.epoch import gather
 from catchment.epoch.seal import newest_sealed
 from catchment.epoch.xa import Commits
-from catchment.feed import loop
+from catchment.feed import clock, loop, shard_reader, take_up
 from catchment.feed import unmoved as unmoved_module
 from catchment.model.chunk import chunk_key
+from catchment.model.errors import Purged
 from catchment.model.image import DELETED
 from catchment.model.position import LogOffset
 from catchment.readers import changes, checks, copy
 from catchment.rewind import states
 from catchment.rewind.ranges import follows_log
-from catchment.source import dumps, first_cut, prove
+from catchment.source import dumps, first_cut, log, prove
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
-from catchment.source.log import read_log
+from catchment.source.log import read_facts, read_log
+from catchment.source.offsets import ask_resets, log_files
 from catchment.source.session import connect
 from catchment.state.store import Store
+from catchment.wire.log.decoder import LogDecoder
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink
 
@@ -246,3 +249,78 @@ def shards_that_have_moved_are_taken_for_unmoved(patch: pytest.MonkeyPatch) -> N
 
     patch.setattr(loop, "unmoved", most)
     patch.setattr(loop, "inherited", at_the_tick)
+
+
+@mistake
+def chunks_of_a_shard_that_did_not_arrive_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gather, "_of_arrived", lambda copies, arrived: copies)
+
+
+@mistake
+def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch) -> None:
+    manifest: Any = gather.manifest
+
+    def at_the_tick(previous: Any, plan: Any, gathered: Any, files: Any, absent: Any) -> Any:
+        made = manifest(previous, plan, gathered, files, absent)
+        offsets = {shard: at for shard, at in plan.tick.offsets.items() if shard in absent}
+        moved = {s: msgspec.structs.replace(made.cut[s], at=at, event=None) for s, at in offsets.items()}
+        return msgspec.structs.replace(made, cut={**made.cut, **moved})
+
+    patch.setattr(loop, "manifest", at_the_tick)
+
+
+@mistake
+def a_reset_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    for module in (changes, copy, take_up, shard_reader):
+        patch.setattr(module, "must_be_same_log", _asks_only)
+    patch.setattr(unmoved_module, "must_be_unbroken", lambda endpoint, verified, now: None)
+    for module in (checks, shard_reader):
+        patch.setattr(module, "must_continue", lambda shard, start, born, first: None)
+    patch.setattr(log, "LogDecoder", lambda *args, **named: LogDecoder(*args, **{**named, "behind": None}))
+
+
+def _asks_only(endpoint: Any, verified: Any) -> Any:
+    with connect(endpoint, verified.server) as session:
+        return ask_resets(session)
+
+
+@mistake
+def a_reset_behind_the_select_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(copy, "must_be_same_log", _asks_only)
+
+
+@mistake
+def a_purged_file_is_passed_over_though_it_held_groups(patch: pytest.MonkeyPatch) -> None:
+    def at_the_oldest(endpoint: Any, verified: Any) -> Any:
+        with connect(endpoint, verified.server) as session:
+            names = list(log_files(session))
+        if verified.at.file in names:
+            return verified
+        oldest = LogOffset(names[0], 4)
+        head = read_facts(endpoint, verified.server, oldest, None, budget=1)
+        return msgspec.structs.replace(verified, at=oldest, born=head.files[0].born, event=None)
+
+    patch.setattr(take_up, "continued", at_the_oldest)
+
+
+@mistake
+def a_purged_floor_ends_the_run(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(copy, "CutMissed", Purged)
+
+
+@mistake
+def what_an_xa_commit_takes_away_behind_the_first_cut_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    left: Any = first_cut._left_by_rows
+
+    def by_images(endpoint: Any, position: Any, tables: Any, definitions: Any) -> Any:
+        return left(endpoint, msgspec.structs.replace(position, prepared=()), tables, definitions)
+
+    patch.setattr(first_cut, "_left_by_rows", by_images)
+
+
+@mistake
+def numbers_of_epochs_follow_a_clock_that_goes_back(patch: pytest.MonkeyPatch) -> None:
+    def of_the_clock(first: Any, *rest: Any) -> Any:
+        return rest[0] if rest and first > 1 << 40 else max(first, *rest)
+
+    patch.setattr(clock, "max", of_the_clock, raising=False)

@@ -1,7 +1,6 @@
 """A MariaDB server as far as a feed can see one: a log in files, rows that become visible behind it, and what both say.
 
-Its own history is what the checker believes: `rows_at` knows the rows as of every place in the log without reading a
-byte of it.
+`histories` is what the checker believes: one for each log, of which a RESET begins another.
 """
 
 import random
@@ -9,10 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tests.world.sim import binlog
-
-Change = tuple[str, int, tuple[int | None, ...] | None]  # table, key, the row behind it
-Rows = dict[int, tuple[int | None, ...]]
-Place = tuple[int, int]  # number of the file, offset in it
+from tests.world.sim.history import Change, Group, History, Place, Rows, change
 
 _FILE_START = 4
 SCHEMA = "shop"
@@ -26,22 +22,6 @@ class Table:
     columns: tuple[str, ...] = ("id", "v")
     visible: Rows = field(default_factory=dict)
     logged: Rows = field(default_factory=dict)
-
-
-@dataclass
-class Group:
-    """What the log holds between two places: `changes` count where they stand, unless an XA PREPARE made them.
-
-    `late`: of an XA COMMIT, for how long its rows stay hidden when the group has passed.
-    """
-
-    start: Place
-    end: Place
-    changes: tuple[Change, ...]
-    visible_at: float
-    shown: bool = False
-    xid: bytes = b""
-    late: float | None = None
 
 
 @dataclass
@@ -76,22 +56,32 @@ class Server:
         self.rng = rng
         self._now = now
         self.tables = {"t": Table("t"), "u": Table("u")}
-        self.history: list[Group] = []
+        self.histories = [History({})]
+        self.strict = rng.random() < 0.5  # gtid_strict_mode
         self.prepared: dict[bytes, tuple[Change, ...]] = {}
         self.files: list[LogFile] = []
         self.started = 0.0
         self.resets = 0
+        self.flushed_at = -1.0  # when RESET QUERY CACHE was said last
         self.session_age = 0
+        # What happens just before rows are read, and behind that, when their log is still to be read.
+        self.before_select: Callable[[], object] = lambda: None
+        self.behind_select: Callable[[], object] = lambda: None
         self.up = True
         self.snapshot: Place = (0, 0)
         self.pending: list[Group] = []
-        self.loaded: dict[str, Rows] = {}
         self._late: list[tuple[Group, bytes]] = []
         self._ending: set[bytes] = set()
         self._sequence = 0
+        self._xid = 99
         self._table_number = 17
         self._checkpointed = 0
         self._begin_file(created=True)
+
+    @property
+    def history(self) -> History:
+        """Of the log as it is now."""
+        return self.histories[-1]
 
     # The clock and the log.
 
@@ -116,6 +106,7 @@ class Server:
     def _begin_file(self, *, created: bool = False) -> None:
         number = self.files[-1].number + 1 if self.files else 1
         self.files.append(LogFile(number, self.seconds()))
+        self.history.born[number] = self.seconds()
         self._write(binlog.FORMAT, binlog.format_body(self.seconds() if created else 0))
         known = [(0, self.server_id, self._sequence)] if self._sequence else []
         self._write(binlog.GTID_LIST, binlog.gtid_list_body(known))
@@ -151,11 +142,7 @@ class Server:
 
     def _apply(self, group: Group) -> None:
         for table, key, row in group.changes:
-            rows = self.tables[table].visible
-            if row is None:
-                rows.pop(key, None)
-            else:
-                rows[key] = row
+            change(self.tables[table].visible, key, row)
 
     # What clients do.
 
@@ -168,7 +155,8 @@ class Server:
         """A transaction: logged now, visible `hold` seconds later, and not before those that were logged before."""
         start = self._begin_group(binlog.TRANSACTIONAL)
         self._rows(changes)
-        self._write(binlog.XID, (99).to_bytes(8, "little"))
+        self._xid += 1
+        self._write(binlog.XID, self._xid.to_bytes(8, "little"))
         self._log(Group(start, self.end(), changes, self._now() + hold))
 
     def prepare(self, xid: bytes, changes: tuple[Change, ...]) -> None:
@@ -186,7 +174,7 @@ class Server:
         verb = "COMMIT" if commit else "ROLLBACK"
         self._write(binlog.QUERY, binlog.query_body("", f"XA {verb} X'{xid.hex()}',X'',1"))
         for table, key, row in changes:
-            self._change(self.tables[table].logged, key, row)
+            change(self.tables[table].logged, key, row)
         group = Group(start, self.end(), changes, self._now(), xid=xid, late=hold)
         self._ending.add(xid)
         self._log(group)
@@ -202,7 +190,7 @@ class Server:
         one.logged = {key: (*row, None) for key, row in one.logged.items()}
         self._table_number += 1
         group = Group(start, self.end(), (), self._now())
-        self.history.append(group)
+        self.history.groups.append(group)
         group.shown = True
         self.snapshot = self.end()
 
@@ -238,19 +226,30 @@ class Server:
         self._table_number += 3
         self._begin_file(created=True)
 
-    def reset(self) -> None:
+    def reset(self, *, ends_sessions: bool) -> None:
         """RESET MASTER: the log begins anew under the same names."""
         self.settle_all()
+        self.history.end = self.end()
+        self.histories.append(History({name: dict(table.logged) for name, table in self.tables.items()}))
         self.files.clear()
-        self.history.clear()
         self._sequence = 0
+        self._checkpointed = 0
         self.resets += 1
-        self.session_age += 1
+        self.session_age += ends_sessions
         self._begin_file(created=True)
 
-    def purge(self) -> None:
-        """PURGE BINARY LOGS: all files but the newest go."""
-        del self.files[:-1]
+    def flush(self) -> None:
+        """RESET QUERY CACHE, which is counted with those of the log."""
+        self.resets += 1
+        self.flushed_at = self._now()
+
+    def purge(self, number: int) -> None:
+        """PURGE BINARY LOGS TO a file: older ones go, but those that a recovery needs."""
+        kept = min(
+            number, self._checkpointed, *(group.start[0] for group in self.pending), self.files[-1].number
+        )
+        self.files = [file for file in self.files if file.number >= kept]
+        self.history.kept = self.files[0].number
 
     @property
     def open_xa(self) -> list[bytes]:
@@ -287,7 +286,7 @@ class Server:
     def _log(self, group: Group) -> None:
         if self.pending:
             group.visible_at = max(group.visible_at, self.pending[-1].visible_at)
-        self.history.append(group)
+        self.history.groups.append(group)
         self.pending.append(group)
         self.settle()
 
@@ -304,31 +303,11 @@ class Server:
             last = number == len(changes) - 1
             self._write(kind, binlog.rows_body(mapped, len(one.columns), [images], last=last))
             if logged:
-                self._change(one.logged, key, row)
-
-    @staticmethod
-    def _change(rows: Rows, key: int, row: tuple[int | None, ...] | None) -> None:
-        if row is None:
-            rows.pop(key, None)
-        else:
-            rows[key] = row
-
-    # What the checker asks.
-
-    def rows_at(self, table: str, place: Place) -> Rows:
-        """The rows of a table when all groups up to a place of the log have been committed."""
-        rows: Rows = dict(self.loaded.get(table, {}))
-        for group in self.history:
-            if group.end <= place:
-                for name, key, row in group.changes:
-                    if name == table:
-                        self._change(rows, key, row)
-        width = len(self.tables[table].columns)
-        return {key: (*row, *[None] * (width - len(row))) for key, row in rows.items()}
+                change(one.logged, key, row)
 
     def load(self, rows: dict[str, Rows]) -> None:
         """Rows that were there before the log began."""
-        self.loaded = rows
+        self.history.loaded = rows
         for name, content in rows.items():
             self.tables[name].visible = dict(content)
             self.tables[name].logged = dict(content)
@@ -340,8 +319,10 @@ class Server:
         numbers = [file.number for file in self.files if file.name == name]
         if not numbers:
             raise Refused(1236, "Could not find first log file name in binary log index file")
-        number, age = numbers[0], self.session_age
+        number, age, history = numbers[0], self.session_age, self.history
         while True:
+            if self.history is not history:
+                raise Refused(1236, "could not find next log")
             file = next((file for file in self.files if file.number == number), None)
             if file is None or self.session_age != age:
                 raise ConnectionResetError

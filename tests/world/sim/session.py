@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from catchment.model.errors import ConnectionLost, ServerSaid
@@ -10,27 +10,38 @@ from catchment.model.position import Server as ServerId
 from catchment.model.source import Endpoint
 from catchment.source.session import Session
 from tests.world.sim import binlog
+from tests.world.sim.answers import ANSWERS, range_of, table_of
 from tests.world.sim.scheduler import SimWorld
-from tests.world.sim.server import SCHEMA, Refused, Rows, Server, Table
+from tests.world.sim.server import SCHEMA, Refused, Server
 
-_BOUND = re.compile(r"`id` (<=|>) (\?|%s)")
-_FROM = re.compile(r"FROM `shop`\.`(\w+)`")
 _LONGLONG = 8
 _OK = b"\0\0\0\2\0\0\0"
 _EOF = b"\xfe\0\0\2\0"
 
 
+_CONNECT_SECONDS = 10
+
+
 class Network:
-    """All servers by their ports. What is cut off cannot be reached until then."""
+    """All servers by their ports. What is cut off refuses until then, what hangs does not answer until then."""
 
     def __init__(self, world: SimWorld, servers: dict[int, Server]) -> None:
         self.world = world
         self.by_port = servers
         self.cut_until: dict[int, float] = {}
+        self.hangs_until: dict[int, float] = {}
 
-    def login(self, endpoint: Endpoint, *, snapshots: bool) -> "SimSession":
+    def login(self, endpoint: Endpoint, *, snapshots: bool, read_seconds: int) -> "SimSession":
         """A session with the server behind an endpoint; raises ConnectionLost."""
-        return SimSession(self, endpoint)
+        return SimSession(self, endpoint, read_seconds)
+
+    def linger(self, endpoint: Endpoint, seconds: float) -> None:
+        """Wait while the way to the server hangs; raises ConnectionLost when that takes longer than `seconds`."""
+        rest = self.hangs_until.get(endpoint.port, 0.0) - self.world.now
+        if rest > 0:
+            self.world.sleep(min(rest, seconds))
+            if rest > seconds:
+                raise ConnectionLost(f"shard {endpoint.shard}: timed out")
 
     def reach(self, endpoint: Endpoint) -> Server:
         """The server, if it can be reached."""
@@ -43,28 +54,35 @@ class Network:
 class SimSession(Session):
     """As `catchment.source.session.Session`, over no socket."""
 
-    def __init__(self, network: Network, endpoint: Endpoint) -> None:
+    def __init__(self, network: Network, endpoint: Endpoint, read_seconds: int) -> None:
         # Session is PyMySQL's, which would connect.
         self._sock = self._rfile = None
         self._network = network
+        self._read_seconds = read_seconds
         self.endpoint = endpoint
         network.world.step("login")
+        network.linger(endpoint, _CONNECT_SECONDS)
         self._server = network.reach(endpoint)
         self._age = self._server.session_age
         self.server = ServerId(self._server.server_id, self._server.name, endpoint.port)
         self.server_version = "5.5.5-10.11.6-MariaDB-log"
         self._socket = SimSocket(self)
-        self._frozen: dict[str, Rows] | None = None
 
-    def alive(self) -> Server:
+    def alive(self, *, linger: bool = True) -> Server:
         """The server, as long as the session lasts; raises ConnectionLost."""
         self._network.world.step("ask")
+        if linger:
+            self.linger()
         server = self._network.reach(self.endpoint)
         if server.session_age != self._age:
             raise ConnectionLost(f"shard {self.endpoint.shard}: the session is gone")
         server.settle()
         server.settle_late()
         return server
+
+    def linger(self) -> None:
+        """Wait while the way to the server hangs; raises ConnectionLost."""
+        self._network.linger(self.endpoint, self._read_seconds)
 
     @property
     def mysql_version(self) -> None:
@@ -84,16 +102,23 @@ class SimSession(Session):
 
     def rows(self, sql: str, args: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
         """The answer to a statement; raises ConnectionLost, ServerSaid for a statement that is not known here."""
-        server = self.alive()
-        for pattern, answer in _ANSWERS:
+        # Of a way that hangs, either the question is late or the answer.
+        hangs = self._network.hangs_until.get(self.endpoint.port, 0.0) > self._network.world.now
+        asked_late = not hangs or self._network.world.rng.random() < 0.5
+        server = self.alive(linger=asked_late)
+        for pattern, answer in ANSWERS:
             if pattern.search(sql):
-                return answer(server, sql, tuple(args or ()))
+                found = answer(server, sql, tuple(args or ()))
+                if not asked_late:
+                    self.linger()
+                    self.alive()
+                return found
         raise ServerSaid(1064, f"the simulator has no answer to {sql}")
 
     def named_row(self, sql: str, args: Sequence[Any] | None = None) -> dict[str, Any] | None:
         """EXPLAIN of a range."""
         server = self.alive()
-        return {"rows": len(_range(server, sql, tuple(args or ())))}
+        return {"rows": len(range_of(server, sql, tuple(args or ())))}
 
 
 class SimSocket:
@@ -117,7 +142,9 @@ class SimSocket:
             self._pieces = _numbered(_prepared(self._sql, server))
         elif command == 0x17:
             # The rows are those that are visible now, however long the answer takes.
+            server.before_select()
             self._pieces = _numbered(iter(list(_selected(self._sql, body, server))))
+            server.behind_select()
 
     def recv_into(self, buffer: bytearray) -> int:
         """Some bytes, as the network gives them."""
@@ -154,12 +181,6 @@ def _dumped(server: Server, file: str, offset: int) -> Iterator[bytes]:
         yield b"\xff" + struct.pack("<H", error.code) + b"#HY000" + str(error).encode()
 
 
-def _table(server: Server, sql: str) -> Table:
-    found = _FROM.search(sql)
-    assert found is not None, sql
-    return server.tables[found[1]]
-
-
 def _counted(text: str) -> bytes:
     return bytes([len(text)]) + text.encode()
 
@@ -190,7 +211,7 @@ def _selected(sql: str, body: bytes, server: Server) -> Iterator[bytes]:
         at = 9 + (count + 7) // 8 + 1 + 2 * count
         values = list(struct.unpack_from(f"<{count}q", body, at))
     columns = _columns(sql)
-    table = _table(server, sql)
+    table = table_of(server, sql)
     if any(column not in table.columns for column in columns):
         yield b"\xff" + struct.pack("<H", 1054) + b"#42S22Unknown column"
         return
@@ -200,101 +221,10 @@ def _selected(sql: str, body: bytes, server: Server) -> Iterator[bytes]:
     yield bytes([len(columns)])
     yield from map(_definition, columns)
     yield _EOF
-    for row in _range(server, sql, values):
+    for row in range_of(server, sql, values):
         chosen = [row[table.columns.index(column)] for column in columns]
         nulls = sum(1 << n + 2 for n, value in enumerate(chosen) if value is None)
         size = (len(columns) + 9) // 8
         packed = b"".join(struct.pack("<q", value) for value in chosen if value is not None)
         yield b"\0" + nulls.to_bytes(size, "little") + packed
     yield _EOF
-
-
-def _range(server: Server, sql: str, values: Sequence[int]) -> list[tuple[int | None, ...]]:
-    """The visible rows between the bounds that a statement has, by key."""
-    rows = _table(server, sql).visible
-    bounds = list(zip(_BOUND.findall(sql), values, strict=False))
-    return [
-        rows[key]
-        for key in sorted(rows)
-        if all(key <= value if operator == "<=" else key > value for (operator, _), value in bounds)
-    ]
-
-
-def _ordered(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    keys = [row[0] for row in _range(server, sql, args)]
-    if " DESC" in sql:
-        keys.reverse()
-    offset = re.search(r"OFFSET (\d+)", sql)
-    return [(key,) for key in keys[int(offset[1]) if offset else 0 :][:1]]
-
-
-def _snapshot(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    number, offset = server.snapshot
-    return [("binlog_snapshot_file", f"binlog.{number:06}"), ("binlog_snapshot_position", str(offset))]
-
-
-def _recover(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [(1, len(xid), 0, xid) for xid in server.prepared]
-
-
-def _status(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    value = server.resets if args[0] == "Com_reset" else int(server._now() - server.started)
-    return [(args[0], str(value))]
-
-
-def _tables(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [(SCHEMA, name, "BASE TABLE", "InnoDB", len(t.visible)) for name, t in server.tables.items()]
-
-
-def _catalog(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    table = server.tables[args[1]]
-    return [(name, "bigint", "bigint(20)", None, "NO" if name == "id" else "YES") for name in table.columns]
-
-
-def _files(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [(file.name, len(file.data)) for file in server.files]
-
-
-def _events(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """SHOW BINLOG EVENTS: what kind stands there, and where each ends."""
-    file = next(file for file in server.files if file.name == args[0])
-    kinds = {binlog.GTID: "Gtid", binlog.QUERY: "Query"}
-    found = []
-    for at in [start for start in file.starts if start >= args[1]][:2]:
-        size = int.from_bytes(file.data[at + 9 : at + 13], "little")
-        found.append((file.name, at, kinds.get(file.data[at + 4], "other"), server.server_id, at + size, ""))
-    return found
-
-
-def _index(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
-    return [("t", 0, "PRIMARY", 1, "id", "A", 0, None, None, "", "BTREE", "", "")]
-
-
-_Answer = Callable[[Server, str, Sequence[Any]], list[tuple[Any, ...]]]
-_ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = tuple(
-    (re.compile(pattern), answer)
-    for pattern, answer in (
-        ("^SHOW STATUS LIKE 'binlog_snapshot", _snapshot),
-        ("^(START TRANSACTION|ROLLBACK|SET )", lambda server, sql, args: []),
-        ("^SELECT @source_binlog_checksum", lambda server, sql, args: [("CRC32",)]),
-        ("^XA RECOVER", _recover),
-        ("^SHOW GLOBAL STATUS LIKE", _status),
-        (r"^SELECT UNIX_TIMESTAMP\(\)", lambda server, sql, args: [(server.seconds(),)]),
-        ("^SHOW BINARY LOGS", _files),
-        ("^SHOW BINLOG EVENTS", _events),
-        ("^SHOW INDEX FROM", _index),
-        (
-            "LIKE 'binlog_row_metadata'",
-            lambda server, sql, args: [("binlog_row_metadata", "FULL")],
-        ),
-        ("^SELECT @@GLOBAL.gtid_strict_mode", lambda server, sql, args: [(0,)]),
-        ("^SHOW GLOBAL VARIABLES WHERE", lambda server, sql, args: []),
-        (
-            "SELECT TABLE_ROWS, AVG_ROW_LENGTH",
-            lambda server, sql, args: [(len(server.tables[args[1]].visible), 20)],
-        ),
-        ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
-        ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
-        ("^SELECT `id` FROM", _ordered),
-    )
-)

@@ -1,0 +1,109 @@
+"""What the simulator's servers answer to the statements that Catchment sends."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.world.sim import binlog
+from tests.world.sim.server import SCHEMA, Server, Table
+
+_BOUND = re.compile(r"`id` (<=|>) (\?|%s)")
+_FROM = re.compile(r"FROM `shop`\.`(\w+)`")
+
+
+def table_of(server: Server, sql: str) -> Table:
+    """The table that a SELECT names."""
+    found = _FROM.search(sql)
+    assert found is not None, sql
+    return server.tables[found[1]]
+
+
+def range_of(server: Server, sql: str, values: Sequence[int]) -> list[tuple[int | None, ...]]:
+    """The visible rows between the bounds that a statement has, by key."""
+    rows = table_of(server, sql).visible
+    bounds = list(zip(_BOUND.findall(sql), values, strict=False))
+    return [
+        rows[key]
+        for key in sorted(rows)
+        if all(key <= value if operator == "<=" else key > value for (operator, _), value in bounds)
+    ]
+
+
+def _ordered(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    keys = [row[0] for row in range_of(server, sql, args)]
+    if " DESC" in sql:
+        keys.reverse()
+    offset = re.search(r"OFFSET (\d+)", sql)
+    return [(key,) for key in keys[int(offset[1]) if offset else 0 :][:1]]
+
+
+def _snapshot(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    number, offset = server.snapshot
+    return [("binlog_snapshot_file", f"binlog.{number:06}"), ("binlog_snapshot_position", str(offset))]
+
+
+def _recover(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(1, len(xid), 0, xid) for xid in server.prepared]
+
+
+def _status(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    value = server.resets if args[0] == "Com_reset" else int(server._now() - server.started)
+    return [(args[0], str(value))]
+
+
+def _tables(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(SCHEMA, name, "BASE TABLE", "InnoDB", len(t.visible)) for name, t in server.tables.items()]
+
+
+def _catalog(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    table = server.tables[args[1]]
+    return [(name, "bigint", "bigint(20)", None, "NO" if name == "id" else "YES") for name in table.columns]
+
+
+def _files(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(file.name, len(file.data)) for file in server.files]
+
+
+def _events(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """SHOW BINLOG EVENTS: what kind stands there, and where each ends."""
+    file = next(file for file in server.files if file.name == args[0])
+    kinds = {binlog.GTID: "Gtid", binlog.QUERY: "Query"}
+    found = []
+    for at in [start for start in file.starts if start >= args[1]][:2]:
+        size = int.from_bytes(file.data[at + 9 : at + 13], "little")
+        found.append((file.name, at, kinds.get(file.data[at + 4], "other"), server.server_id, at + size, ""))
+    return found
+
+
+def _index(server: Server, sql: str, args: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [("t", 0, "PRIMARY", 1, "id", "A", 0, None, None, "", "BTREE", "", "")]
+
+
+Answer = Callable[[Server, str, Sequence[Any]], list[tuple[Any, ...]]]
+ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
+    (re.compile(pattern), answer)
+    for pattern, answer in (
+        ("^SHOW STATUS LIKE 'binlog_snapshot", _snapshot),
+        ("^(START TRANSACTION|ROLLBACK|SET )", lambda server, sql, args: []),
+        ("^SELECT @source_binlog_checksum", lambda server, sql, args: [("CRC32",)]),
+        ("^XA RECOVER", _recover),
+        ("^SHOW GLOBAL STATUS LIKE", _status),
+        (r"^SELECT UNIX_TIMESTAMP\(\)", lambda server, sql, args: [(server.seconds(),)]),
+        ("^SHOW BINARY LOGS", _files),
+        ("^SHOW BINLOG EVENTS", _events),
+        ("^SHOW INDEX FROM", _index),
+        (
+            "LIKE 'binlog_row_metadata'",
+            lambda server, sql, args: [("binlog_row_metadata", "FULL")],
+        ),
+        ("^SELECT @@GLOBAL.gtid_strict_mode", lambda server, sql, args: [(int(server.strict),)]),
+        ("^SHOW GLOBAL VARIABLES WHERE", lambda server, sql, args: []),
+        (
+            "SELECT TABLE_ROWS, AVG_ROW_LENGTH",
+            lambda server, sql, args: [(len(server.tables[args[1]].visible), 20)],
+        ),
+        ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
+        ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
+        ("^SELECT `id` FROM", _ordered),
+    )
+)
