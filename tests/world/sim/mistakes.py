@@ -22,7 +22,7 @@ from catchment.model.chunk import chunk_key
 from catchment.model.errors import Purged
 from catchment.model.image import DELETED
 from catchment.model.position import LogOffset
-from catchment.readers import changes, checks, copy
+from catchment.readers import changes, checks, copy, segment_images
 from catchment.rewind import states
 from catchment.rewind.ranges import follows_log
 from catchment.source import dumps, first_cut, log, prove
@@ -150,7 +150,7 @@ def the_first_image_of_a_key_counts_instead_of_the_last(patch: pytest.MonkeyPatc
 
 @mistake
 def changes_of_rows_that_are_not_copied_yet_are_applied(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changes, "follows_log", lambda images, key, progress: None)
+    patch.setattr(segment_images, "follows_log", lambda images, key, progress: None)
 
 
 @mistake
@@ -160,7 +160,7 @@ def changes_of_rows_that_were_born_later_are_left_out(patch: pytest.MonkeyPatch)
     def copied_alone(images: Any, key: Any, progress: Any) -> Any:
         return follows(images, key, msgspec.structs.replace(progress, born_after=None))
 
-    patch.setattr(changes, "follows_log", copied_alone)
+    patch.setattr(segment_images, "follows_log", copied_alone)
 
 
 @mistake
