@@ -37,11 +37,10 @@ def must_be_same_log(endpoint: Endpoint, verified: Position) -> Resets:
 def must_be_unbroken(endpoint: Endpoint, verified: Position, now: Resets) -> None:
     """As `must_be_same_log`, where it was asked how often RESET was said; asks more only where that has changed."""
     before = verified.resets
-    restarted = before is not None and abs(now.started - before.started) > _START_JITTER_SECONDS
-    if before is None or (now.count == before.count and not restarted):
+    if before is None or _is_unbroken(before, now):
         return
     must_have_file(endpoint, verified)
-    _must_be_unchanged(endpoint, verified, before, now, restarted=restarted)
+    _must_be_unchanged(endpoint, verified, before, now, restarted=_restarted(before, now))
 
 
 def must_have_file(endpoint: Endpoint, verified: Position) -> None:
@@ -72,13 +71,14 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
     oldest file, if its list of GTIDs tells so. Else it is `verified`, and so on MySQL, where groups may have no GTID.
 
     Raises Purged where the list may say so of a log that held more. Without gtid_strict_mode a server logs the same
-    GTIDs again when its log is played into it. It then stands at the last of them as before.
+    GTIDs again when its log is played into it. It then stands at the last of them as before. RESET MASTER has GTIDs
+    begin anew, and a restart hides that it was said.
     """
     if verified.server.mysql or verified.prepared or not str(verified.gtids):
         return verified
     with connect(endpoint, verified.server) as session:
         names = list(log_files(session))
-        strict = _grows_only(session)
+        strict, now = _grows_only(session), ask_resets(session)
     if verified.at.file in names or not names:
         return verified
     oldest = LogOffset(names[0], _FILE_START)
@@ -94,7 +94,23 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
             "come back, as when a log is played into its own server, so this does not show that nothing is missing; "
             f"copy the tables again with {NEW_FEED}, and set gtid_strict_mode=ON, or keep log files longer"
         )
+    if verified.resets is None or not _is_unbroken(verified.resets, now):
+        raise Purged(
+            f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest is "
+            f"{oldest.file} and begins at the same GTIDs, {verified.gtids}; but the server was restarted since, or "
+            "RESET was said, and GTIDs of a log that was reset begin anew, so this does not show that nothing is missing; "
+            f"copy the tables again with {NEW_FEED}, and keep log files longer"
+        )
     return replace(verified, at=oldest, born=head.files[0].born, event=None)
+
+
+def _is_unbroken(before: Resets, now: Resets) -> bool:
+    """Whether neither RESET was said nor the server restarted in between."""
+    return now.count == before.count and not _restarted(before, now)
+
+
+def _restarted(before: Resets, now: Resets) -> bool:
+    return abs(now.started - before.started) > _START_JITTER_SECONDS
 
 
 def _grows_only(session: Session) -> bool:

@@ -46,3 +46,18 @@ def test_a_file_that_held_nothing_more_is_not_missed(
     begin_anew(own)
     with pytest.raises(Purged, match="it was purged; copy the tables again"), FeedRun(feed) as run:
         run.wait_for_log(servers)
+
+
+def test_a_log_that_was_reset_before_a_restart_may_begin_at_the_same_gtids(
+    own: PrivateServer, spark: SparkContext, tmp_path: Path
+) -> None:
+    own.sql("CREATE DATABASE shop", f"CREATE TABLE {T} (id INT PRIMARY KEY, c INT)", "RESET MASTER")
+    own.sql(*(f"INSERT INTO {T} VALUES ({key}, 1)" for key in (1, 2)))
+    feed = make_feed(tmp_path, {"-80": own}, "shop", chunk_rows=10)
+    with FeedRun(feed) as run:
+        run.wait_for_log({"-80": own})
+    own.sql("RESET MASTER", *(f"UPDATE {T} SET c = {number}" for number in (5, 6)))
+    begin_anew(own)  # the file of the position is another log's, and gone
+    own.restart()
+    with pytest.raises(Purged, match="the server was restarted since"), FeedRun(feed) as run:
+        run.wait_for_log({"-80": own})

@@ -131,12 +131,17 @@ class Checker:
             return Fate.MAY_END
         if log.has_lost(at):
             return Fate.MUST_END
-        purged = log.kept > at[0] and not (server.strict and str(position.gtids))
+        resets = position.resets
+        counted = resets is None or resets.count != server.resets
+        restarted = resets is None or abs(resets.started - server.start_seconds) > 1
+        # GTIDs show that a purged file held nothing more, unless they may have begun anew.
+        shown = server.strict and str(position.gtids) and not counted and not restarted
+        purged = log.kept > at[0] and not shown
         rows_purged = any(log.kept > one.start.number for one in position.prepared)
-        # A file that is as young as the position in it does not tell a RESET of the log from another one, nor does a
-        # place that no event ends at from a restart.
-        young = position.resets is None or position.born >= position.resets.asked
-        unclear = young and (server.flushed_at >= 0 or (server.started > 0 and position.event is None))
+        # A file that is as young as the position in it tells nothing of a RESET that was counted since. A place that no
+        # event ends at tells nothing of a restart.
+        young = resets is None or position.born >= resets.asked
+        unclear = young and (counted or (restarted and position.event is None))
         xa_moved = bool(position.prepared) and log.kept > at[0]
         return Fate.MAY_END if purged or rows_purged or unclear or xa_moved else Fate.GOES_ON
 

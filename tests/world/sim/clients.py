@@ -13,7 +13,12 @@ _COLUMNS_MAX = 6
 # For how many seconds a server does not answer.
 _HANGS = (0.5, 3.0, 12.0, 40.0)
 # For how many seconds a commit that is logged stays hidden.
-_HOLDS = ((0.0, 0.0, 0.0, 0.05, 0.4, 3.0), (0.0, 0.02, 0.1, 0.2), (0.0, 0.0, 0.3, 1.0))
+_HOLDS = (
+    (0.0, 0.0, 0.0, 0.05, 0.4, 3.0),
+    (0.0, 0.02, 0.1, 0.2),
+    (0.0, 0.0, 0.3, 1.0),
+    (0.15, 0.2, 0.25),  # each one waits for a replica
+)
 
 
 @dataclass
@@ -37,7 +42,7 @@ class Clients:
         self.mix: dict[Callable[[Clients, Server], None], float] = {
             Clients._write_some: 80,
             Clients._rotate: rng.choice((1, 4, 12)),
-            Clients._prepare_or_end: rng.choice((1, 6, 40)),
+            Clients._prepare_or_end: rng.choice((1, 6, 30, 80)),
             Clients._restart: rng.choice((0, 1.5, 5)),
             Clients._alter: rng.choice((0, 1.5)),
             Clients._cut_off: rng.choice((0, 3, 6)),
@@ -150,7 +155,9 @@ class Clients:
         rng = self.world.rng
         if server.open_xa:
             server.end_xa(
-                rng.choice(server.open_xa), commit=rng.random() < 0.7, hold=rng.choice((0.0, 0.3, 2.0, 6.0))
+                rng.choice(server.open_xa),
+                commit=rng.random() < 0.7,
+                hold=rng.choice((0.0, 0.1, 0.3, 0.3, 2.0, 6.0)),
             )
         elif (changes := self._changes(server)) and len(server.prepared) < 2:
             server.prepare(f"x{rng.getrandbits(30)}".encode(), changes)

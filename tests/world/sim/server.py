@@ -62,7 +62,6 @@ class Server:
         self.files: list[LogFile] = []
         self.started = 0.0
         self.resets = 0
-        self.flushed_at = -1.0  # when RESET QUERY CACHE was said last
         self.session_age = 0
         # What happens just before rows are read, and behind that, when their log is still to be read.
         self.before_select: Callable[[], object] = lambda: None
@@ -88,6 +87,11 @@ class Server:
     def seconds(self) -> int:
         """Seconds since 1970, as headers of events have them."""
         return 1_763_784_727 + int(self._now())
+
+    @property
+    def start_seconds(self) -> int:
+        """Seconds since 1970 of its start."""
+        return 1_763_784_727 + int(self.started)
 
     def end(self) -> Place:
         """Where the log ends, visible or not."""
@@ -241,7 +245,6 @@ class Server:
     def flush(self) -> None:
         """RESET QUERY CACHE, which is counted with those of the log."""
         self.resets += 1
-        self.flushed_at = self._now()
 
     def purge(self, number: int) -> None:
         """PURGE BINARY LOGS TO a file: older ones go, but those that a recovery needs."""

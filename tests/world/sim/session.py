@@ -30,6 +30,7 @@ class Network:
         self.by_port = servers
         self.cut_until: dict[int, float] = {}
         self.hangs_until: dict[int, float] = {}
+        self.select_seconds = world.rng.choice((0.0, 0.0, 0.2, 0.8))
 
     def login(self, endpoint: Endpoint, *, snapshots: bool, read_seconds: int) -> "SimSession":
         """A session with the server behind an endpoint; raises ConnectionLost."""
@@ -79,6 +80,12 @@ class SimSession(Session):
         server.settle()
         server.settle_late()
         return server
+
+    def answer_late(self) -> None:
+        """Let time pass, as a SELECT takes it whose rows are those of its begin."""
+        network = self._network
+        if network.select_seconds:
+            network.world.sleep(network.select_seconds * network.world.rng.random())
 
     def linger(self) -> None:
         """Wait while the way to the server hangs; raises ConnectionLost."""
@@ -144,6 +151,7 @@ class SimSocket:
             # The rows are those that are visible now, however long the answer takes.
             server.before_select()
             self._pieces = _numbered(iter(list(_selected(self._sql, body, server))))
+            self._session.answer_late()
             server.behind_select()
 
     def recv_into(self, buffer: bytearray) -> int:
