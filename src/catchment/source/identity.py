@@ -98,8 +98,8 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
         raise Purged(
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest is "
             f"{oldest.file} and begins at the same GTIDs, {verified.gtids}; but the server was restarted since, or "
-            "RESET was said, and a log that was reset counts its GTIDs from the start, so this does not show that nothing is "
-            f"missing; copy the tables again with {NEW_FEED}, and keep log files longer"
+            "RESET was said, and a log that was reset counts its GTIDs from the start, so this does not show that "
+            f"nothing is missing; copy the tables again with {NEW_FEED}, and keep log files longer"
         )
     return replace(verified, at=oldest, born=head.files[0].born, event=None)
 
