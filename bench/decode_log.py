@@ -1,21 +1,21 @@
-"""Rows per second of CPU when a binary log becomes Arrow, beside mysql-replication on the same bytes.
+"""Rows per second of CPU when a binary log becomes Arrow, beside mysql-replication and go-mysql on the same bytes.
 
-The dumps are read into memory first; both decoders then run without a server. Ours verifies every checksum,
-mysql-replication does not by default. Run: `python bench/decode_log.py`.
+The dumps are read into memory first; go-mysql reads the log file. No decoder asks a server. Ours and go-mysql verify
+every checksum, mysql-replication does not by default. Run: `python -m bench --only decode-log`.
 """
 
 import io
 import json
-import statistics
 import struct
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import WriteRowsEvent
 
+from bench import go_reference
+from bench.figures import Figure, figure
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
 from catchment.wire.log.decoder import LogDecoder
@@ -26,7 +26,7 @@ PIECE = 1 << 18
 BATCH_BYTES = 16 << 20
 
 
-def run(rows: int = 1_000_000, transactions: int = 50_000, runs: int = 5) -> list[dict[str, Any]]:
+def run(rows: int = 1_000_000, transactions: int = 50_000, runs: int = 4) -> list[Figure]:
     """Medians of `runs` runs over one bulk insert of `rows` rows, and over one-row transactions."""
     with PrivateServer(settings={"innodb_buffer_pool_size": "256M"}) as server:
         server.sql(
@@ -43,28 +43,36 @@ def run(rows: int = 1_000_000, transactions: int = 50_000, runs: int = 5) -> lis
             f" INSERT INTO {TABLE} (sig, c) VALUES (SHA1(i), LEFT(MD5(i), 8)); END FOR; END"
         )
         return [
-            measure(server, "log, bulk insert", bulk, small, rows, runs),
-            measure(server, "log, one-row transactions", small, None, transactions, runs),
+            *measure(server, "log, bulk insert", bulk, small, rows, runs),
+            *measure(server, "log, one-row transactions", small, None, transactions, runs),
         ]
 
 
 def measure(
     server: PrivateServer, name: str, start: LogOffset, stop: LogOffset | None, rows: int, runs: int
-) -> dict[str, Any]:
-    raw = read_dump(server, start)
-    ours = [rows_per_second(rows, lambda: decode(raw, start, stop)) for _ in range(runs)]
-    end = stop or LogOffset(*server.log_end())
-    reference = rows_per_second(rows, lambda: decode_with_reference(server, raw, start, end))
-    value = statistics.median(ours)
-    return {
-        "name": name,
-        "value": round(value),
-        "unit": "rows/s of CPU",
-        "reference": "mysql-replication, decode",
-        "reference_value": round(reference),
-        "ratio": round(value / reference, 1),
-        "runs": runs,
+) -> list[Figure]:
+    """Beside each reference, in pairs; the first is the cold one."""
+    raw, end = read_dump(server, start), stop or LogOffset(*server.log_end())
+    references: dict[str, Callable[[], float]] = {
+        "mysql-replication, decode": lambda: _of_replication(server, raw, start, end, rows)
     }
+    if (go := go_reference.program()) is not None:
+        file = server.datadir / start.file
+        references["go-mysql, decode"] = lambda: go_reference.rows_per_second(go, file, start, end, rows)
+    figures = []
+    for reference, measured in references.items():
+        ours, theirs = [], []
+        for _ in range(runs):
+            ours.append(rows_per_second(rows, lambda: decode(raw, start, stop)))
+            theirs.append(measured())
+        unit = "rows/s of CPU"
+        figures.append(figure(f"{name}, cold", ours[:1], unit, f"{reference}, cold", theirs[:1]))
+        figures.append(figure(name, ours[1:], unit, reference, theirs[1:]))
+    return figures
+
+
+def _of_replication(server: PrivateServer, raw: bytes, start: LogOffset, end: LogOffset, rows: int) -> float:
+    return rows_per_second(rows, lambda: decode_with_reference(server, raw, start, end))
 
 
 def rows_per_second(rows: int, work: Callable[[], int]) -> float:

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.config import load
-from catchment.feed.runner import run_feed
+from catchment.engine.choice import prepared
+from catchment.feed.runner import run_feed, usual_ports
 from catchment.model.epoch import epoch_text
 from catchment.screen.progress import RunView
 from catchment.state.faults import from_environment
@@ -38,6 +39,7 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     stopped.
     """
     feed = load(file)
+    ports = usual_ports(prepared(feed))
     view = RunView(Console(), feed.name)
     with stopped_by_signals(at_once=True) as stop, view.live():
         outcome = run_feed(
@@ -47,6 +49,7 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
             stop=stop,
             fault=from_environment(),
             leave=tables_of("--leave", leave),
+            ports=ports,
         )
     how, seen = "stopped" if outcome.stopped else "caught up", view.seen
     click.echo(

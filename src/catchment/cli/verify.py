@@ -9,7 +9,7 @@ from rich.console import Console
 
 from catchment.cli.output import feed_argument, tables_of
 from catchment.config import load
-from catchment.engine.choice import engine_of
+from catchment.engine.choice import engine_of, prepared
 from catchment.feed.verify import must_be_verifiable, verify
 from catchment.model.chunk import Progress
 from catchment.model.errors import VerifyDifference
@@ -29,11 +29,12 @@ from catchment.screen.comparing import VerifyView, lines
 def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs."""
     feed = load(file, secrets=("password", "state"))
+    nursery = prepared(feed)
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest
     view = VerifyView(Console(stderr=True), _copied(manifest.progress, only))
-    with view.live(), closing(engine_of(feed, "verify")) as engine:
+    with view.live(), closing(engine_of(feed, "verify", nursery)) as engine:
         verdict = verify(feed, endpoints, engine, only, view.observe)
     for line in lines(verdict):
         click.echo(line)

@@ -5,17 +5,24 @@ from pathlib import Path
 from catchment.config import EngineName, Feed
 from catchment.engine.local import LocalEngine
 from catchment.engine.near import Near
+from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
 
 
-def engine_of(feed: Feed, purpose: str = "") -> Engine:
-    """The feed's engine; Spark begins to start at once. `purpose` is added to the name that Spark shows."""
-    return Near(_far(feed, f"{feed.name} {purpose}".strip()))
+def engine_of(feed: Feed, purpose: str = "", nursery: Nursery | None = None) -> Engine:
+    """The feed's engine; Spark begins to start at once. `purpose` is added to the name that Spark shows. `nursery`: as
+    `prepared` gave it."""
+    return Near(_far(feed, f"{feed.name} {purpose}".strip(), nursery))
 
 
-def _far(feed: Feed, name: str) -> Engine:
+def prepared(feed: Feed) -> Nursery | None:
+    """Where the engine's workers are to come from, if this has to be seen to before the process has threads."""
+    return Nursery.forked() if feed.engine is EngineName.LOCAL else None
+
+
+def _far(feed: Feed, name: str, nursery: Nursery | None) -> Engine:
     if feed.engine is EngineName.LOCAL:
-        return LocalEngine()
+        return LocalEngine(nursery=nursery)
     from catchment.engine.context import context  # a feed that wants no Java needs no PySpark
     from catchment.engine.spark import SparkEngine
 

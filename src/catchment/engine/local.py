@@ -1,25 +1,18 @@
-"""Processes of this machine as the engine, for feeds that want no Java.
-
-    driver ── a socket for each worker ──> worker: a task in, a receipt out, until the socket ends
-      └── starts ──> nursery: imports what tasks need once, and forks the workers
-
-A worker sees its socket end when the driver goes, however it goes, and ends then.
-"""
+"""Processes of this machine as the engine, for feeds that want no Java (nursery.py says where they come from)."""
 
 import os
 import pickle
-import signal
-import subprocess
-import sys
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from catchment.engine.guarded import Guarded, receipts
+from catchment.engine.nursery import Nursery
 from catchment.model.errors import EngineError
 
 _Task = TypeVar("_Task")
@@ -29,9 +22,10 @@ WORKERS_MIN: Final = 2
 
 
 class LocalEngine:
-    """A worker for each processor, started when the first tasks come."""
+    """A worker for each processor, started when the first tasks come, from `nursery` if there is one already."""
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, nursery: Nursery | None = None) -> None:
+        self._nursery = nursery
         self._workers = workers or max(len(os.sched_getaffinity(0)), WORKERS_MIN)
         self._pool: _Pool | None = None
         self._lock = threading.Lock()
@@ -42,11 +36,11 @@ class LocalEngine:
         with self._lock:
             if self._cancelled:
                 raise EngineError("the run was stopped before its tasks began")
-            pool = self._pool = self._pool or _Pool(self._workers)
         try:
+            pool = self._started()
             return receipts(pool.each(Guarded(work), tasks))
         except (OSError, EOFError, pickle.UnpicklingError) as error:
-            self.rest()
+            self.close()
             raise EngineError(
                 f"a worker of this machine ended before its task ({type(error).__name__}: {error}); was it killed, or "
                 "is memory short?"
@@ -71,29 +65,28 @@ class LocalEngine:
             pool.end()
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers, and where they come from."""
         self.rest()
+        with self._lock:
+            nursery, self._nursery = self._nursery, None
+        if nursery is not None:
+            nursery.end()
+
+    def _started(self) -> "_Pool":
+        with self._lock:
+            self._nursery = self._nursery or Nursery.started()
+            self._pool = self._pool or _Pool([self._nursery.worker() for _ in range(self._workers)])
+            return self._pool
 
 
 class _Pool:
     """Workers that wait for tasks."""
 
-    def __init__(self, workers: int) -> None:
-        pairs = [Pipe() for _ in range(workers)]
-        theirs = [their.fileno() for _, their in pairs]
-        self._nursery = subprocess.Popen(
-            [sys.executable, "-m", "catchment.engine.nursery", *map(str, theirs)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            pass_fds=theirs,
-            process_group=0,  # Ctrl-C is the driver's
-        )
-        self._workers = workers
-        # Sockets are closed with the pool: another thread may wait for what a worker says.
+    def __init__(self, sockets: Sequence[socket.socket]) -> None:
+        self._sockets = sockets
         self._free: SimpleQueue[Connection] = SimpleQueue()
-        for ours, their in pairs:
-            their.close()
-            self._free.put(ours)
+        for ours in sockets:
+            self._free.put(Connection(os.dup(ours.fileno())))
 
     def each(self, work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         """What `work` gives for each task; raises EOFError or OSError when a worker has gone."""
@@ -109,11 +102,15 @@ class _Pool:
                 raise found
             return found
 
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="worker") as pool:
+        with ThreadPoolExecutor(len(self._sockets), thread_name_prefix="worker") as pool:
             return list(pool.map(handed_out, tasks))
 
     def end(self) -> None:
-        """Kill all at once: what they write is not named by anything before its receipt."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._nursery.pid, signal.SIGKILL)
-        self._nursery.wait()
+        """End all at once: what they write is not named by anything before its receipt.
+
+        Their sockets are closed with the pool: another thread may wait for what a worker says.
+        """
+        for ours in self._sockets:
+            with suppress(OSError):
+                ours.shutdown(socket.SHUT_RDWR)
+            ours.close()

@@ -8,6 +8,7 @@ from catchment import world
 from catchment.config import Feed, SchemaChange
 from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
+from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
@@ -64,7 +65,7 @@ def run_feed(
 
     Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
     """
-    ports = ports or Ports(sink_of, engine_of, must_be_set_up)
+    ports = ports or usual_ports()
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
@@ -100,6 +101,11 @@ def run_feed(
             clock.stop()
             upkeep.stop(hurry=stop.is_set())
     return Outcome(last, stop.is_set())
+
+
+def usual_ports(nursery: Nursery | None = None) -> Ports:
+    """What a feed file asks for. `nursery`: as `engine.choice.prepared` gave it."""
+    return Ports(sink_of, lambda feed: engine_of(feed, nursery=nursery), must_be_set_up)
 
 
 def _policy(feed: Feed) -> Policy:

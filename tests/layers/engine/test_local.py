@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from catchment.engine.local import LocalEngine
+from catchment.engine.nursery import Nursery
 from catchment.model.errors import EngineError, ProgramFault, Retry
 from catchment.model.source import Endpoint
 from tests.world.patience import PATIENCE_SECONDS
@@ -148,3 +149,72 @@ def test_workers_end_when_the_driver_is_killed_in_the_middle_of_a_task(tmp_path:
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     wait_until(lambda: ended({int(file.read_text()) for file in files}))
+
+
+FORKS = """
+import os, sys
+from catchment.engine.local import LocalEngine
+from catchment.engine.nursery import Nursery
+from tests.layers.engine.test_local import open_files, parent, write_pid
+inherited = open(sys.argv[1] + "/held", "w")
+nursery = Nursery.forked()
+engine = LocalEngine(2, nursery)
+print(engine.each(open_files, [0])[0], flush=True)
+print(set(engine.each(parent, [0, 0])) == {nursery.pid}, flush=True)
+engine.each(write_pid, [sys.argv[1] + "/a", sys.argv[1] + "/b"])
+"""
+
+
+def open_files(_: int) -> list[str]:
+    """Files that are open in a worker, by name."""
+    names = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            names.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            continue
+    return [name for name in names if name.startswith("/") and not name.startswith(("/dev/", "/proc/"))]
+
+
+def parent(_: int) -> int:
+    time.sleep(0.1)
+    return os.getppid()
+
+
+def test_workers_are_forked_from_the_driver_without_its_files_and_end_with_it(tmp_path: Path) -> None:
+    with (tmp_path / "errors").open("wb") as errors:
+        driver = subprocess.Popen(
+            [sys.executable, "-c", FORKS, str(tmp_path)], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert driver.stdout is not None
+    assert driver.stdout.readline().strip() == str([str(tmp_path / "errors")])
+    assert driver.stdout.readline().strip() == "True"
+    files = [tmp_path / "a", tmp_path / "b"]
+    wait_until(lambda: all(file.exists() and file.read_text() for file in files))
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert driver.stdout.read() == "", "no process of the driver's holds its output any more"
+    wait_until(lambda: ended({int(file.read_text()) for file in files}))
+
+
+def test_nothing_is_forked_beside_other_threads() -> None:
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
+    thread.start()
+    try:
+        assert Nursery.forked() is None
+    finally:
+        release.set()
+        thread.join()
+
+
+def test_a_nursery_that_is_killed_is_replaced() -> None:
+    nursery = Nursery.started()
+    with closing(LocalEngine(WORKERS, nursery)) as engine:
+        assert engine.each(twice, [1]) == [2]
+        engine.rest()
+        os.kill(nursery.pid, signal.SIGKILL)
+        wait_until(lambda: ended({nursery.pid}))
+        with pytest.raises(EngineError, match="a worker of this machine ended before its task"):
+            engine.each(twice, [1])
+        assert engine.each(twice, [1]) == [2]

@@ -28,8 +28,8 @@ def run_here(patch: pytest.MonkeyPatch) -> Here:
     """Have `run_feed` and `verify` run their tasks in this process, without Java, and fold nothing."""
     here = Here()
     patch.setattr(turns, "START_SECONDS_MIN", math.inf)
-    patch.setattr(runner, "engine_of", lambda *_: here)
-    patch.setattr("catchment.cli.verify.engine_of", lambda *_: here)
+    patch.setattr(runner, "engine_of", lambda *_, **__: here)
+    patch.setattr("catchment.cli.verify.engine_of", lambda *_, **__: here)
     return here
 
 

@@ -7,18 +7,12 @@ from tests.world.sim.history import Change
 from tests.world.sim.scheduler import SimWorld
 from tests.world.sim.server import Server
 from tests.world.sim.session import Network
+from tests.world.sim.theme import Theme
 
 _GROUPS_MAX = 250
 _COLUMNS_MAX = 6
 # For how many seconds a server does not answer.
 _HANGS = (0.5, 3.0, 12.0, 40.0)
-# For how many seconds a commit that is logged stays hidden.
-_HOLDS = (
-    (0.0, 0.0, 0.0, 0.05, 0.4, 3.0),
-    (0.0, 0.02, 0.1, 0.2),
-    (0.0, 0.0, 0.3, 1.0),
-    (0.15, 0.2, 0.25),  # each one waits for a replica
-)
 
 
 @dataclass
@@ -31,23 +25,23 @@ class Clients:
     world: SimWorld
     network: Network
     read: Callable[[Server], int]
+    theme: Theme
     calm: bool = False
     last: bool = False
     idle: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        # What is rare in one seed is frequent in another.
-        rng = self.world.rng
-        self.holds = rng.choice(_HOLDS)
+        rng, theme = self.world.rng, self.theme
+        self.holds = rng.choice(theme.holds)
         self.mix: dict[Callable[[Clients, Server], None], float] = {
             Clients._write_some: 80,
-            Clients._rotate: rng.choice((1, 4, 12)),
-            Clients._prepare_or_end: rng.choice((1, 6, 30, 80)),
+            Clients._rotate: rng.choice(theme.rotations),
+            Clients._prepare_or_end: rng.choice(theme.xa),
             Clients._restart: rng.choice((0, 1.5, 5)),
             Clients._alter: rng.choice((0, 1.5)),
             Clients._cut_off: rng.choice((0, 3, 6)),
             Clients._hang: rng.choice((0, 2, 5)),
-            Clients._purge_read: rng.choice((0, 2, 8)),
+            Clients._purge_read: rng.choice(theme.purges),
         }
 
     def of(self, server: Server) -> Callable[[], None]:
@@ -55,7 +49,7 @@ class Clients:
 
         def live() -> None:
             rng = self.world.rng
-            pace = rng.choice((0.05, 0.1, 0.5, 3.0))
+            pace = rng.choice(self.theme.paces)
             while not self.calm:
                 # A feed that stands still reads all of this again and again.
                 crowded = len(server.history.groups) > _GROUPS_MAX
@@ -157,7 +151,7 @@ class Clients:
             server.end_xa(
                 rng.choice(server.open_xa),
                 commit=rng.random() < 0.7,
-                hold=rng.choice((0.0, 0.1, 0.3, 0.3, 2.0, 6.0)),
+                hold=rng.choice(self.theme.late),
             )
         elif (changes := self._changes(server)) and len(server.prepared) < 2:
             server.prepare(f"x{rng.getrandbits(30)}".encode(), changes)

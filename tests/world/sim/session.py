@@ -25,12 +25,12 @@ _CONNECT_SECONDS = 10
 class Network:
     """All servers by their ports. What is cut off refuses until then, what hangs does not answer until then."""
 
-    def __init__(self, world: SimWorld, servers: dict[int, Server]) -> None:
+    def __init__(self, world: SimWorld, servers: dict[int, Server], select_seconds: float) -> None:
         self.world = world
         self.by_port = servers
         self.cut_until: dict[int, float] = {}
         self.hangs_until: dict[int, float] = {}
-        self.select_seconds = world.rng.choice((0.0, 0.0, 0.2, 0.8))
+        self.select_seconds = select_seconds
 
     def login(self, endpoint: Endpoint, *, snapshots: bool, read_seconds: int) -> "SimSession":
         """A session with the server behind an endpoint; raises ConnectionLost."""

@@ -29,6 +29,7 @@ from tests.world.sim.scheduler import Job, Killed, Process, SimWorld
 from tests.world.sim.server import SCHEMA, Server
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink, Storage
+from tests.world.sim.theme import THEMES
 
 _PORT = 3306
 # A log file as young as the position in it proves nothing, and the feed says so.
@@ -74,6 +75,7 @@ class Simulation:
     def __post_init__(self) -> None:
         self.world = SimWorld(self.seed)
         self.rng = self.world.rng
+        self.theme = self.rng.choice(THEMES)
         servers = {}
         for number in range(self.shards):
             server = Server(f"s{number}", 101 + number, self.rng, self.world.steady_seconds)
@@ -82,17 +84,17 @@ class Simulation:
             server.commit((("t", 70, (70, 0)),), hold=0.0)
             servers[_PORT + number] = server
         self.world.now = _AGE_SECONDS
-        self.network = Network(self.world, servers)
+        self.network = Network(self.world, servers, self.rng.choice(self.theme.select_seconds))
         self.world.servers = self.network
         self.servers = list(servers.values())
-        self.clients = Clients(self.world, self.network, self._needed)
+        self.clients = Clients(self.world, self.network, self._needed, self.theme)
         self.nemesis = Nemesis(self.world)
         self.attempts: list[Attempt] = []
         self._engines: dict[str, Engine] = {}
         self._processes: list[Process] = []
 
     def _rows(self) -> dict[int, tuple[int | None, ...]]:
-        keys = self.rng.sample(range(1, 60), self.rng.choice((0, 5, 20, 45)))
+        keys = self.rng.sample(range(1, 60), self.rng.choice(self.theme.rows))
         return {key: (key, self.rng.randrange(1000)) for key in keys}
 
     @property
@@ -135,7 +137,7 @@ class Simulation:
         put: Any = Store.put_manifest
         logging.disable(logging.CRITICAL)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(prove, "WORTH_BYTES", self.rng.choice((0, 300, prove.WORTH_BYTES)))
+            patch.setattr(prove, "WORTH_BYTES", self.rng.choice(self.theme.worth))
             patch.setattr(database, "_engine", self._engine)
             patch.setattr(
                 Store, "put_manifest", lambda *args: put(args[0], self._planned(args[1]), *args[2:])
@@ -191,7 +193,7 @@ class Simulation:
             {"name": s.name, "host": "sim", "port": port, "user": "catchment", "password": "x"}
             for port, s in self.network.by_port.items()
         ]
-        groups, rows = self.rng.randrange(1, 4), self.rng.randrange(2, 9)
+        groups, rows = self.rng.choice(self.theme.groups), self.rng.choice(self.theme.chunk_rows)
         return Feed.model_validate(
             {
                 "name": name,
