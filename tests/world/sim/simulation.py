@@ -233,6 +233,8 @@ class Simulation:
             if calm:
                 self.nemesis.dangerous = False
                 self.clients.calm = True
+                for server in self.servers:
+                    server.kills_dumps = False
                 for other in self._processes:
                     self.world.kill(other)
             quiet = self.clients.quiet()
