@@ -17,7 +17,7 @@ from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.readers.checks import judgements, must_keep_keys
 from catchment.schema.ddl import Here
-from catchment.schema.effects import tables_here
+from catchment.schema.events import SchemaEvents, tables_here
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.source.log import read_log
@@ -99,10 +99,11 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
         return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
     shapes = [shape for shape in standing.shapes if takes(feed.tables, shape.table)]
     here = tables_here(shapes, shard, standing.holders)
-    stored = StoredAt(endpoint, position.server, position.at, ahead.at, ahead.facts)
+    events = SchemaEvents(here, here).of(ahead.facts)
+    stored = StoredAt(endpoint, position.server, position.at, ahead.at, events)
     stops = _stops(shard, here, stored, evolves=feed.schema_change is SchemaChange.EVOLVE)
     if ahead.whole:
-        stops += _lost_keys(endpoint, position, [s for s in shapes if s.table in here], ahead)
+        stops += _lost_keys(endpoint, position, [s for s in shapes if s.table in here], stored)
     stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
     return [
         _looked_at(shard, stands, ahead),
@@ -138,23 +139,24 @@ def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> Stret
 
 def _stops(shard: str, here: Here, stored: StoredAt, *, evolves: bool) -> list[Unsupported]:
     """The errors by which statements end a run, in the order of the log; a statement has one for each table."""
-    facts = [fact for fact, _ in judgements(shard, here, stored, stored.facts, here, evolves=evolves)]
+    facts = [event.fact for event, _ in judgements(shard, here, stored, stored.events, evolves=evolves)]
     found: dict[str, tuple[int, Unsupported]] = {}
     for table, columns in here.items():
-        for fact, error in judgements(shard, [table], stored, facts, {table: columns}, evolves=evolves):
+        events = SchemaEvents([table], {table: columns}).of(facts)
+        for event, error in judgements(shard, [table], stored, events, evolves=evolves):
             if isinstance(error, Unsupported):  # one that names no table is the same for all of them
-                found.setdefault(str(error), (facts.index(fact), error))
+                found.setdefault(str(error), (facts.index(event.fact), error))
     return [error for _, error in sorted(found.values(), key=lambda one: one[0])]
 
 
 def _lost_keys(
-    endpoint: Endpoint, position: Position, shapes: Iterable[TableShape], ahead: Stretch
+    endpoint: Endpoint, position: Position, shapes: Iterable[TableShape], stored: StoredAt
 ) -> list[Unsupported]:
     """The tables of which an index was dropped by which the lake tells their rows apart."""
     found = []
     for shape in shapes:
         try:
-            must_keep_keys(endpoint, position.server, [shape], ahead)
+            must_keep_keys(endpoint, position.server, [shape], stored.events, stored.at)
         except Unsupported as error:
             found.append(error)
     return found

@@ -19,7 +19,7 @@ from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
 from catchment.rewind.states import in_commit_order, last_images, net, without_values, without_voids
 from catchment.schema.columns import shape_after
-from catchment.schema.effects import tables_here
+from catchment.schema.events import tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
 from catchment.source.identity import must_be_same_log
@@ -39,9 +39,11 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     followed = Followed(shapes, task.definitions, here)
     with SegmentImages(shard, shapes, task.progress) as images:
         stretch, resets = _read(task, images, followed)
-        stored = StoredAt(task.endpoint, task.start.server, task.start.at, stretch.at, stretch.facts)
-        altered = alterations(shard, shapes, stored, here, evolves=task.evolves)
-        must_keep_keys(task.endpoint, task.start.server, (shapes[table] for table in here), stretch)
+        events = tuple(followed.events.of(stretch.facts))
+        stored = StoredAt(task.endpoint, task.start.server, task.start.at, stretch.at, events)
+        altered = alterations(shard, shapes, stored, evolves=task.evolves)
+        keyed = (shapes[table] for table in here)
+        must_keep_keys(task.endpoint, task.start.server, keyed, events, stretch.at)
         ends = commits(shard, task.start.prepared, stretch.xa)
         at_start = Wanted.of(task.shapes, task.definitions)
         prepared = PreparedRows(task.endpoint, task.start.server, ends.earlier, at_start)
@@ -59,7 +61,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                 outputs.append(output)
     receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(tables.values()))
     log_bytes = stretch.read_bytes + prepared.read_bytes
-    return replace(receipt, log_bytes=log_bytes, definitions=tuple(followed.now.values()))
+    definitions = tuple(followed.now.values())
+    return replace(receipt, log_bytes=log_bytes, definitions=definitions, existence=existence(events))
 
 
 def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple[Stretch, Resets]:
@@ -130,5 +133,4 @@ def _receipt(
         groups=stretch.groups,
         log_bytes=stretch.read_bytes,
         event_time=stretch.event_time,
-        existence=existence(stretch.facts),
     )

@@ -1,6 +1,6 @@
 """What must hold of a stretch of log before its rows count, whoever reads it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
@@ -13,8 +13,8 @@ from catchment.model.errors import IncompleteImage as IncompleteImageError
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.schema.ddl import Columns, Here, Stop
-from catchment.schema.effects import Effects
+from catchment.schema.ddl import Columns, Stop
+from catchment.schema.events import SchemaEvent, SchemaEvents
 from catchment.schema.indexes import touch
 from catchment.schema.judge import ByText
 from catchment.schema.statement import beginning
@@ -25,7 +25,7 @@ from catchment.source.prove import sealed_behind
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import CutOff, Ddl, Fact, Incident, IncompleteImage, Statement
+from catchment.wire.log.facts import CutOff, Ddl, Incident, IncompleteImage
 
 
 def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
@@ -72,16 +72,15 @@ def alterations(
     shard: str,
     chosen: Collection[TableId],
     stored: StoredAt,
-    here: Here | None = None,
     *,
     evolves: bool = True,
 ) -> list[Alteration]:
-    """What DDL in a stretch of log did to the chosen tables' columns; `here` as `Effects` takes it.
+    """What DDL in a stretch of log did to the chosen tables' columns.
 
     Raises Unsupported where it cannot be followed, or may not (`evolves`), and where a statement may have changed rows.
     """
     found = []
-    for _, judged in judgements(shard, chosen, stored, stored.facts, here, evolves=evolves):
+    for _, judged in judgements(shard, chosen, stored, stored.events, evolves=evolves):
         if isinstance(judged, Unsupported):
             raise judged
         found.append(judged)
@@ -92,37 +91,34 @@ def judgements(
     shard: str,
     chosen: Collection[TableId],
     stored: StoredAt,
-    facts: Iterable[Fact],
-    here: Here | None = None,
+    events: Iterable[SchemaEvent],
     *,
     evolves: bool = True,
-) -> Iterator[tuple[Ddl | Statement, Alteration | Unsupported]]:
-    """Each statement of `facts`, some of those of `stored`, that altered a chosen table, or with the error by which it
-    ends a run.
+) -> Iterator[tuple[SchemaEvent, Alteration | Unsupported]]:
+    """Each of `events`, some of those of `stored`, that altered a chosen table, or with the error by which it ends a
+    run.
 
     A statement that does so to several tables names the first one.
     """
-    effects = Effects(chosen, here)
-    for fact in facts:
-        if not isinstance(fact, Ddl | Statement):
-            continue
-        did = stored.judged(fact, effects)
+    for event in events:
+        did = stored.judged(event, chosen)
         if isinstance(did, ByText):
+            who = did.table if did.shown else "chosen tables"
             error = Unsupported(
-                f"shard {shard} at {fact.at}: {did.table if did.shown else 'chosen tables'} may have been changed by a "
-                f"statement that the log holds as text ({beginning(fact.sql)}): {did.reason}; {did.way_out}"
+                f"shard {shard} at {event.at}: {who} may have been changed by a statement that "
+                f"the log holds as text ({beginning(event.text.sql)}): {did.reason}; {did.way_out}"
             )
-            yield fact, error
+            yield event, error
         elif isinstance(did, Stop):
-            yield fact, Unsupported(f"shard {shard}, {did.table} at {fact.at}: {did.reason}; {did.way_out}")
+            yield event, Unsupported(f"shard {shard}, {did.table} at {event.at}: {did.reason}; {did.way_out}")
         elif isinstance(did, Columns) and not evolves:
             error = Unsupported(
-                f"shard {shard}, {did.table} at {fact.at}: {_said(did)}, and schema_change is fail; with "
+                f"shard {shard}, {did.table} at {event.at}: {_said(did)}, and schema_change is fail; with "
                 "schema_change: evolve in the feed file the next run follows it"
             )
-            yield fact, error
+            yield event, error
         elif isinstance(did, Columns):
-            yield fact, Alteration(did, fact.group)
+            yield event, Alteration(did, event.group)
 
 
 def _said(did: Columns) -> str:
@@ -134,48 +130,52 @@ def _said(did: Columns) -> str:
 
 
 def must_keep_keys(
-    endpoint: Endpoint, server: Server, shapes: Iterable[TableShape], stretch: Stretch
+    endpoint: Endpoint,
+    server: Server,
+    shapes: Iterable[TableShape],
+    events: Sequence[SchemaEvent],
+    at: LogOffset,
 ) -> None:
-    """Raise Unsupported when an index was dropped that told the rows of a table apart.
+    """Raise Unsupported when an index was dropped that told the rows of a table apart; the log was read up to `at`.
 
     The statement names an index, but a shape has only the key's columns. So this asks the catalog: what it says now is
     at least as new as the statement. Suppose it names the same key, and no index was added behind the statement, up to
     the end of the log. Then an index of that key was there all the time.
     """
-    touched = {shape: _touched(shape.table, stretch.facts) for shape in shapes}
-    dropped = {shape: facts for shape, facts in touched.items() if facts}
+    touched = {shape: _touched(shape.table, events) for shape in shapes}
+    dropped = {shape: found for shape, found in touched.items() if found}
     if not dropped:
         return
     with connect(endpoint, server) as session:
-        for shape, facts in dropped.items():
+        for shape, found in dropped.items():
             try:
                 key = read_table(session, shape.table).key
             except Unsupported:
                 key = ()
             if key != shape.key:
                 now = f"the table's key is ({', '.join(key)}) instead of ({', '.join(shape.key)}) since"
-                raise _unkept(endpoint, shape.table, facts[0].at, now)
-    if any(touch(fact, shape.table).drops_index for shape, facts in dropped.items() for fact in facts):
-        _must_not_come_back(endpoint, server, dropped, stretch)
+                raise _unkept(endpoint, shape.table, found[0].at, now)
+    if any(touch(one, shape.table).drops_index for shape, found in dropped.items() for one in found):
+        _must_not_come_back(endpoint, server, dropped, at)
 
 
-def _touched(table: TableId, facts: Iterable[Fact]) -> list[Ddl]:
+def _touched(table: TableId, events: Iterable[SchemaEvent]) -> list[SchemaEvent]:
     """The statements on a table from the first one on that drops something of it."""
-    ddl = (fact for fact in facts if isinstance(fact, Ddl))
-    return list(dropwhile(lambda fact: not touch(fact, table).drops, ddl))
+    ddl = (event for event in events if isinstance(event.fact, Ddl))
+    return list(dropwhile(lambda event: not touch(event, table).drops, ddl))
 
 
 def _must_not_come_back(
-    endpoint: Endpoint, server: Server, dropped: Mapping[TableShape, list[Ddl]], stretch: Stretch
+    endpoint: Endpoint, server: Server, dropped: Mapping[TableShape, list[SchemaEvent]], at: LogOffset
 ) -> None:
     """Raise Unsupported when a unique index was added behind a statement that dropped an index."""
-    behind = read_facts(endpoint, server, stretch.at, None)
-    later = [fact for fact in behind.facts if isinstance(fact, Ddl)]
-    for shape, facts in dropped.items():
-        drops = [place for place, fact in enumerate(facts) if touch(fact, shape.table).drops_index]
-        since = [*facts[drops[0] + 1 :], *later] if drops else []
-        if any(touch(fact, shape.table).adds_unique for fact in since):
-            drop = facts[drops[0]]
+    behind = SchemaEvents(shape.table for shape in dropped).of(read_facts(endpoint, server, at, None).facts)
+    later = [event for event in behind if isinstance(event.fact, Ddl)]
+    for shape, found in dropped.items():
+        drops = [place for place, event in enumerate(found) if touch(event, shape.table).drops_index]
+        since = [*found[drops[0] + 1 :], *later] if drops else []
+        if any(touch(event, shape.table).adds_unique for event in since):
+            drop = found[drops[0]]
             raise _unkept(endpoint, shape.table, drop.at, "a unique one was added later")
 
 

@@ -15,11 +15,10 @@ from catchment.model.table import TableId
 from catchment.rewind.keyless import apart
 from catchment.rewind.ranges import covered
 from catchment.schema.ddl import Columns, Harmless
-from catchment.schema.effects import Effects
 from catchment.schema.judge import ByText
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import Ddl, Images, IncompleteImage, Statement
+from catchment.wire.log.facts import Images, IncompleteImage
 
 Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
@@ -72,18 +71,15 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     for fact in stretch.facts:
         if isinstance(fact, IncompleteImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
-        elif isinstance(fact, Ddl | Statement):
-            did = stored.judged(fact, Effects(images.wanted))
-            if isinstance(did, Harmless):
-                continue
-            if isinstance(did, ByText):
-                found |= dict.fromkeys(
-                    did.tables, f"a statement that the log holds as text, at {fact.at}: {did.reason}"
-                )
-                continue
-            behind = fact.group >= stretch.boundary or images.before(did.table, fact.group)
+    for event in stored.events:
+        did = stored.judged(event, images.wanted.keys())
+        if isinstance(did, ByText):
+            why = f"a statement that the log holds as text, at {event.at}: {did.reason}"
+            found |= dict.fromkeys(did.tables, why)
+        elif not isinstance(did, Harmless):
+            behind = event.group >= stretch.boundary or images.before(did.table, event.group)
             if unclear or behind or not isinstance(did, Columns):
-                found[did.table] = f"its definition changed at {fact.at}"
+                found[did.table] = f"its definition changed at {event.at}"
     for table, group in images.keyless.items():
         if unclear or group >= stretch.boundary:
             found[table] = "a row whose key is a zero date was changed while rows were read"

@@ -2,7 +2,7 @@
 epoch.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
 from catchment.schema.ddl import Harmless
-from catchment.schema.effects import Effects
+from catchment.schema.events import SchemaEvents
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts, read_log
@@ -92,7 +92,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
     wanted = Wanted.of((shapes[table] for table in reads), task.definitions, before="full")
-    stretch = _log_behind(task, floor, wanted, images, log_bytes)
+    events = SchemaEvents(reads)
+    stretch = _log_behind(task, floor, _stopped(wanted, events, task.epoch_at), images, log_bytes)
     ends = _commits(task, floor, stretch)
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
@@ -100,7 +101,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     if task.verified is not None:
         # Behind the last reading: a floor has no event of its own, and may be a place in a log begun by RESET, too.
         must_be_same_log(task.endpoint, task.verified)
-    stored = StoredAt(task.endpoint, task.server, floor, stretch.at, stretch.facts)
+    stored = StoredAt(task.endpoint, task.server, floor, stretch.at, events.of(stretch.facts))
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
         refused += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
@@ -123,23 +124,14 @@ def _log_behind(
     images: ChunkImages,
     log_bytes: int | None,
 ) -> Stretch:
-    """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4).
-
-    A DDL spoils the chunks of its table, and the table's rows end there. A DDL up to the epoch does not, if each row
-    says what it is.
-    """
-    lasting = not wanted.definitions
-
-    def on_ddl(ddl: Ddl) -> dict[TableId, Definition | None]:
-        return {} if lasting and reaches(task.epoch_at, ddl.at) else _spoilt_by(ddl, wanted.keys)
-
+    """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4)."""
     try:
         with read_log(
             task.endpoint,
             task.server,
             floor,
             None,
-            replace(wanted, on_ddl=on_ddl),
+            wanted,
             epoch=task.epoch_at,
             budget=log_bytes,
         ) as log:
@@ -221,9 +213,19 @@ def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
     return commits(task.endpoint.shard, known, stretch.xa)
 
 
-def _spoilt_by(fact: Ddl, tables: Collection[TableId]) -> dict[TableId, Definition | None]:
-    did = Effects(tables).of(fact)
-    return {} if isinstance(did, Harmless) else {did.table: None}
+def _stopped(wanted: Wanted, events: SchemaEvents, epoch_at: LogOffset) -> Wanted:
+    """The same rows, but of a table none behind a DDL that spoils its chunks.
+
+    A DDL up to the epoch does not spoil them, if each row says what it is.
+    """
+    lasting = not wanted.definitions
+
+    def on_ddl(ddl: Ddl) -> dict[TableId, Definition | None]:
+        did = events.next(ddl).effect
+        before = lasting and reaches(epoch_at, ddl.at)
+        return {} if before or isinstance(did, Harmless) else {did.table: None}
+
+    return replace(wanted, on_ddl=on_ddl)
 
 
 def _rewound(

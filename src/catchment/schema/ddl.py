@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.schema.names import without_marks
-from catchment.schema.statement import NOT_UNDERSTOOD, Unreadable, Word, readings
+from catchment.schema.statement import NOT_UNDERSTOOD, Word
+from catchment.schema.text import Text, read_text
 from catchment.schema.verbs import DATABASES, Kind, kind_of, object_of
 
 Here = Mapping[TableId, Collection[str]]
@@ -80,37 +81,28 @@ def effect(
     of the tables that the shard has, with their columns; None: it has all, and the columns are not known. Never
     raises: what cannot be read and names a chosen table is a Stop.
     """
-    try:
-        words_read = readings(sql, mysql=mysql, sql_mode=sql_mode)
-    except Unreadable as why:
-        named = [
-            table
-            for table in sorted(chosen)
-            if without_marks(table.name) in without_marks(sql.replace("``", "`"))
-        ]
-        return _stop(named[0], f"a statement that names it cannot be read: {why}") if named else HARMLESS
-    return definition_effect(words_read, default_schema, chosen, here)
+    return effect_of(read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode), chosen, here)
 
 
-def definition_effect(
-    words_read: Collection[tuple[Word, ...]],
-    default_schema: str,
-    chosen: Collection[TableId],
-    here: Here | None,
-) -> Effect:
-    """As `effect`, of a statement that is read in one or more ways.
+def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None) -> Effect:
+    """As `effect`, of a statement that is read, in one or more ways.
 
     Names are matched without regard to case and marks, as the server may do; one that differs in case evolves
     nothing. Columns says what the text says: with IF EXISTS and IF NOT EXISTS a column may have been there or missing
     already.
     """
+    if text.unreadable:
+        sql = without_marks(text.sql.replace("``", "`"))
+        named = [table for table in sorted(chosen) if without_marks(table.name) in sql]
+        why = f"a statement that names it cannot be read: {text.unreadable}"
+        return _stop(named[0], why) if named else HARMLESS
     columns = dict.fromkeys(chosen, ()) if here is None else here
     return together(
         [
-            _Reading(words, default_schema, chosen, columns).effect()
+            _Reading(words, text.schema, chosen, columns).effect()
             if kind_of(words) is Kind.DEFINES
             else HARMLESS
-            for words in words_read
+            for words in text.readings
         ]
     )
 

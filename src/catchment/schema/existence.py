@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from catchment.model.table import TableId
-from catchment.schema.statement import Unreadable, Word, parted, readings
-from catchment.wire.log.facts import Ddl, Fact
+from catchment.schema.events import SchemaEvent
+from catchment.schema.statement import Word, parted
+from catchment.schema.text import Text
+from catchment.wire.log.facts import Ddl
 
 _OPTIONS = frozenset({"OR", "REPLACE", "ONLINE", "OFFLINE", "IGNORE"})
 # What ALTER TABLE may rename besides the table.
@@ -31,14 +33,14 @@ class Existence:
         return self.there.get(table, before and table.schema not in self.schemas_gone)
 
 
-def existence(facts: Iterable[Fact]) -> Existence:
-    """What the DDL among the facts of a stretch, in their order, did."""
+def existence(events: Iterable[SchemaEvent]) -> Existence:
+    """What the DDL of a stretch, in its order, did."""
     schemas: set[str] = set()
     there: dict[TableId, bool] = {}
-    for fact in facts:
-        if not isinstance(fact, Ddl):
+    for event in events:
+        if not isinstance(event.fact, Ddl):
             continue
-        for name, is_there in _changes(fact):
+        for name, is_there in _changes(event.text):
             if isinstance(name, TableId):
                 there[name] = is_there
                 continue
@@ -47,13 +49,10 @@ def existence(facts: Iterable[Fact]) -> Existence:
     return Existence(frozenset(schemas), there)
 
 
-def _changes(fact: Ddl) -> Iterator[tuple[TableId | str, bool]]:
+def _changes(text: Text) -> Iterator[tuple[TableId | str, bool]]:
     """Tables made (True) and gone (False), and schemas gone, in the order in which the statement names them."""
-    try:
-        (words, *_) = readings(fact.sql, mysql=fact.mysql, sql_mode=fact.sql_mode)
-    except Unreadable:
-        return
-    yield from _Statement(words, fact.schema).changes()
+    for words in text.readings[:1]:
+        yield from _Statement(words, text.schema).changes()
 
 
 class _Statement:

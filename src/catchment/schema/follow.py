@@ -9,7 +9,7 @@ from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.table import TableId
 from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
-from catchment.schema.effects import Effects
+from catchment.schema.events import SchemaEvents
 from catchment.schema.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, beginning, parted
 from catchment.wire.log.facts import Ddl, Fact
 
@@ -23,13 +23,14 @@ class Followed:
     """The definitions of chosen tables at the place in the log where its reader stands.
 
     `chosen` are all tables whose rows are read, also those without a definition. Where a DDL stops one, its
-    rows are not decoded any more (`readers/checks.alterations` says why). `here` as `Effects` takes it.
+    rows are not decoded any more (`readers/checks.alterations` says why). `here` as SchemaEvents takes it.
+    `events`: of the statements that were taken, and of others between them.
     """
 
     def __init__(
         self, chosen: Iterable[TableId], definitions: Iterable[Definition] = (), here: Here | None = None
     ) -> None:
-        self._effects = Effects(chosen, here)
+        self.events = SchemaEvents(chosen, here)
         self._now = {definition.table: definition for definition in definitions}
 
     @property
@@ -39,7 +40,7 @@ class Followed:
 
     def on_ddl(self, fact: Ddl) -> dict[TableId, Definition | None]:
         """Take a DDL; what it changes (None: its rows cannot be read any more). Raises AlteredUnseen, Unsupported."""
-        did = self._effects.of(fact)
+        did = self.events.next(fact).effect
         if isinstance(did, Stop):
             return {did.table: None}
         if not isinstance(did, Columns) or did.table not in self._now:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from catchment.model.table import TableId
 from catchment.schema.ddl import altered_table
-from catchment.schema.statement import Unreadable, readings
-from catchment.wire.log.facts import Ddl
+from catchment.schema.events import SchemaEvent
 
 _AN_INDEX = frozenset({"INDEX", "KEY", "CONSTRAINT"})
 _UNIQUE = frozenset({"UNIQUE", "PRIMARY", "SERIAL"})
@@ -20,15 +19,15 @@ class Touch:
     adds_unique: bool = False
 
 
-def touch(fact: Ddl, table: TableId) -> Touch:
-    """What a statement may do to the indexes of `table`."""
-    # A feed may have hundreds of tables and an epoch hundreds of statements: few are worth reading.
-    if table.name.casefold() not in fact.sql.replace("``", "`").casefold():
+def touch(event: SchemaEvent, table: TableId) -> Touch:
+    """What a statement may do to the indexes of `table`; one that cannot be read stops the feed if it names the
+    table."""
+    text = event.text
+    # A feed may have hundreds of tables and an epoch hundreds of statements: few are worth a look.
+    if table.name.casefold() not in text.sql.replace("``", "`").casefold():
         return Touch()
-    try:
-        read = readings(fact.sql, mysql=fact.mysql, sql_mode=fact.sql_mode)
-    except Unreadable:
-        return Touch()  # one that names the table stops the feed (ddl.effect)
-    words = {w.keyword for words in read if altered_table(words, fact.schema, [table]) for w in words}
+    words = {
+        w.keyword for words in text.readings if altered_table(words, text.schema, [table]) for w in words
+    }
     drops = not words.isdisjoint(("DROP", "REPLACE"))
     return Touch(drops, drops and not words.isdisjoint(_AN_INDEX), not words.isdisjoint(_UNIQUE))

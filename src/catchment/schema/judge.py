@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
-from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, definition_effect, together
-from catchment.schema.names import Name, named, without_marks
+from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, effect_of, together
+from catchment.schema.names import without_marks
 from catchment.schema.reach import Objects, Reach, reached
-from catchment.schema.statement import Unreadable, Word, readings
-from catchment.schema.verbs import Kind, kind_of, query_of
+from catchment.schema.text import Text, read_text
+from catchment.schema.verbs import Kind
 
 _ALL_AGAIN = f"set binlog_format=ROW for every session, then start {NEW_FEED} to copy the tables again"
 
@@ -27,40 +27,6 @@ class ByText(Stop):
 
     tables: frozenset[TableId] = frozenset()
     shown: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A statement, read: in one or two ways, and every name in those that may change rows. `unreadable`: why not."""
-
-    schema: str
-    readings: tuple[tuple[Word, ...], ...]
-    kinds: frozenset[Kind]
-    names: frozenset[Name]
-    unreadable: str = ""
-
-    @property
-    def changes_rows(self) -> bool:
-        """Whether it may change rows of what its names lead to."""
-        return Kind.CHANGES_ROWS in self.kinds
-
-
-def read_text(sql: str, default_schema: str, *, mysql: bool = False, sql_mode: int | None = None) -> Text:
-    """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
-    try:
-        read = readings(sql, mysql=mysql, sql_mode=sql_mode)
-    except Unreadable as why:
-        leaves = why.words[1:] and kind_of(why.words) is Kind.LEAVES_ROWS
-        kind = Kind.LEAVES_ROWS if leaves else Kind.NOT_KNOWN
-        return Text(default_schema, (), frozenset({kind}), frozenset(), str(why))
-    kinds, names = set[Kind](), set[Name]()
-    for words in read:
-        kind = kind_of(words)
-        # The table that a CREATE TABLE makes has no trigger yet.
-        changing = query_of(words) if kind is Kind.DEFINES else words if kind is Kind.CHANGES_ROWS else ()
-        kinds |= {kind, Kind.CHANGES_ROWS} if changing else {kind}
-        names |= named(changing, default_schema)
-    return Text(default_schema, read, frozenset(kinds), frozenset(names))
 
 
 def judge(
@@ -78,13 +44,19 @@ def judge(
     `objects`: what is stored on the shard, as of the statement. None where that is not known: then every statement
     that may change rows is a Stop. The rest as `ddl.effect` takes it.
     """
-    return judged(read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode), chosen, objects, here=here)
+    text = read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode)
+    return judged(text, effect_of(text, chosen, here), chosen, objects, here=here)
 
 
 def judged(
-    text: Text, chosen: Collection[TableId], objects: Objects | None, *, here: Here | None = None
+    text: Text,
+    defined: Effect,
+    chosen: Collection[TableId],
+    objects: Objects | None,
+    *,
+    here: Here | None = None,
 ) -> Effect:
-    """As `judge`, of a statement that is read."""
+    """As `judge`, of a statement that is read; `defined`: what it does as DDL."""
     if not chosen:
         return HARMLESS
     found: list[Effect] = []
@@ -95,10 +67,8 @@ def judged(
             else "it is not a statement that is known"
         )
         found.append(_by_text(chosen, f"{why}, so it may have changed any table", shown=False))
-    defining = [words for words in text.readings if kind_of(words) is Kind.DEFINES]
-    if defining:
-        found.append(definition_effect(defining, text.schema, chosen, here))
-        found += [HARMLESS] if len(defining) < len(text.readings) else []
+    if Kind.DEFINES in text.kinds:
+        found.append(defined)
     if text.changes_rows:
         mine = [table for table in chosen if here is None or table in here]
         found.append(_reaching(text, mine, objects))

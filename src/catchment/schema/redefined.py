@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from catchment.schema.judge import Text
 from catchment.schema.names import without_marks
 from catchment.schema.reach import Reach
 from catchment.schema.statement import Word
+from catchment.schema.text import Text
 from catchment.schema.verbs import DATABASES, Kind, object_of
 
 _STORED = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE"})

@@ -11,11 +11,10 @@ from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.schema.ddl import Harmless
-from catchment.schema.effects import Effects
+from catchment.schema.events import SchemaEvents
 from catchment.source.catalog import read_definition
 from catchment.source.log import read_facts
 from catchment.source.session import Session, connect
-from catchment.wire.log.facts import Ddl, Statement
 
 _DESCRIBES_ITSELF = "FULL"
 
@@ -61,12 +60,11 @@ def _describes_itself(session: Session) -> bool:
 
 def _must_be_unaltered(endpoint: Endpoint, position: Position, known: Collection[TableId]) -> None:
     stretch = read_facts(endpoint, position.server, position.at, None)
-    for fact in stretch.facts:
-        if isinstance(fact, Ddl | Statement):
-            did = Effects(known).of(fact)
-            if not isinstance(did, Harmless):
-                raise SourceError(
-                    f"shard {endpoint.shard}, {did.table}: it was altered at {fact.at}, after {position.at}, and the "
-                    "log does not say what it was like before (binlog_row_metadata is not FULL): set "
-                    f"binlog_row_metadata=FULL, then run again a feed that has only begun, or start {NEW_FEED}"
-                )
+    for event in SchemaEvents(known).of(stretch.facts):
+        did = event.effect
+        if not isinstance(did, Harmless):
+            raise SourceError(
+                f"shard {endpoint.shard}, {did.table}: it was altered at {event.at}, after {position.at}, and the "
+                "log does not say what it was like before (binlog_row_metadata is not FULL): set "
+                f"binlog_row_metadata=FULL, then run again a feed that has only begun, or start {NEW_FEED}"
+            )

@@ -19,7 +19,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
 from catchment.rewind.states import BEFORE
 from catchment.schema.ddl import Stop
-from catchment.schema.effects import Effects
+from catchment.schema.events import SchemaEvents
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
@@ -32,7 +32,7 @@ from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
 from catchment.wire.cells.types import logged_as_binary
-from catchment.wire.log.facts import Ddl, Images, Statement
+from catchment.wire.log.facts import Images
 
 NEWEST_FILE_ATTEMPTS = 30
 _FILE_START = 4
@@ -182,13 +182,13 @@ def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Colle
     the log proves it before another transaction has come.
     """
     behind = read_facts(endpoint, position.server, position.at, None)
-    effects = Effects(tables)
-    stored = StoredAt(endpoint, position.server, position.at, behind.at, behind.facts)
-    for fact in behind.facts:
-        did = stored.judged(fact, effects) if isinstance(fact, Ddl | Statement) else None
+    events = SchemaEvents(tables).of(behind.facts)
+    stored = StoredAt(endpoint, position.server, position.at, behind.at, events)
+    for event in stored.events:
+        did = stored.judged(event, tables)
         if isinstance(did, Stop):
             raise CutMissed(
-                f"shard {endpoint.shard}, {did.table} at {fact.at}: {did.reason}, and the log proves that visible "
+                f"shard {endpoint.shard}, {did.table} at {event.at}: {did.reason}, and the log proves that visible "
                 "only when something follows: commit any transaction on the shard, then start again"
             )
 

@@ -5,17 +5,19 @@ of that away. One that adds only makes it more. A process keeps one proof for ea
 to its end, and not again in every epoch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from catchment import world
 from catchment.model.position import LogOffset, Server, reaches
 from catchment.model.source import Endpoint
+from catchment.model.table import TableId
 from catchment.schema.ddl import Effect, Stop
-from catchment.schema.effects import Effects, text_of
-from catchment.schema.judge import ByText, not_shown
+from catchment.schema.events import SchemaEvent, text_of
+from catchment.schema.judge import ByText, judged, not_shown
 from catchment.schema.reach import Objects, reached
 from catchment.schema.redefined import Redefined, redefined
+from catchment.schema.text import Text
 from catchment.schema.verbs import Kind
 from catchment.source.log import read_facts
 from catchment.source.objects import read_objects
@@ -44,40 +46,44 @@ _lock = world.lock()
 
 
 class StoredAt:
-    """Judges the statements among the `facts` of the log from `start` to `at`; asks the shard when one needs it."""
+    """Judges the statements of the log from `start` to `at`, whose `events` these are; asks the shard when one needs
+    it."""
 
     def __init__(
-        self, endpoint: Endpoint, server: Server, start: LogOffset, at: LogOffset, facts: tuple[Fact, ...]
+        self,
+        endpoint: Endpoint,
+        server: Server,
+        start: LogOffset,
+        at: LogOffset,
+        events: Iterable[SchemaEvent],
     ) -> None:
         self._endpoint = endpoint
         self._server = server
         self._start = start
-        self._at = at
-        self.facts = facts
+        self.at = at
+        self.events = tuple(events)
         self._own: tuple[_Definition, ...] | None = None
         self._found: _Proof | None = None
 
-    def judged(self, fact: Ddl | Statement, effects: Effects) -> Effect:
-        """What the next statement of the stretch did to the tables of `effects`; raises SourceError."""
-        text = text_of(fact)
-        did = effects.judged(text, None)
+    def judged(self, event: SchemaEvent, chosen: Collection[TableId]) -> Effect:
+        """What a statement of the stretch did to the chosen tables, by its rows too; raises SourceError."""
+        text = event.text
+        did = judged(text, event.effect, chosen, None, here=event.here)
         if not isinstance(did, ByText) or did.shown or Kind.NOT_KNOWN in text.kinds:
             return did
         proof = self._proof()
-        did = effects.judged(text, proof.objects)
+        did = judged(text, event.effect, chosen, proof.objects, here=event.here)
         if isinstance(did, Stop):
             return did
         reach = reached(text.names, proof.objects)
         for at, definition in (*self._defining(), *proof.defining):
-            if not reaches(fact.at, at) and definition.takes_from(reach):
-                return not_shown(
-                    effects.chosen, f"a statement at {at} may have changed since what it leads to"
-                )
+            if not reaches(event.at, at) and definition.takes_from(reach):
+                return not_shown(chosen, f"a statement at {at} may have changed since what it leads to")
         return did
 
     def _defining(self) -> tuple[_Definition, ...]:
         if self._own is None:
-            self._own = tuple(_defined(self.facts))
+            self._own = tuple(_defined((event.at, event.text) for event in self.events))
         return self._own
 
     def _proof(self) -> _Proof:
@@ -85,9 +91,9 @@ class StoredAt:
         if self._found is None:
             with _lock:
                 proof = _proofs.pop(self._endpoint, None)
-            if proof is None or proof.server != self._server or not reaches(self._at, proof.since):
+            if proof is None or proof.server != self._server or not reaches(self.at, proof.since):
                 proof = self._new()
-            elif not reaches(proof.until, self._at):
+            elif not reaches(proof.until, self.at):
                 proof = self._extended(proof)
             self._found = proof
             with _lock:
@@ -99,31 +105,35 @@ class StoredAt:
 
     def _new(self) -> _Proof:
         """The log is read to its end before the catalog is, and what has come since behind it."""
-        before = read_facts(self._endpoint, self._server, self._at, None)
+        before = read_facts(self._endpoint, self._server, self.at, None)
         with connect(self._endpoint, self._server) as session:
             objects = Objects.of(read_objects(session), mysql=session.mysql_version is not None)
         since = read_facts(self._endpoint, self._server, before.at, None)
-        meanwhile = tuple(_defined(since.facts))
+        meanwhile = tuple(_defined(_texts(since.facts)))
         # Of what was defined meanwhile it is not known whether the catalog has it.
         until = before.at if meanwhile else since.at
-        return _Proof(self._server, self._at, until, objects, (*_defined(before.facts), *meanwhile))
+        return _Proof(self._server, self.at, until, objects, (*_defined(_texts(before.facts)), *meanwhile))
 
     def _extended(self, proof: _Proof) -> _Proof:
         """The same catalog as of the stretch's end, where nothing was defined since; else a new one."""
-        facts = self.facts
+        defined = list(self._defining())
         if not reaches(proof.until, self._start):
-            facts = (*read_facts(self._endpoint, self._server, proof.until, self._start).facts, *facts)
-        if any(not reaches(proof.until, at) for at, _ in _defined(facts)):
+            between = read_facts(self._endpoint, self._server, proof.until, self._start)
+            defined += _defined(_texts(between.facts))
+        if any(not reaches(proof.until, at) for at, _ in defined):
             return self._new()
-        return replace(proof, until=self._at)
+        return replace(proof, until=self.at)
 
 
-def _defined(facts: Iterable[Fact]) -> Iterable[_Definition]:
-    for fact in facts:
-        if isinstance(fact, Ddl | Statement):
-            found = redefined(text_of(fact))
-            if found is not None:
-                yield fact.at, found
+def _texts(facts: Iterable[Fact]) -> Iterator[tuple[LogOffset, Text]]:
+    return ((fact.at, text_of(fact)) for fact in facts if isinstance(fact, Ddl | Statement))
+
+
+def _defined(texts: Iterable[tuple[LogOffset, Text]]) -> Iterator[_Definition]:
+    for at, text in texts:
+        found = redefined(text)
+        if found is not None:
+            yield at, found
 
 
 def forget() -> None:

@@ -4,16 +4,21 @@ import pytest
 
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
+from catchment.schema.events import SchemaEvents
 from catchment.schema.existence import Existence, existence
 from catchment.wire.log.facts import Ddl
 
 
-def ddl(sql: str) -> Ddl:
-    return Ddl(0, "shop", sql, LogOffset("binlog.000001", 4), 0, flagged=True, sql_mode=0)
+def found(*statements: str) -> Existence:
+    facts = [
+        Ddl(0, "shop", sql, LogOffset("binlog.000001", at), 0, flagged=True, sql_mode=0)
+        for at, sql in enumerate(statements, 4)
+    ]
+    return existence(SchemaEvents([]).of(facts))
 
 
 def said(*statements: str) -> dict[str, bool]:
-    return {str(table): there for table, there in existence(map(ddl, statements)).there.items()}
+    return {str(table): there for table, there in found(*statements).there.items()}
 
 
 @pytest.mark.parametrize(
@@ -66,12 +71,10 @@ def test_statements_one_after_another() -> None:
 
 
 def test_a_schema_that_goes_takes_its_tables_with_it() -> None:
-    facts = map(ddl, ["CREATE TABLE t (id INT)", "DROP DATABASE `shop`", "CREATE TABLE u (id INT)"])
-    found = existence(facts)
-    assert not found.after(TableId("shop", "t"), before=False)
-    assert found.after(TableId("shop", "u"), before=False)
-    assert not found.after(TableId("shop", "old"), before=True)
-    assert found.after(TableId("other", "old"), before=True)
-    replaced = existence([ddl("CREATE OR REPLACE DATABASE shop")])
-    assert replaced == Existence(frozenset({"shop"}))
-    assert existence([ddl("CREATE DATABASE shop")]) == Existence()
+    dropped = found("CREATE TABLE t (id INT)", "DROP DATABASE `shop`", "CREATE TABLE u (id INT)")
+    assert not dropped.after(TableId("shop", "t"), before=False)
+    assert dropped.after(TableId("shop", "u"), before=False)
+    assert not dropped.after(TableId("shop", "old"), before=True)
+    assert dropped.after(TableId("other", "old"), before=True)
+    assert found("CREATE OR REPLACE DATABASE shop") == Existence(frozenset({"shop"}))
+    assert found("CREATE DATABASE shop") == Existence()

@@ -87,7 +87,8 @@ class Log:
     def altered(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Columns added and dropped by each statement."""
         stretch = self.read()
-        stored = StoredAt(self.endpoint, self.known, self.start, stretch.at, stretch.facts)
+        events = self.followed.events.of(stretch.facts)
+        stored = StoredAt(self.endpoint, self.known, self.start, stretch.at, events)
         return [(a.effect.added, a.effect.dropped) for a in alterations("s", [T], stored)]
 
 

@@ -16,6 +16,7 @@ from catchment.model.stored import AllStored
 from catchment.model.table import TableId
 from catchment.readers.checks import alterations
 from catchment.readers.chunk_images import ChunkImages, spoiled_by
+from catchment.schema.events import SchemaEvents
 from catchment.schema.names import without_marks
 from catchment.schema.shape import first_shape
 from catchment.source import stored_at
@@ -168,7 +169,8 @@ class Shop:
     def check(self, start: LogOffset, stop: LogOffset | None = None) -> int:
         """Judge the log; images of chosen rows in it. Raises Unsupported."""
         stretch, images = self.read(start, stop)
-        alterations("s", [T], StoredAt(self.endpoint, self.known, start, stretch.at, stretch.facts))
+        events = SchemaEvents([T]).of(stretch.facts)
+        alterations("s", [T], StoredAt(self.endpoint, self.known, start, stretch.at, events))
         return images
 
     def stops(self, start: LogOffset) -> bool:
@@ -340,7 +342,7 @@ def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop
 
     def spoiled(start: LogOffset) -> dict[TableId, str]:
         stretch, _ = shop.read(start)
-        stored = StoredAt(shop.endpoint, shop.known, start, stretch.at, stretch.facts)
+        stored = StoredAt(shop.endpoint, shop.known, start, stretch.at, SchemaEvents([T]).of(stretch.facts))
         task = ChunkTask(
             shop.endpoint, shop.known, start, stretch.at, (), (shape,), Target(Nowhere(), ("s",), 1, "x")
         )

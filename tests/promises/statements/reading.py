@@ -14,6 +14,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.readers.checks import alterations, must_be_whole
 from catchment.rewind.states import AFTER, without_voids
+from catchment.schema.events import SchemaEvents
 from catchment.source.log import read_log
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
@@ -54,7 +55,8 @@ class Reader:
             told = tuple(fact.sql for fact in stretch.facts if isinstance(fact, Ddl | Statement))
             ddl = any(isinstance(fact, Ddl) for fact in stretch.facts)
             at = LogOffset(*start), LogOffset(*end)
-            altered = alterations("s", CHOSEN, StoredAt(self._endpoint, self._server, *at, stretch.facts))
+            events = SchemaEvents(CHOSEN).of(stretch.facts)
+            altered = alterations("s", CHOSEN, StoredAt(self._endpoint, self._server, *at, events))
         except CatchmentError as why:
             return Verdict(f"{type(why).__name__}: {why}", told=told, ddl=ddl)
         rows = _applied(before, images, stretch)

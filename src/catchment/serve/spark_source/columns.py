@@ -9,18 +9,15 @@ from catchment.epoch.work import Alteration
 from catchment.model.errors import Unsupported
 from catchment.model.table import TableId
 from catchment.schema.ddl import Columns
-from catchment.schema.effects import Effects
-from catchment.wire.log.facts import Ddl, Fact, Statement
+from catchment.schema.events import SchemaEvent
 
 
-def dropped_after(table: TableId, dropped: Sequence[str], facts: Iterable[Fact]) -> tuple[str, ...]:
-    """The names, in lower case, that the table's columns had before they were dropped, `dropped` before these facts."""
-    effects = Effects([table])
+def dropped_after(dropped: Sequence[str], events: Iterable[SchemaEvent]) -> tuple[str, ...]:
+    """The names, in lower case, that the table's columns had before they were dropped, `dropped` before the events."""
     known = set(dropped)
-    for fact in facts:
-        did = effects.of(fact) if isinstance(fact, Ddl | Statement) else None
-        if isinstance(did, Columns):
-            known |= {name.lower() for name in did.dropped}
+    for event in events:
+        if isinstance(event.effect, Columns):
+            known |= {name.lower() for name in event.effect.dropped}
     return tuple(sorted(known))
 
 

@@ -89,15 +89,15 @@ def _step(
     shown = stretch.reached_stop and known.shown
     arrival = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
     copy = None if known.copy is None else advanced(known.copy, [])
-    now = Followed([d.table for d in known.definitions], known.definitions).over(stretch.facts).now
-    definition = next(iter(now.values()), None)
+    followed = Followed([table], known.definitions).over(stretch.facts)
+    definition = next(iter(followed.now.values()), None)
     return ShardCut(
         msgspec.structs.replace(arrival.position, resets=resets),
         arrival.sealed or known.sealed,
         stretch.reached_stop,
         copy,
         definition,
-        dropped_after(table, known.dropped, stretch.facts),
+        dropped_after(known.dropped, followed.events.of(stretch.facts)),
     )
 
 

@@ -135,7 +135,8 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
     at_start = Wanted.of([work.shape], work.definitions, before="full")
     with ImageSequence() as kept:
         must_be_same_log(endpoint, work.start)
-        wanted = replace(at_start, on_ddl=Followed([table], work.definitions).on_ddl)
+        followed = Followed([table], work.definitions)
+        wanted = replace(at_start, on_ddl=followed.on_ddl)
         with read_log(endpoint, server, work.start, work.stop, wanted) as log:
             for piece in log:
                 if isinstance(piece, Groups):
@@ -144,9 +145,10 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
                     kept.add(_followed(work, piece))
         stretch = log.stretch
         must_be_whole(work.shard, work.start, work.stop, stretch)
-        stored = StoredAt(endpoint, server, work.start.at, stretch.at, stretch.facts)
+        events = tuple(followed.events.of(stretch.facts))
+        stored = StoredAt(endpoint, server, work.start.at, stretch.at, events)
         altered = alterations(work.shard, [table], stored)
-        must_keep_keys(endpoint, server, [work.shape], stretch)
+        must_keep_keys(endpoint, server, [work.shape], events, stretch.at)
         ends = commits(work.shard, work.start.prepared, stretch.xa)
         for piece in PreparedRows(endpoint, server, ends.earlier, at_start):
             kept.add(_followed(work, piece))

@@ -1,0 +1,90 @@
+"""What the statements of a log do to the chosen tables: each is interpreted once, and travels as one event."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from catchment.model.epoch import TableShape
+from catchment.model.position import LogOffset
+from catchment.model.table import TableId
+from catchment.schema.columns import table_on
+from catchment.schema.ddl import Columns, Effect, Here, effect_of
+from catchment.schema.text import Text, read_text
+from catchment.wire.log.facts import Ddl, Fact, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEvent:
+    """A statement where it stands in the log, and what it does as DDL to the chosen tables: one that is none is
+    Harmless here (judge.py says more). `here`: as SchemaEvents takes it, just before it."""
+
+    fact: Ddl | Statement
+    text: Text
+    effect: Effect
+    here: Here | None
+
+    @property
+    def at(self) -> LogOffset:
+        """Where the statement begins."""
+        return self.fact.at
+
+    @property
+    def group(self) -> int:
+        """Ordinal of its group in the stretch."""
+        return self.fact.group
+
+
+class SchemaEvents:
+    """Interprets the statements of one stretch of log, in their order.
+
+    `here`: those of the chosen tables that the shard has where the stretch begins, with their columns. None: it has
+    all, and the columns are not known.
+    """
+
+    def __init__(self, chosen: Iterable[TableId], here: Here | None = None) -> None:
+        self.chosen = frozenset(chosen)
+        self._begin: Here | None = here and {t: frozenset(map(str.lower, n)) for t, n in here.items()}
+        self._now = self._begin
+        self._known: dict[LogOffset, SchemaEvent] = {}
+
+    def next(self, fact: Ddl | Statement) -> SchemaEvent:
+        """The event of the statement that comes next in the log."""
+        event = self._known[fact.at] = self._event(fact, self._now)
+        self._now = _behind(event)
+        return event
+
+    def of(self, facts: Iterable[Fact]) -> Iterator[SchemaEvent]:
+        """The events of the stretch, from its begin on: those known already, and others between them."""
+        here = self._begin
+        for fact in facts:
+            if isinstance(fact, Ddl | Statement):
+                event = self._known.get(fact.at) or self._event(fact, here)
+                self._known[fact.at] = event
+                here = _behind(event)
+                yield event
+
+    def _event(self, fact: Ddl | Statement, here: Here | None) -> SchemaEvent:
+        text = text_of(fact)
+        return SchemaEvent(fact, text, effect_of(text, self.chosen, here), here)
+
+
+def _behind(event: SchemaEvent) -> Here | None:
+    """The tables with their columns behind an event."""
+    here, did = event.here, event.effect
+    if here is None or not isinstance(did, Columns):
+        return here
+    dropped, added = ({name.lower() for name in names} for names in (did.dropped, did.added))
+    return {**here, did.table: (frozenset(here[did.table]) - dropped) | added}
+
+
+def text_of(fact: Ddl | Statement) -> Text:
+    """The statement of a fact, read."""
+    return read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode)
+
+
+def tables_here(shapes: Iterable[TableShape], shard: str, holders: Mapping[TableId, Collection[str]]) -> Here:
+    """The tables that a shard has, of those whose lake tables are given; `holders`: the shards that have each."""
+    return {
+        shape.table: {column.name for column in table_on(shape, shard).columns}
+        for shape in shapes
+        if shard in holders[shape.table]
+    }
