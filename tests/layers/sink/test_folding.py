@@ -1,12 +1,16 @@
 """When a run starts folds, also at rest; one that fails is told of and started less and less often."""
 
 import itertools
+import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -17,10 +21,12 @@ from catchment.sink.delta.fold import process, turns
 from catchment.sink.delta.fold.due import FoldLimits
 from catchment.sink.delta.fold.process import FoldOrder
 from catchment.sink.delta.fold.turns import Folding
+from catchment.state.faults import VARIABLE
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
+from tests.world.patience import PATIENCE_SECONDS
 from tests.world.worlds import SetClocks, put
 
-Start = Callable[[FoldOrder], "subprocess.Popen[bytes]"]
+Start = Callable[[FoldOrder, IO[bytes]], "subprocess.Popen[bytes]"]
 
 
 class Time(SetClocks):
@@ -44,8 +50,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
     """Let folds be started by `start` and be over at once; their exit codes."""
     codes: list[int] = []
 
-    def start_and_wait(order: FoldOrder) -> "subprocess.Popen[bytes]":
-        process = start(order)
+    def start_and_wait(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        process = start(order, said)
         codes.append(process.wait())
         return process
 
@@ -53,7 +59,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
     return codes
 
 
-def killed(order: FoldOrder) -> "subprocess.Popen[bytes]":
+def killed(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     process.send_signal(signal.SIGKILL)
     return process
@@ -85,7 +91,7 @@ def test_changes_of_a_burst_are_folded_at_rest_when_they_are_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
     # By the files' own time, which the process looks at, the changes are new.
-    codes = recorded(monkeypatch, lambda order: process.start(replace(order, all_tables=True)))
+    codes = recorded(monkeypatch, lambda order, said: process.start(replace(order, all_tables=True), said))
     base = run_epoch(tmp_path, 1, Part.BASE, 100)
     watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(age_s=600), 3600), base.shapes)
     watch.turn()
@@ -124,7 +130,7 @@ def test_how_soon_the_next_fold_starts(
     """Few changes of a small table are soon read, a process takes long to start."""
     starts: list[float] = []
 
-    def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
+    def start(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
         starts.append(clock.now)
         return subprocess.Popen([sys.executable, "-c", ""])
 
@@ -144,7 +150,7 @@ def test_the_end_of_a_run_waits_for_no_fold(
     """It goes on by itself, unless the run was told to stop."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
+    def start(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
         started.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
         return started[-1]
 
@@ -158,3 +164,44 @@ def test_the_end_of_a_run_waits_for_no_fold(
         assert not watch.running
         fold.communicate(b"\n")
     assert fold.returncode == (-signal.SIGKILL if hurry else 0)
+
+
+def test_what_a_fold_says_is_told_with_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Time
+) -> None:
+    recorded(monkeypatch, process.start)
+    record = run_epoch(tmp_path, 1, Part.CHANGES, turns.FEW_ROWS)
+    watch = Folding(FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), 3600), ())
+    watch.count(record)
+    (file,) = record.deltas[0].files
+    (tmp_path / "shop" / "orders" / file.path).write_bytes(b"no Parquet")
+    watch.turn()
+    watch.turn()
+    assert re.search(
+        r"the fold process ended with exit code 5: .*orders.*; changes wait in the lake", caplog.text
+    )
+
+
+OUTLIVED = """
+import sys, tempfile, msgspec
+from catchment.sink.delta.fold.process import FoldOrder, start
+print(start(msgspec.json.decode(sys.argv[1], type=FoldOrder), tempfile.TemporaryFile()).pid)
+"""
+
+
+def test_who_reads_the_output_of_a_command_does_not_wait_for_the_fold_that_outlives_it(
+    tmp_path: Path,
+) -> None:
+    run_epoch(tmp_path, 1, Part.CHANGES, 1)
+    order = FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), 3600, all_tables=True)
+    done = subprocess.run(
+        [sys.executable, "-c", OUTLIVED, msgspec.json.encode(order).decode()],
+        env={**os.environ, VARIABLE: "during-fold:1:freeze"},
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    fold = int(done.stdout)
+    assert done.stderr == b""
+    assert Path(f"/proc/{fold}/stat").exists(), "it still runs"
+    os.kill(fold, signal.SIGKILL)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -104,12 +105,17 @@ def _commit(order: FoldOrder, prepared: PreparedFold | None, fault: Injector) ->
     return report.changes if report is not None else 0
 
 
-def start(order: FoldOrder) -> "subprocess.Popen[bytes]":
-    """Start the process; it prints nothing when all goes well. Ctrl-C at a terminal is for its runner alone."""
+def start(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """Start the process; it writes to `said` what goes wrong. Ctrl-C at a terminal is for its runner alone.
+
+    It may outlive the runner, so it holds nothing of the runner's: whoever reads a command's output sees its end.
+    """
     text = msgspec.json.encode(order).decode()
     return subprocess.Popen(
         [sys.executable, "-m", "catchment.sink.delta.fold.process", text],
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
         cwd=Path.cwd(),
         process_group=0,
     )
@@ -123,7 +129,7 @@ def main() -> int:
     except LeaseLost as error:
         return error.exit_code  # a later run has come, and folds
     except CatchmentError as error:
-        print(f"catchment: fold: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return error.exit_code
     return 0
 

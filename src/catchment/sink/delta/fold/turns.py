@@ -3,8 +3,10 @@
 import logging
 import signal
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import IO
 
 import msgspec
 
@@ -61,6 +63,7 @@ class Folding:
         self._known: dict[TableId, _Known] = {}
         self._unreadable: dict[TableId, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None
         self._started = 0.0
         self._pause = START_SECONDS_MIN
         self._clean_at = self._next_clean()
@@ -122,17 +125,26 @@ class Folding:
         self._pause = min(2 * self._pause, START_SECONDS_MAX)
         _log.warning(
             "feed %s: the fold process ended with exit code %d%s; changes wait in the lake, the next fold starts "
-            "in %.0f s at the earliest; `catchment fold` shows the error",
+            "in %.0f s at the earliest",
             self._order.feed,
             code,
-            " (killed: is memory short?)" if code == -signal.SIGKILL else "",
+            " (killed: is memory short?)" if code == -signal.SIGKILL else self._last_words(),
             self._pause,
         )
+
+    def _last_words(self) -> str:
+        """The last line that the process wrote, which names the error."""
+        if self._said is None:
+            return ""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return f": {lines[-1]}" if lines else ""
 
     def _start(self) -> None:
         """Start the process, or tell why it cannot be and leave more time before the next try."""
         try:
-            self._process = start(self._order)
+            self._said = tempfile.TemporaryFile()  # noqa: SIM115 (the process writes to it, and may outlive us)
+            self._process = start(self._order, self._said)
         except OSError as fault:
             self._pause = min(2 * self._pause, START_SECONDS_MAX)
             _log.warning(
