@@ -68,13 +68,13 @@ def _log_read_per_byte(ran: Ran, lake: Path) -> float:
     That end is about the cut of the epoch after the copy's last: groups read on to where the log then ends.
     """
     reports = [report.manifest for _, report in ran.epochs]
-    last = next(i for i, manifest in enumerate(reports) if all(p.done for p in manifest.progress))
+    last = next(i for i, manifest in enumerate(reports) if manifest.cut.copied)
     copying = reports[: last + 2]
     origin = EpochsTable(lake, "bench").at(copying[0].previous)
     assert origin is not None
     covered = sum(
-        copying[-1].cut[shard].at.offset - position.at.offset
-        for shard, position in origin.manifest.cut.items()
+        copying[-1].cut.positions[shard].at.offset - position.at.offset
+        for shard, position in origin.manifest.cut.positions.items()
     )
     return sum(manifest.log_bytes for manifest in copying) / max(covered, 1)
 

@@ -28,7 +28,7 @@ class Ran:
 
     def copied_after(self) -> float:
         """Seconds until the epoch with the last chunk was committed."""
-        return next(at for at, report in self.epochs if all(p.done for p in report.manifest.progress))
+        return next(at for at, report in self.epochs if report.manifest.cut.copied)
 
 
 def feed(directory: Path, servers: Sequence[PrivateServer], **settings: Any) -> Feed:
@@ -107,7 +107,7 @@ def running(chosen: Feed) -> Iterator[Ran]:
 def wait_for_copy(ran: Ran, seconds: float = 600.0) -> None:
     """Wait until every table of a running feed is copied."""
     deadline = time.monotonic() + seconds
-    while not any(all(p.done for p in report.manifest.progress) for _, report in list(ran.epochs)):
+    while not any(report.manifest.cut.copied for _, report in list(ran.epochs)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"not copied after {seconds} s")
         time.sleep(0.05)

@@ -24,9 +24,10 @@ from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.tasks import TaskMaker
 from catchment.feed.unmoved import inherited, unmoved
-from catchment.model.chunk import Progress
-from catchment.model.epoch import DataFile, LakeColumn, Manifest, Part, Plan, TableDelta, TableShape, Tick
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import DataFile, LakeColumn, Manifest, Part, Plan, TableDelta, TableShape
 from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Position, Resets, Server
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.sink.delta.fold.due import FoldLimits
@@ -106,20 +107,12 @@ class _Feed:
         self.tasks = TaskMaker(self.endpoints, self.sink.writer, evolves=True, image_bytes=1 << 20)
         self.planner = Planner(self.endpoints, Limits(0.5, 100_000, 2, 1 << 26))
         self.standstill = Standstill()
-        cut = {name: self._position(number, 0) for number, name in enumerate(self.names)}
+        states = {name: self._state(number, shapes) for number, name in enumerate(self.names)}
         self.standing = Manifest(
             feed=FEED,
-            epoch=_SECOND << 32,
             previous=0,
-            time_us=_SECOND * 1_000_000,
             window_us=100,
-            cut=cut,
-            sealed={name: position.at for name, position in cut.items()},
-            progress=tuple(
-                Progress(name, shape.table, (10**6,), (10**6,), True, 10**6, 10**6)
-                for name in self.names
-                for shape in shapes
-            ),
+            cut=Cut(_SECOND << 32, _SECOND * 1_000_000, states),
             shapes=shapes,
             deltas=tuple(TableDelta(shape, ()) for shape in shapes),
         )
@@ -137,16 +130,16 @@ class _Feed:
         previous, store, fence = self.standing, self.applier.store, self.applier.lease.fence
         offsets = {
             name: LogOffset("binlog.000001", at.at.offset + 1000 * ((number + turn) % every == 0))
-            for number, (name, at) in enumerate(previous.cut.items())
+            for number, (name, at) in enumerate(previous.cut.positions.items())
         }
         number = previous.epoch + (1 << 32)
         tick = Tick(number, (number >> 32) * 1_000_000, 100, offsets)
         yield ""
-        still = unmoved(previous, tick)
-        self.planner.groups(previous, tick)
-        plan = Plan(number, previous.epoch, tick, previous.sealed, (), self.standstill.refusals)
+        still = unmoved(previous.cut, tick)
+        self.planner.groups(previous.cut, previous.shapes, tick)
+        plan = Plan(number, previous.epoch, tick, previous.cut.floors, (), self.standstill.refusals)
         store.put_plan(plan, fence)
-        rested = inherited(previous, still, cast(Clock, _Answers()), self.endpoints)
+        rested = inherited(previous.cut, still, cast(Clock, _Answers()), self.endpoints)
         arrived = {receipt.shard: receipt for receipt in rested}
         tasks = self.tasks.segments(previous, plan, str(fence), still)
         yield "plan"
@@ -154,8 +147,8 @@ class _Feed:
         arrived |= {task.endpoint.shard: self._receipt(task.endpoint.shard, tick) for task in tasks}
         yield ""
         gathered = gather(previous, plan, arrived, {}, {})
-        progress = previous.progress, gathered.progress
-        self.standstill.count(*progress, gathered.refused, {}, self.planner.held)
+        held = self.planner.held
+        self.standstill.count(previous.cut, gathered.cut, gathered.refused, {}, held)
         yield "gather"
         files = {
             shape.table: [
@@ -180,6 +173,11 @@ class _Feed:
         receipt = SegmentReceipt(shard, reached, at, outputs, (), self.met, 1, 1000, _SECOND)
         # As one that comes from a task: it shares no value with another.
         return cast(SegmentReceipt, pickle.loads(pickle.dumps(receipt)))
+
+    def _state(self, number: int, shapes: Sequence[TableShape]) -> ShardState:
+        position = self._position(number, 0)
+        copies = (Copy(s.table, (10**6,), (10**6,), True, 10**6, 10**6) for s in shapes)
+        return ShardState(position, position.at, tuple(copies))
 
     def _position(self, number: int, offset: int) -> Position:
         return Position(

@@ -71,9 +71,7 @@ def read(file: Path) -> int:
         file.read_bytes(), type=tuple[Endpoint, Manifest, LogOffset, str]
     )
     target = Target(LakeWriter(root), ("s0",), manifest.epoch + 1, f"bench-{os.getpid()}")
-    cut = manifest.cut["s0"]
-    progress = {p.table: p for p in manifest.progress if not p.done}
-    receipt = read_segment(SegmentTask(endpoint, cut, cut.at, stop, manifest.shapes, progress, target))
+    receipt = read_segment(SegmentTask(endpoint, manifest.cut.shards["s0"], stop, manifest.shapes, target))
     for output in receipt.outputs:
         if output.file is not None:
             next(Path(root).rglob(Path(output.file.path).name)).unlink()

@@ -1,6 +1,6 @@
 """`catchment verify`: compare source and lake row by row while both move on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from catchment.cli.output import feed_argument, tables_of
 from catchment.config import load
 from catchment.engine.choice import engine_of, prepared
 from catchment.feed.verify import must_be_verifiable, verify
-from catchment.model.chunk import Progress
+from catchment.model.cut import Cut
 from catchment.model.errors import VerifyDifference
 from catchment.model.table import TableId
 from catchment.screen.comparing import VerifyView, lines
@@ -33,7 +33,7 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest
-    view = VerifyView(Console(stderr=True), _copied(manifest.progress, only))
+    view = VerifyView(Console(stderr=True), _copied(manifest.cut, only))
     with view.live(), closing(engine_of(feed, "verify", nursery)) as engine:
         verdict = verify(feed, endpoints, engine, only, view.observe)
     for line in lines(verdict):
@@ -42,10 +42,10 @@ def verify_command(file: Path, tables: tuple[str, ...]) -> None:
         raise VerifyDifference(f"feed {feed.name}: {verdict.differences} keys differ between source and lake")
 
 
-def _copied(progress: Iterable[Progress], only: Sequence[TableId]) -> dict[TableId, int]:
+def _copied(cut: Cut, only: Sequence[TableId]) -> dict[TableId, int]:
     """Rows that were copied, by table: about as many as there are to compare."""
     rows: dict[TableId, int] = {}
-    for part in progress:
-        if not only or part.table in only:
-            rows[part.table] = rows.get(part.table, 0) + part.rows
+    for copy in cut.copies:
+        if not only or copy.table in only:
+            rows[copy.table] = rows.get(copy.table, 0) + copy.rows
     return rows

@@ -69,7 +69,7 @@ def check_logs(
     Each log is read for at most so many seconds. If a statement in it was logged
     as text, it is read to its end.
     """
-    mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut]
+    mine = [endpoint for endpoint in endpoints if endpoint.shard in standing.cut.shards]
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
         found = pool.map(lambda endpoint: _check_log(feed, standing, endpoint, seconds), mine)
         return [finding for findings in found for finding in findings]
@@ -91,7 +91,7 @@ def _stored(feed: Feed) -> tuple[Manifest | None, Commit | None, frozenset[str]]
 def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: float) -> list[Finding]:
     shard = endpoint.shard
     try:
-        position = continued(endpoint, standing.cut[shard])
+        position = continued(endpoint, standing.cut.shards[shard].position)
         must_be_same_log(endpoint, position)
         must_have_file(endpoint, position)
         ahead = _look_ahead(endpoint, position, seconds)

@@ -4,29 +4,26 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-import msgspec
 
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk
+from catchment.model.cut import Cut
 from catchment.model.epoch import DataFile, Manifest, Plan, TableDelta, TableShape
 from catchment.model.errors import Retry, Unsupported
-from catchment.model.table import Table, TableId
+from catchment.model.shard import Copy, ShardState
+from catchment.model.table import ShardTable, Table, TableId
 from catchment.schema.columns import shape_after
 from catchment.schema.ddl import AGAIN, Columns
-
-_V = TypeVar("_V")
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the receipts of an epoch amount to before files are written: outputs in order, and the rest."""
+    """What the receipts of an epoch amount to before files are written: its cut, outputs in order, and the rest."""
 
     segments: dict[str, SegmentReceipt]
+    cut: Cut
     shapes: tuple[TableShape, ...]
     outputs: tuple[Output, ...]
-    progress: tuple[Progress, ...]
     copied_rows: dict[TableId, int]
     chunk_bytes: int
     log_bytes: int
@@ -38,7 +35,7 @@ def gather(
     plan: Plan,
     segments: Mapping[str, SegmentReceipt],
     copies: Mapping[tuple[Chunk, ...], ChunkReceipt | Failed],
-    late_tables: Mapping[tuple[str, TableId], Table],
+    late_tables: Mapping[ShardTable, Table],
 ) -> Gathered:
     """What an epoch brings: `segments` of the shards that arrived, `copies` by group of chunks.
 
@@ -57,9 +54,9 @@ def gather(
     outputs += [output for _, output in accepted.outputs]
     return Gathered(
         segments=dict(segments),
+        cut=_cut(previous.cut, plan, segments, accepted.chunks),
         shapes=_shapes(previous, log, plan.epoch),
         outputs=tuple(outputs),
-        progress=_progress(previous.progress, accepted.chunks),
         copied_rows=accepted.rows,
         chunk_bytes=accepted.bytes,
         log_bytes=sum(s.log_bytes for s in segments.values())
@@ -84,24 +81,22 @@ class _Log:
     """
 
     met: dict[TableId, dict[str, Table]]
-    effects: dict[tuple[str, TableId], list[Columns]]
-    written: frozenset[tuple[str, TableId]]
-    catalog: Mapping[tuple[str, TableId], Table]
+    effects: dict[ShardTable, list[Columns]]
+    written: frozenset[ShardTable]
+    catalog: Mapping[ShardTable, Table]
 
     @classmethod
-    def of(
-        cls, segments: Mapping[str, SegmentReceipt], catalog: Mapping[tuple[str, TableId], Table]
-    ) -> "_Log":
+    def of(cls, segments: Mapping[str, SegmentReceipt], catalog: Mapping[ShardTable, Table]) -> "_Log":
         met: dict[TableId, dict[str, Table]] = {}
-        effects: dict[tuple[str, TableId], list[Columns]] = {}
+        effects: dict[ShardTable, list[Columns]] = {}
         for shard, segment in segments.items():
             for table in segment.met:
                 met.setdefault(table.id, {})[shard] = table
             for alteration in segment.altered:
-                effects.setdefault((shard, alteration.effect.table), []).append(alteration.effect)
+                effects.setdefault(ShardTable(shard, alteration.effect.table), []).append(alteration.effect)
         # `written` is needed only of shards that altered a table.
         written = frozenset(
-            (shard, output.table)
+            ShardTable(shard, output.table)
             for shard in {shard for shard, _ in effects}
             for output in segments[shard].outputs
         )
@@ -134,19 +129,18 @@ def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> T
     a column that another shard drops in the same epoch, as its task has done.
     """
     met = log.met.get(shape.table, {})
-    changed = [s for s in shards if s in met or (s, shape.table) in log.effects]
-    changed.sort(key=lambda shard: any(e.dropped for e in log.effects.get((shard, shape.table), [])))
+    effects = {shard: log.effects.get(ShardTable(shard, shape.table), []) for shard in shards}
+    changed = [shard for shard in shards if shard in met or effects[shard]]
+    changed.sort(key=lambda shard: any(effect.dropped for effect in effects[shard]))
     after = shape
     for shard in changed:
-        key = (shard, shape.table)
-        effects = log.effects.get(key, [])
-        after = shape_after(after, shard, shards, met.get(shard), effects, epoch, log.catalog.get(key))
-    altered = [shard for shard in changed if (shard, shape.table) in log.effects]
+        late = log.catalog.get(ShardTable(shard, shape.table))
+        after = shape_after(after, shard, shards, met.get(shard), effects[shard], epoch, late)
+    altered = [shard for shard in changed if effects[shard]]
     if len(altered) > 1:
         for shard in altered:
-            key = (shard, shape.table)
-            if key in log.written:
-                alone = shape_after(shape, shard, shards, met.get(shard), log.effects[key], epoch)
+            if ShardTable(shard, shape.table) in log.written:
+                alone = shape_after(shape, shard, shards, met.get(shard), effects[shard], epoch)
                 _must_agree(shard, alone, after, altered)
     return after
 
@@ -169,21 +163,19 @@ def _physical(shape: TableShape, shard: str) -> dict[str, str]:
 
 @dataclass
 class _Accepted:
-    chunks: dict[tuple[str, TableId], list[tuple[Chunk, int]]]
+    chunks: dict[ShardTable, list[tuple[Chunk, int]]]
     outputs: list[tuple[str, Output]]
     rows: dict[TableId, int]
     refused: list[tuple[Chunk, str]]
     bytes: int = 0
 
 
-def _accept(
-    copies: Mapping[tuple[Chunk, ...], ChunkReceipt | Failed], altered: set[tuple[str, TableId]]
-) -> _Accepted:
+def _accept(copies: Mapping[tuple[Chunk, ...], ChunkReceipt | Failed], altered: set[ShardTable]) -> _Accepted:
     """Per table and shard the unbroken prefix of delivered chunks; a group counts for a table as far as it
     came.
     """
     accepted = _Accepted({}, [], {}, [])
-    broken: dict[tuple[str, TableId], str] = {key: "the table was altered in this epoch" for key in altered}
+    broken: dict[ShardTable, str] = {key: "the table was altered in this epoch" for key in altered}
     for group, receipt in copies.items():
         shard = group[0].shard
         copied = {c.chunk: c for c in receipt.copied} if isinstance(receipt, ChunkReceipt) else {}
@@ -197,39 +189,50 @@ def _accept(
             of_table.setdefault(chunk.table, []).append(chunk)
         for table, planned in of_table.items():
             delivered = [copied[chunk] for chunk in planned if chunk in copied]
-            if (shard, table) in broken:
-                accepted.refused += [(chunk, broken[shard, table]) for chunk in planned]
+            of = ShardTable(shard, table)
+            if of in broken:
+                accepted.refused += [(chunk, broken[of]) for chunk in planned]
                 continue
-            accepted.chunks.setdefault((shard, table), []).extend((c.chunk, c.rows) for c in delivered)
+            accepted.chunks.setdefault(of, []).extend((c.chunk, c.rows) for c in delivered)
             accepted.bytes += sum(c.bytes for c in delivered)
             accepted.rows[table] = accepted.rows.get(table, 0) + sum(c.rows for c in delivered)
             accepted.outputs += [(shard, output) for output in outputs.get(table, ())]
             missing = planned[len(delivered) :]
             if missing:
-                broken[shard, table] = "a chunk before it was not delivered"
+                broken[of] = "a chunk before it was not delivered"
                 accepted.refused += [(chunk, reasons.get(chunk, whole)) for chunk in missing]
     return accepted
 
 
-def _progress(
-    before: tuple[Progress, ...], chunks: Mapping[tuple[str, TableId], Sequence[tuple[Chunk, int]]]
-) -> tuple[Progress, ...]:
-    """The same tuple where nothing was copied, so that others see it at a glance."""
-    if not chunks:
-        return before
-    return tuple(p if p.done else _advance(p, chunks.get((p.shard, p.table), ())) for p in before)
+def _cut(
+    before: Cut,
+    plan: Plan,
+    segments: Mapping[str, SegmentReceipt],
+    chunks: Mapping[ShardTable, Sequence[tuple[Chunk, int]]],
+) -> Cut:
+    """The cut of an epoch. Shards without a segment inherit their state (the chain rule, DESIGN 3)."""
+    copied: dict[str, dict[TableId, Sequence[tuple[Chunk, int]]]] = {}
+    for (shard, table), found in chunks.items():
+        copied.setdefault(shard, {})[table] = found
+    shards = {
+        shard: _arrived(state, segments[shard], copied.get(shard, {})) if shard in segments else state
+        for shard, state in before.shards.items()
+    }
+    return Cut(plan.epoch, plan.tick.time_us, shards)
 
 
-def _advance(progress: Progress, chunks: Sequence[tuple[Chunk, int]]) -> Progress:
-    if not chunks:
-        return progress
-    last = chunks[-1][0]
-    return msgspec.structs.replace(
-        progress,
-        copied=last.hi if last.hi is not None else progress.copied,
-        done=last.last,
-        rows=progress.rows + sum(rows for _, rows in chunks),
-    )
+def _arrived(
+    state: ShardState, segment: SegmentReceipt, chunks: Mapping[TableId, Sequence[tuple[Chunk, int]]]
+) -> ShardState:
+    """The copies are the same tuple where nothing was copied, so that others see it at a glance."""
+    copies = state.copies
+    if chunks:
+        copies = tuple(_advanced(copy, chunks.get(copy.table, ())) for copy in copies)
+    return ShardState(segment.reached, segment.sealed, copies, segment.definitions)
+
+
+def _advanced(copy: Copy, chunks: Sequence[tuple[Chunk, int]]) -> Copy:
+    return copy if copy.done else copy.advanced([c for c, _ in chunks], sum(rows for _, rows in chunks))
 
 
 def manifest(
@@ -241,9 +244,8 @@ def manifest(
 ) -> Manifest:
     """The manifest. `files` are those of the outputs and those that the driver wrote for inline ones.
 
-    Shards without a segment inherit where they stand (the chain rule, DESIGN 3); `absent` says as of when that is.
+    `absent` says as of when the shards stand that inherited their state.
     """
-    segments = gathered.segments
     shapes = {shape.table: shape for shape in gathered.shapes}
     before = {shape.table: shape for shape in previous.shapes}
     # Of the log alone: chunks of collated keys lie among the changes, but their rows are copied ones.
@@ -268,26 +270,14 @@ def manifest(
         )
     return Manifest(
         feed=previous.feed,
-        epoch=plan.epoch,
         previous=previous.epoch,
-        time_us=plan.tick.time_us,
         window_us=plan.tick.window_us,
-        cut={s: segments[s].reached if s in segments else at for s, at in previous.cut.items()},
-        sealed=_inherited(previous.sealed, {s: one.sealed for s, one in segments.items()}),
-        progress=gathered.progress,
+        cut=gathered.cut,
         shapes=gathered.shapes,
         deltas=tuple(deltas),
-        definitions=_inherited(
-            previous.definitions, {s: one.definitions or None for s, one in segments.items()}
-        ),
         changes=sum(d.upserts + d.deletes for d in deltas),
         log_bytes=gathered.log_bytes,
         chunk_bytes=gathered.chunk_bytes,
         outside=previous.outside,
         absent=dict(absent),
     )
-
-
-def _inherited(before: Mapping[str, _V], now: Mapping[str, _V | None]) -> dict[str, _V]:
-    """What is known of shards: as of now where they arrived, else as before."""
-    return {shard: value for shard, value in {**before, **now}.items() if value is not None}

@@ -6,10 +6,12 @@ The planner tries a refused chunk again, and usually it succeeds. This module no
 import logging
 from collections.abc import Mapping, Sequence
 
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk
+from catchment.model.cut import Cut
+from catchment.model.differences import replaced
 from catchment.model.epoch import Refusal
 from catchment.model.errors import SourceError
-from catchment.model.table import TableId
+from catchment.model.table import ShardTable
 
 # Eight minutes of a locked table (5 s of waiting each), two of a source at rest.
 EPOCHS_MAX = 100
@@ -30,35 +32,36 @@ class Standstill:
 
     def __init__(self) -> None:
         self.refusals: tuple[Refusal, ...] = ()
-        self._known: dict[tuple[str, TableId], Refusal] = {}
+        self._known: dict[ShardTable, Refusal] = {}
         self._held: dict[str, int] = {}
 
     def count(
         self,
-        before: Sequence[Progress],
-        after: Sequence[Progress],
+        before: Cut,
+        after: Cut,
         refused: Sequence[tuple[Chunk, str]],
-        unplanned: Mapping[tuple[str, TableId], str],
+        unplanned: Mapping[ShardTable, str],
         held: Mapping[str, str],
     ) -> None:
-        """Take in an epoch: progress before and after it, chunks refused, why tables had none, and why no table of a
+        """Take in an epoch: the cuts before and after it, chunks refused, why tables had none, and why no table of a
         shard had any.
 
         Raises SourceError for a table that stood still for more than EPOCHS_MAX epochs; held shards end no run, since
         their changes are followed.
         """
         known = dict(self._known)
-        reasons: dict[tuple[str, TableId], str] = {}
+        reasons: dict[ShardTable, str] = {}
         for chunk, reason in refused:
-            reasons.setdefault((chunk.shard, chunk.table), reason)
+            reasons.setdefault(chunk.of, reason)
         reasons = {**unplanned, **reasons}
-        for old, new in zip(before, after, strict=True) if before is not after else ():
-            if new is not old and new != old:
-                known.pop((new.shard, new.table), None)
-                reasons.pop((new.shard, new.table), None)
-        for (shard, table), reason in reasons.items():
-            last = known.get((shard, table))
-            known[shard, table] = _told(Refusal(shard, table, reason, last.epochs + 1 if last else 1), last)
+        for shard, state in after.shards.items():
+            for place in replaced(before.shards[shard].copies, state.copies):
+                copied = ShardTable(shard, state.copies[place].table)
+                known.pop(copied, None)
+                reasons.pop(copied, None)
+        for of, reason in reasons.items():
+            last = known.get(of)
+            known[of] = _told(Refusal(*of, reason, last.epochs + 1 if last else 1), last)
         self._known = known
         self.refusals = (*known.values(), *self._held_back(after, held))
         for refusal in known.values():
@@ -69,7 +72,7 @@ class Standstill:
                     "goes on where it stopped"
                 )
 
-    def _held_back(self, progress: Sequence[Progress], held: Mapping[str, str]) -> list[Refusal]:
+    def _held_back(self, cut: Cut, held: Mapping[str, str]) -> list[Refusal]:
         """What is not copied on shards held for long, of which each is logged once."""
         self._held = {shard: self._held.get(shard, 0) + 1 for shard in held}
         if not held:
@@ -80,11 +83,11 @@ class Standstill:
                     "shard %s: no rows were copied in %d epochs in a row: %s", shard, epochs, held[shard]
                 )
         return [
-            Refusal(p.shard, p.table, held[p.shard], self._held[p.shard])
-            for p in progress
-            if not p.done
-            and self._held.get(p.shard, 0) >= _HELD_FROM
-            and (p.shard, p.table) not in self._known
+            Refusal(shard, table, held[shard], epochs)
+            for shard, epochs in self._held.items()
+            if epochs >= _HELD_FROM
+            for table in cut.shards[shard].copying
+            if ShardTable(shard, table) not in self._known
         ]
 
 

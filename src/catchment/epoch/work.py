@@ -6,11 +6,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk
 from catchment.model.definition import Definition
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.errors import CatchmentError
-from catchment.model.position import LogOffset, Position, Prepared, Server
+from catchment.model.position import LogOffset, Position, Server
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.schema.ddl import Columns
@@ -80,27 +81,25 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
-    """Read (start, stop] of one shard's log and write the net changes of the chosen tables.
+    """Read one shard's log from the position of `start` to `stop` and write the net changes of the chosen tables.
 
-    `definitions`: of the tables at `start`, where the log does not describe itself. `holders`: the shards that have
-    each table; all of the target's where it is not named. `evolves`: whether ALTERs may be followed.
+    `start`: copies that are done may be left out. `holders`: the shards that have each table; all of the target's where
+    it is not named. `evolves`: whether ALTERs may be followed.
     """
 
     endpoint: Endpoint
-    start: Position
-    sealed: LogOffset | None
+    start: ShardState
     stop: LogOffset
     shapes: tuple[TableShape, ...]
-    progress: dict[TableId, Progress]
     target: Target
-    definitions: tuple[Definition, ...] = ()
     holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
     evolves: bool = True
 
     @property
     def log_bytes(self) -> int | None:
         """Bytes of log that the task may have to read, prepared transactions with it; None across files."""
-        pieces = [(self.start.at, self.stop), *((one.start, one.end) for one in self.start.prepared)]
+        start = self.start.position
+        pieces = [(start.at, self.stop), *((one.start, one.end) for one in start.prepared)]
         if any(start.file != end.file for start, end in pieces):
             return None
         return sum(end.offset - start.offset for start, end in pieces)
@@ -110,23 +109,25 @@ class SegmentTask:
 class ChunkTask:
     """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
 
-    `prepared`: at least the XA transactions that are open at `floor` or were prepared between it and the last cut. It
-    may hold others. `definitions`: of the tables at a place in the log from the floor on. `image_bytes`: hold no more
-    of what the log says of the chunks' keys (None: all there is). `verified`: the last cut, which tells a log that was
-    reset meanwhile (None: nobody asks).
+    `state`: of the shard at a cut from the floor on. Its XA transactions are at least those that are open at `floor` or
+    were prepared between it and the last cut. `image_bytes`: hold no more of what the log says of the chunks' keys
+    (None: all there is). `asks`: behind the log, whether it was reset since that cut.
     """
 
     endpoint: Endpoint
-    server: Server
+    state: ShardState
     floor: LogOffset
     epoch_at: LogOffset
     chunks: tuple[Chunk, ...]
     shapes: tuple[TableShape, ...]
     target: Target
-    prepared: tuple[Prepared, ...] = ()
-    definitions: tuple[Definition, ...] = ()
     image_bytes: int | None = None
-    verified: Position | None = None
+    asks: bool = True
+
+    @property
+    def server(self) -> Server:
+        """The server that is to answer."""
+        return self.state.position.server
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
             raise ConfigError(f"feed {feed.name} has not begun yet: there is no server that it knows")
         standing = decision.manifest
         must_name_shards(endpoints, standing)
-        known = standing.cut[shard]
+        known = standing.cut.shards[shard].position
         moved, compared = _moved(endpoints[shard], standing)
         if not write:
             return Adopted(known.server, moved.server, compared, None)
@@ -82,18 +82,16 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
 
 def _moved(endpoint: Endpoint, standing: Manifest) -> tuple[Position, tuple[str, ...]]:
     """Where the feed stands on the server that answers now, and what of its log was found equal."""
-    known = standing.cut[endpoint.shard]
+    known = standing.cut.shards[endpoint.shard].position
     comparison = Comparison(endpoint, known)
     if comparison.server == known.server:
         return known, ()
-    must_be_apart({**standing.cut, endpoint.shard: replace(known, server=comparison.server)})
+    must_be_apart({**standing.cut.positions, endpoint.shard: replace(known, server=comparison.server)})
     return comparison.position(), tuple(comparison.compared)
 
 
 def _at(standing: Manifest, shard: str, position: Position, epoch: int) -> Manifest:
     """An epoch that ends where `standing` does; what was sealed on the old server is proven again on the new one."""
-    return replace(
-        standing.repeated(epoch),
-        cut={**standing.cut, shard: position},
-        sealed={other: at for other, at in standing.sealed.items() if other != shard},
-    )
+    after = standing.repeated(epoch)
+    state = replace(after.cut.shards[shard], position=position, sealed=None)
+    return replace(after, cut=replace(after.cut, shards={**after.cut.shards, shard: state}))

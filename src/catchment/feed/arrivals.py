@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 
 from catchment import world
 from catchment.epoch.work import Failed
-from catchment.model.epoch import Manifest, Tick
+from catchment.model.cut import Tick
+from catchment.model.epoch import Manifest
 from catchment.model.errors import Retry
 
 
@@ -16,8 +17,10 @@ class Arrivals:
 
     def __init__(self, standing: Manifest, away_max: float) -> None:
         self._away_max = away_max
-        self._as_of_us = {shard: standing.absent.get(shard, standing.time_us) for shard in standing.cut}
-        self._seen = dict.fromkeys(standing.cut, world.steady_seconds())
+        self._as_of_us = {
+            shard: standing.absent.get(shard, standing.time_us) for shard in standing.cut.shards
+        }
+        self._seen = dict.fromkeys(standing.cut.shards, world.steady_seconds())
 
     def must_do_without(self, failed: Sequence[Failed], others: Collection[str]) -> None:
         """Raise the error of a segment without which the epoch may not close.

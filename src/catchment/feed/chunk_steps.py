@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from catchment.epoch.work import CopiedChunk
-from catchment.model.chunk import Bound, Chunk, ChunkKey, Progress
-from catchment.model.table import INTEGERS
+from catchment.model.chunk import Bound, Chunk, ChunkKey
+from catchment.model.shard import Copy
+from catchment.model.table import INTEGERS, ShardTable
 from catchment.source.bounds import (
     is_ranged,
     key_after,
@@ -71,24 +72,19 @@ class Pace:
 class Walk:
     """Steps through the keys of one table that are not copied yet."""
 
-    def __init__(
-        self,
-        session: Session,
-        progress: Progress,
-        key: ChunkKey,
-        pace: Pace,
-    ) -> None:
+    def __init__(self, session: Session, shard: str, copy: Copy, key: ChunkKey, pace: Pace) -> None:
         self._session = session
-        self._progress = progress
+        self.of = ShardTable(shard, copy.table)
+        self._copy = copy
         self._key = key
         self.pace = pace
         pace.ranged = is_ranged(key)
-        self._at = self._lo = progress.copied
+        self._at = self._lo = copy.copied
         self._ended = False
         # Of two columns the first says little: all rows can have one value of it.
         self._arithmetic = key.ordered and len(key.columns) == 1 and key.columns[0].type.kind in INTEGERS
-        self._end = progress.born_after
-        self._unplanned = progress.rows_expected - progress.rows
+        self._end = copy.born_after
+        self._unplanned = copy.rows_expected - copy.rows
 
     def step(self) -> tuple[Chunk, int] | None:
         """The next chunk and the rows expected in it; None after the last one."""
@@ -99,10 +95,10 @@ class Walk:
         hi = self._next_integer(rows) if self._arithmetic else self._key_after(rows)
         last = hi is None
         # Without `born_after` the last chunk has no upper bound: rows born meanwhile are in it.
-        end = self._progress.born_after if last else hi
+        end = self._copy.born_after if last else hi
         # The first chunk has no lower bound: a row below the smallest key of now may have stood there at the
         # cut.
-        chunk = Chunk(self._progress.shard, self._progress.table, self._lo, end, last)
+        chunk = Chunk(*self.of, self._lo, end, last)
         self._lo = self._at = hi
         self._ended = last
         # By the estimate a small table takes a small part of an epoch, so that hundreds of them fit in one.
@@ -114,17 +110,16 @@ class Walk:
         """Ask the server for its estimates, once for each table and run."""
         if self.pace.known:
             return
-        table = self._progress.table
-        size = table_size(self._session, table)
+        size = table_size(self._session, self.of.table)
         self.pace.table_rows, self.pace.row_bytes = size.rows, size.row_bytes
         if self._arithmetic and self._has_ends() and self._end and self._at:
             span = int(self._end[0]) - int(self._at[0])
-            self.pace.spacing = max(span / max(self._progress.rows_expected - self._progress.rows, 1), 1e-6)
+            self.pace.spacing = max(span / max(self._copy.rows_expected - self._copy.rows, 1), 1e-6)
         self.pace.known = True
 
     def _has_ends(self) -> bool:
         """Find where an integer key begins and ends; False for an empty table."""
-        table = self._progress.table
+        table = self.of.table
         if self._at is None:
             first = oldest_key(self._session, table, self._key)
             self._at = None if first is None else (int(first[0]) - 1,)
@@ -138,7 +133,7 @@ class Walk:
             return None
         hi = int(self._at[0]) + max(int(rows * self.pace.spacing), 1)
         wanted = None if hi >= int(self._end[0]) else (hi,)
-        found = rows_between(self._session, self._progress.table, self._key, self._at, wanted or self._end)
+        found = rows_between(self._session, self.of.table, self._key, self._at, wanted or self._end)
         # Half of all rows is what the estimate is cut off at: then it says nothing.
         if found <= 2 * rows and 2 * found + 2 < self.pace.table_rows:
             return wanted
@@ -147,9 +142,9 @@ class Walk:
     def _key_after(self, rows: int) -> Bound | None:
         return key_after(
             self._session,
-            self._progress.table,
+            self.of.table,
             self._key,
             self._at,
-            self._progress.born_after,
+            self._copy.born_after,
             rows,
         )

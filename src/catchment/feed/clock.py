@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from catchment import world
 from catchment.feed.ask_shards import LATE_SECONDS, Answers, ask_all
 from catchment.feed.shard_reader import ShardReader, may_pass
-from catchment.model.epoch import Tick, epoch_number
+from catchment.model.cut import Tick
+from catchment.model.epoch import epoch_number
 from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset, Position, Resets, Server
 from catchment.model.source import Endpoint
@@ -64,19 +65,19 @@ class Clock:
         self._questions: deque[_Question] = deque()
         self._thread = world.thread("clock", self._run)
 
-    def start(self, cut: Mapping[str, Position]) -> "Clock":
-        """Begin to tick; offsets before the verified positions of `cut` count as backwards."""
-        self.verified(cut)
-        for shard, position in cut.items():
+    def start(self, positions: Mapping[str, Position]) -> "Clock":
+        """Begin to tick; offsets before these verified positions count as backwards."""
+        self.verified(positions)
+        for shard, position in positions.items():
             self._readers[shard].newest = position.at
         for reader in self._readers.values():
             reader.heard = world.steady_seconds()
         self._thread.start()
         return self
 
-    def verified(self, cut: Mapping[str, Position]) -> None:
+    def verified(self, positions: Mapping[str, Position]) -> None:
         """Tell the positions that the chain of segments has reached."""
-        for shard, position in cut.items():
+        for shard, position in positions.items():
             self._readers[shard].verified = position
 
     def stop(self) -> None:

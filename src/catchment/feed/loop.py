@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import msgspec
+from msgspec.structs import replace
 
 from catchment import world
 from catchment.engine.port import Engine
@@ -28,7 +28,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import ShardTable, Table
 from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
 from catchment.source.catalog import read_table
@@ -133,9 +133,8 @@ class Loop:
                     if done(read):
                         return committed
                     # Positions did not move: keep what the servers told since (counts of RESET, seals).
-                    self._standing = msgspec.structs.replace(
-                        self._standing, cut=read.cut, sealed=read.sealed, absent=read.absent
-                    )
+                    cut = replace(self._standing.cut, shards=read.cut.shards)
+                    self._standing = replace(self._standing, cut=cut, absent=read.absent)
                     self._audience.rested(Rest(read.time_us, self._standstill.refusals))
                     self._stop.wait(self._interval)
                     continue
@@ -143,7 +142,7 @@ class Loop:
                 self._store.put_manifest(read, self._lease.fence)
                 self._fault(Fault.AFTER_MANIFEST)
                 self._standing = read
-                self._clock.verified(read.cut)
+                self._clock.verified(read.cut.positions)
                 pending = applier.submit(self._apply, read, {**self._phases}, self._existence)
                 self._pause(began, read)
             if pending is not None and self._applied(pending):
@@ -177,15 +176,16 @@ class Loop:
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:
             return None
-        still = unmoved(previous, tick)
-        arrived = {one.shard: one for one in inherited(previous, still, self._clock, self._endpoints)}
+        still = unmoved(previous.cut, tick)
+        arrived = {one.shard: one for one in inherited(previous.cut, still, self._clock, self._endpoints)}
         if len(still) == len(tick.offsets):
             self._lease.check()
             absent = self._arrivals.absent(tick, arrived)
             return at_rest(previous, tick, list(arrived.values()), absent)
-        groups = self._planner.groups(previous, tick)
+        groups = self._planner.groups(previous.cut, previous.shapes, tick)
         chunks = tuple(chunk for group in groups for chunk in group)
-        plan = Plan(tick.number, previous.epoch, tick, previous.sealed, chunks, self._standstill.refusals)
+        floors, refusals = previous.cut.floors, self._standstill.refusals
+        plan = Plan(tick.number, previous.epoch, tick, floors, chunks, refusals)
         self._lease.check()
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
@@ -199,8 +199,8 @@ class Loop:
         self._learn(copies)
         self._event_times |= {shard: one.event_time for shard, one in arrived.items() if one.event_time}
         unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
-        progress, held = (previous.progress, gathered.progress), self._planner.held
-        self._standstill.count(*progress, gathered.refused, unplanned, held)
+        refused, held = gathered.refused, self._planner.held
+        self._standstill.count(previous.cut, gathered.cut, refused, unplanned, held)
         self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
         self._phases = {"plan": planned - began, "read": world.steady_seconds() - planned}
         return manifest(previous, plan, gathered, files, self._arrivals.absent(tick, arrived))
@@ -242,11 +242,12 @@ class Loop:
         for receipt in receipts:
             if not (isinstance(receipt, Failed) and isinstance(receipt.error, Undescribed)):
                 continue
-            if receipt.shard not in self._standing.definitions:
-                self._standing = described(self._standing, self._endpoints[receipt.shard])
+            if not self._standing.cut.shards[receipt.shard].definitions:
+                cut = described(self._standing.cut, self._endpoints[receipt.shard])
+                self._standing = replace(self._standing, cut=cut)
                 raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
 
-    def _late_tables(self, receipts: Iterable[SegmentReceipt]) -> dict[tuple[str, TableId], Table]:
+    def _late_tables(self, receipts: Iterable[SegmentReceipt]) -> dict[ShardTable, Table]:
         """Definitions of tables that gained columns, where no row event has shown them yet."""
         found = {}
         for receipt in receipts:
@@ -256,7 +257,8 @@ class Loop:
                 if effect.added and not set(effect.added) <= met.get(effect.table, set()):
                     endpoint = self._endpoints[receipt.shard]
                     with connect(endpoint, receipt.reached.server) as session:
-                        found[receipt.shard, effect.table] = read_table(session, effect.table)
+                        of = ShardTable(receipt.shard, effect.table)
+                        found[of] = read_table(session, effect.table)
         return found
 
     def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:
@@ -272,12 +274,11 @@ class Loop:
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy. It grows while the apply takes more
         than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
-        if all(p.done for p in read.progress):
+        if read.cut.copied:
             interval = max(self._interval, 2 * self._apply_seconds)
             self._stop.wait(max(0.0, interval - (world.steady_seconds() - began)))
 
 
 def _brings_nothing(read: Manifest, standing: Manifest) -> bool:
     """Whether no shard's log has moved and nothing was copied: then there is no epoch to commit."""
-    moved = any(position.at != standing.cut[shard].at for shard, position in read.cut.items())
-    return not (moved or read.deltas or read.progress != standing.progress)
+    return not read.deltas and standing.cut.stood_at(read.cut.tick) and read.cut.copied_as(standing.cut)

@@ -1,16 +1,18 @@
 """Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from catchment.epoch.work import ChunkReceipt
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
-from catchment.model.chunk import Chunk, Progress, chunk_key
-from catchment.model.epoch import Manifest, TableShape, Tick
+from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import TableShape
 from catchment.model.errors import ConnectionLost, Diverged, Retry, SourceError
 from catchment.model.position import LogOffset
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
+from catchment.model.table import ShardTable, TableId
 from catchment.source.offsets import log_files
 from catchment.source.session import Session, connect
 
@@ -45,33 +47,27 @@ class Planner:
     def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
         self._endpoints = endpoints
         self._limits = limits
-        self._paces: dict[tuple[str, TableId], Pace] = {}
-        self._refused: set[tuple[str, TableId]] = set()
-        self._shrunk: set[tuple[str, TableId]] = set()
+        self._paces: dict[ShardTable, Pace] = {}
+        self._refused: set[ShardTable] = set()
+        self._shrunk: set[ShardTable] = set()
         self.floor_lag: dict[str, int] = {}
-        self.unplanned: dict[tuple[str, TableId], SourceError] = {}
+        self.unplanned: dict[ShardTable, SourceError] = {}
         self.held: dict[str, str] = {}
 
-    def groups(self, manifest: Manifest, tick: Tick) -> list[tuple[Chunk, ...]]:
-        """Groups of chunks for the next epoch; within a table they follow one another from group to group."""
-        shapes = {shape.table: shape for shape in manifest.shapes}
-        waiting: dict[str, list[Progress]] = {}
-        for progress in manifest.progress:
-            if not progress.done:
-                waiting.setdefault(progress.shard, []).append(progress)
+    def groups(self, cut: Cut, shapes: Iterable[TableShape], tick: Tick) -> list[tuple[Chunk, ...]]:
+        """Groups of chunks for the epoch behind `cut`. Within a table they follow one another from group to group."""
+        by_table = {shape.table: shape for shape in shapes}
         groups = []
         lags: dict[str, int] = {}
         self.unplanned = {}
         self.held = {}
         self._shrunk = set()
-        for shard, tables in waiting.items():
-            if shard not in tick.offsets:
+        for shard, state in cut.shards.items():
+            if shard not in tick.offsets or state.copied:
                 continue
-            # A table whose chunks were refused comes behind the others: it may be locked.
-            tables.sort(key=lambda progress: (progress.shard, progress.table) in self._refused)
-            floor, now = manifest.sealed.get(shard), tick.offsets[shard]
+            floor, now = state.sealed, tick.offsets[shard]
             # Where the log stands still, so does the floor: a nearer one would never come.
-            resting = now == manifest.cut[shard].at
+            resting = now == state.position.at
             if floor is None:
                 self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
                 continue
@@ -83,18 +79,17 @@ class Planner:
                         f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
                     )
                     continue
-                groups += self._deal(self._steps(session, tables, shapes))
+                groups += self._deal(self._steps(session, shard, state, by_table))
         self.floor_lag = lags
         return groups
 
-    def all_chunks(self, progress: Progress, shape: TableShape) -> tuple[Chunk, ...]:
+    def all_chunks(self, shard: str, copy: Copy, shape: TableShape) -> tuple[Chunk, ...]:
         """Every remaining chunk of a table on one shard, for a caller that reads the table as a whole. None when the
         server refuses to say where one ends (`unplanned`)."""
-        endpoint = self._endpoints[progress.shard]
         chunks: list[Chunk] = []
-        with connect(endpoint) as session:
-            walk = self._walk(session, progress, shape)
-            while (step := self._next(walk, progress)) is not None:
+        with connect(self._endpoints[shard]) as session:
+            walk = self._walk(session, shard, copy, shape)
+            while (step := self._next(walk)) is not None:
                 chunks.append(step[0])
         return tuple(chunks) if chunks and chunks[-1].last else ()
 
@@ -115,44 +110,50 @@ class Planner:
         Call it before `learn`, which then takes nothing of these tables from other groups of the same epoch: theirs had
         few changes.
         """
-        for shard, table in {(chunk.shard, chunk.table) for chunk in group}:
-            self._shrunk.add((shard, table))
-            self._pace(shard, table).halve()
+        for of in {chunk.of for chunk in group}:
+            self._shrunk.add(of)
+            self._pace(of).halve()
 
     def learn(self, receipt: ChunkReceipt) -> None:
         """Take the pace of the chunks that were read, and which tables' were refused."""
-        self._refused -= {(receipt.shard, copied.chunk.table) for copied in receipt.copied}
-        self._refused |= {(receipt.shard, chunk.table) for chunk, _ in receipt.refused}
-        for table in {chunk.table for chunk, _ in receipt.refused}:
-            self._pace(receipt.shard, table).shrink()
+        self._refused -= {copied.chunk.of for copied in receipt.copied}
+        refused = {chunk.of for chunk, _ in receipt.refused}
+        self._refused |= refused
+        for of in refused:
+            self._pace(of).shrink()
         for copied in receipt.copied:
-            if (receipt.shard, copied.chunk.table) in self._shrunk:
+            if copied.chunk.of in self._shrunk:
                 continue
-            pace = self._pace(receipt.shard, copied.chunk.table)
+            pace = self._pace(copied.chunk.of)
             pace.learn(copied, self._limits.chunk_seconds, self._limits.chunk_rows_max)
 
-    def _pace(self, shard: str, table: TableId) -> Pace:
+    def _pace(self, of: ShardTable) -> Pace:
         first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
-        return self._paces.setdefault((shard, table), first)
+        return self._paces.setdefault(of, first)
 
     def _steps(
-        self, session: Session, tables: Sequence[Progress], shapes: Mapping[TableId, TableShape]
+        self, session: Session, shard: str, state: ShardState, shapes: Mapping[TableId, TableShape]
     ) -> list[tuple[Chunk, int]]:
         """Chunks of one shard with the rows expected in each."""
+        # A table whose chunks were refused comes behind the others: it may be locked.
+        copies = sorted(
+            state.copying.values(), key=lambda copy: ShardTable(shard, copy.table) in self._refused
+        )
         budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
         planned: list[tuple[Chunk, int]] = []
-        for progress in tables:
-            walk = self._walk(session, progress, shapes[progress.table])
-            while budget > 0 and (step := self._next(walk, progress)) is not None:
+        for copy in copies:
+            walk = self._walk(session, shard, copy, shapes[copy.table])
+            while budget > 0 and (step := self._next(walk)) is not None:
                 planned.append(step)
                 budget -= max(step[1] / walk.pace.wanted(), 0.05)
         return planned
 
-    def _walk(self, session: Session, progress: Progress, shape: TableShape) -> Walk:
-        pace = self._pace(progress.shard, progress.table)
-        return Walk(session, progress, chunk_key(shape.definition), pace)
+    def _walk(self, session: Session, shard: str, copy: Copy, shape: TableShape) -> Walk:
+        return Walk(
+            session, shard, copy, chunk_key(shape.definition), self._pace(ShardTable(shard, copy.table))
+        )
 
-    def _next(self, walk: Walk, progress: Progress) -> tuple[Chunk, int] | None:
+    def _next(self, walk: Walk) -> tuple[Chunk, int] | None:
         """The walk's next chunk; None also when the server refuses it. The log of this epoch may say why: a DROP, a key
         renamed. Of a table that is locked or slow now, a later epoch asks again, for fewer rows.
         """
@@ -163,7 +164,7 @@ class Planner:
         except SourceError as error:
             if error.retry is Retry.SAME:
                 walk.pace.shrink()
-            self.unplanned[progress.shard, progress.table] = error
+            self.unplanned[walk.of] = error
             return None
 
     def _deal(self, chunks: list[tuple[Chunk, int]]) -> list[tuple[Chunk, ...]]:

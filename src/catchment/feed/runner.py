@@ -115,7 +115,7 @@ def _policy(feed: Feed) -> Policy:
 def _first_epoch(standing: Manifest) -> str:
     """What the first epoch of a run brings."""
     since = f"reading the log since {time_text(standing.time_us)}"
-    return since if all(p.done for p in standing.progress) else f"{since}, and rows to copy"
+    return since if standing.cut.copied else f"{since}, and rows to copy"
 
 
 def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) -> Watch:
@@ -150,10 +150,10 @@ def _limits(feed: Feed) -> Limits:
 
 
 def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], began: TakenUp, troubles: Troubles) -> Clock:
-    standing = began.standing
-    servers = {shard: position.server for shard, position in standing.cut.items()}
+    positions = began.standing.cut.positions
+    servers = {shard: position.server for shard, position in positions.items()}
     clock = Clock(endpoints, servers, feed.epoch.tick, began.highest, troubles, feed.epoch.away_max)
-    return clock.start(standing.cut)
+    return clock.start(positions)
 
 
 def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
@@ -187,7 +187,7 @@ def _caught_up(settled: world.Event | None) -> Callable[[Manifest], bool]:
     complete_since: list[int] = []
 
     def done(manifest: Manifest) -> bool:
-        if not all(p.done for p in manifest.progress) or (settled is not None and not settled.is_set()):
+        if not manifest.cut.copied or (settled is not None and not settled.is_set()):
             return False
         if manifest.absent:
             return False

@@ -77,7 +77,7 @@ def take_up(
         standing = _begin(feed, endpoints, applier, last)
         return TakenUp(standing, max(last, standing.epoch), present)
     standing = decision.manifest
-    cut = _checked_cut({shard: endpoints[shard] for shard in present}, standing)
+    positions = _checked_positions({shard: endpoints[shard] for shard in present}, standing)
     last = max(last, settle(applier, decision, committed, lake))
     if gone:
         last = max(epoch_number(world.now_us() // 1_000_000), last + 1)
@@ -85,7 +85,7 @@ def take_up(
         store.put_manifest(standing, lease.fence)
         applier.apply(standing)
     tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
-    return TakenUp(_going_on(standing, cut), last, present)
+    return TakenUp(_going_on(standing, positions), last, present)
 
 
 def _set_up(
@@ -127,17 +127,23 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     return standing
 
 
-def _checked_cut(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
+def _checked_positions(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
     """Where the logs go on. Raises SourceError for one of these shards' that is not the manifest's any more."""
-    must_be_apart(manifest.cut)
-    cut = {shard: continued(endpoint, manifest.cut[shard]) for shard, endpoint in endpoints.items()}
+    known = manifest.cut.positions
+    must_be_apart(known)
+    positions = {shard: continued(endpoint, known[shard]) for shard, endpoint in endpoints.items()}
     for shard, endpoint in endpoints.items():
-        must_be_same_log(endpoint, cut[shard])
-        must_have_file(endpoint, cut[shard])
-    return {**manifest.cut, **cut}
+        must_be_same_log(endpoint, positions[shard])
+        must_have_file(endpoint, positions[shard])
+    return positions
 
 
-def _going_on(manifest: Manifest, cut: dict[str, Position]) -> Manifest:
+def _going_on(manifest: Manifest, positions: dict[str, Position]) -> Manifest:
     """Move the cut to where the log goes on in other files. Seals do not carry over: they are proven anew there."""
-    sealed = {shard: at for shard, at in manifest.sealed.items() if cut[shard] == manifest.cut[shard]}
-    return replace(manifest, cut=cut, sealed=sealed)
+    states = manifest.cut.shards
+    moved = {
+        shard: replace(states[shard], position=position, sealed=None)
+        for shard, position in positions.items()
+        if position != states[shard].position
+    }
+    return replace(manifest, cut=replace(manifest.cut, shards={**states, **moved}))

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
 
 
 @dataclass(frozen=True)
@@ -24,25 +23,19 @@ class TaskMaker:
     ) -> list[SegmentTask]:
         """The tasks that read the log after `previous`, of the shards in the plan's tick without `unmoved` ones."""
         target = self._target(plan, attempt)
-        copying: dict[str, dict[TableId, Progress]] = {}
-        for progress in previous.progress:
-            if not progress.done:
-                copying.setdefault(progress.shard, {})[progress.table] = progress
+        states = previous.cut.shards
         everywhere = len(target.shards)
         # A task takes all shards to have a table that is not named: naming them to each shard is quadratic.
-        whole = len(previous.progress) == len(previous.shapes) * everywhere
+        whole = sum(len(state.copies) for state in states.values()) == len(previous.shapes) * everywhere
         holders = {} if whole else previous.holders
         apart = {table: shards for table, shards in holders.items() if len(shards) < everywhere}
         return [
             SegmentTask(
                 endpoint=endpoint,
-                start=previous.cut[shard],
-                sealed=previous.sealed.get(shard),
+                start=states[shard].unfinished,
                 stop=plan.tick.offsets[shard],
                 shapes=previous.shapes,
-                progress=copying.get(shard, {}),
                 target=target,
-                definitions=previous.definitions.get(shard, ()),
                 holders=apart,
                 evolves=self.evolves,
             )
@@ -64,14 +57,11 @@ class TaskMaker:
         shard, tables = group[0].shard, {chunk.table for chunk in group}
         return ChunkTask(
             endpoint=self.endpoints[shard],
-            server=previous.cut[shard].server,
+            state=previous.cut.shards[shard].unfinished,
             floor=plan.floors[shard],
             epoch_at=plan.tick.offsets[shard],
             chunks=group,
             shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
             target=target,
-            prepared=previous.cut[shard].prepared,
-            definitions=previous.definitions.get(shard, ()),
             image_bytes=self.image_bytes,
-            verified=previous.cut[shard],
         )

@@ -10,27 +10,29 @@ from msgspec.structs import replace
 
 from catchment.epoch.work import SegmentReceipt
 from catchment.feed.clock import Clock
-from catchment.model.epoch import Manifest, Tick
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import Manifest
+from catchment.model.position import LogOffset
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.source.identity import must_be_unbroken
 
 
-def unmoved(standing: Manifest, tick: Tick) -> tuple[str, ...]:
+def unmoved(standing: Cut, tick: Tick) -> tuple[str, ...]:
     """The shards that stand at the cut, whose resets are known, and whose rows are all copied.
 
     Floors are for copying. So it does not matter that MySQL could seal the cut meanwhile, as it does without a log that
     moves; MariaDB seals nothing then.
     """
-    copying = {progress.shard for progress in standing.progress if not progress.done}
-    return tuple(
-        shard
-        for shard, at in tick.offsets.items()
-        if shard not in copying and standing.cut[shard].at == at and standing.cut[shard].resets is not None
-    )
+    return tuple(shard for shard, at in tick.offsets.items() if _rests(standing.shards[shard], at))
+
+
+def _rests(state: ShardState, at: LogOffset) -> bool:
+    return state.position.at == at and state.position.resets is not None and state.copied
 
 
 def inherited(
-    standing: Manifest, shards: tuple[str, ...], clock: Clock, endpoints: Mapping[str, Endpoint]
+    standing: Cut, shards: tuple[str, ...], clock: Clock, endpoints: Mapping[str, Endpoint]
 ) -> list[SegmentReceipt]:
     """What an epoch takes over of unmoved shards that answer, with the counts of RESET as of now.
 
@@ -41,19 +43,19 @@ def inherited(
         return []
     now = clock.resets(shards)
     for shard in now:
-        must_be_unbroken(endpoints[shard], standing.cut[shard], now[shard])
+        must_be_unbroken(endpoints[shard], standing.shards[shard].position, now[shard])
     return [
         SegmentReceipt(
             shard=shard,
-            reached=replace(standing.cut[shard], resets=now[shard]),
-            sealed=standing.sealed.get(shard),
+            reached=replace(standing.shards[shard].position, resets=now[shard]),
+            sealed=standing.shards[shard].sealed,
             outputs=(),
             altered=(),
             met=(),
             groups=0,
             log_bytes=0,
             event_time=0,
-            definitions=standing.definitions.get(shard, ()),
+            definitions=standing.shards[shard].definitions,
         )
         for shard in now
     ]
@@ -63,16 +65,7 @@ def at_rest(
     standing: Manifest, tick: Tick, receipts: Sequence[SegmentReceipt], absent: dict[str, int]
 ) -> Manifest:
     """The manifest of a turn without an epoch, in which no shard's log has moved: the cut as it was identified now."""
-    return replace(
-        standing,
-        epoch=tick.number,
-        previous=standing.epoch,
-        time_us=tick.time_us,
-        window_us=tick.window_us,
-        cut={**standing.cut, **{receipt.shard: receipt.reached for receipt in receipts}},
-        deltas=(),
-        changes=0,
-        log_bytes=0,
-        chunk_bytes=0,
-        absent=absent,
-    )
+    states = standing.cut.shards
+    asked = {one.shard: replace(states[one.shard], position=one.reached) for one in receipts}
+    cut = Cut(tick.number, tick.time_us, {**states, **asked})
+    return replace(standing.without_rows(cut, tick.window_us), absent=absent)

@@ -4,17 +4,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-import msgspec
+from msgspec.structs import replace
 
 from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Nowhere, Target
 from catchment.feed.planner import Limits, Planner
-from catchment.model.chunk import Chunk, Progress, chunk_key
-from catchment.model.epoch import EpochRow, Manifest, Tick
+from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
+from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
+from catchment.model.table import ShardTable, TableId
 from catchment.readers.verify import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
@@ -24,6 +25,8 @@ from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
 
 FRUITLESS_WAVES_MAX = 10
+# How far each shard's tables are compared: as copies, since that is done in chunks, too.
+Compared = dict[str, tuple[Copy, ...]]
 
 
 @dataclass
@@ -58,25 +61,29 @@ def verify(
     )
     planner = Planner(endpoints, limits)
     whole = _collated(row.manifest)
-    progress = [
-        _unverified(p, p.table in whole) for p in row.manifest.progress if not only or p.table in only
-    ]
+    states = row.manifest.cut.shards
+    compared = {
+        shard: tuple(
+            _unverified(copy, copy.table in whole) for copy in state.copies if not only or copy.table in only
+        )
+        for shard, state in states.items()
+    }
     verdict = Verdict(
         epochs=(row.manifest.epoch, row.manifest.epoch),
-        partial=tuple(f"{p.table} on {p.shard}" for p in row.manifest.progress if not p.done),
+        partial=tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying),
     )
     fruitless = 0
-    while not all(p.done for p in progress):
+    while not all(copy.done for copies in compared.values() for copy in copies):
         row = _newest(sink, feed)
         verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
-        groups = _groups(planner, row.manifest, progress, whole)
+        groups = _groups(planner, row.manifest, compared, whole)
         tasks = [_task(sink, endpoints, row, group) for group in groups]
         receipts = engine.each(verify_chunks, tasks) if tasks else []
-        advanced = _advance(progress, receipts, planner, verdict)
-        fruitless = 0 if advanced != progress else fruitless + 1
+        advanced = _advanced(compared, receipts, planner, verdict)
+        fruitless = 0 if advanced != compared else fruitless + 1
         if fruitless > FRUITLESS_WAVES_MAX:
             raise _standstill(feed.name, receipts, planner.unplanned)
-        progress = advanced
+        compared = advanced
         observe(verdict)
     return verdict
 
@@ -106,28 +113,34 @@ def _collated(manifest: Manifest) -> set[TableId]:
     return {shape.table for shape in manifest.shapes if not chunk_key(shape.definition).ordered}
 
 
-def _unverified(progress: Progress, whole: bool) -> Progress:
+def _unverified(copy: Copy, whole: bool) -> Copy:
     """What there is to compare: everything, or what is copied so far. Of a table that can be compared only as a whole,
     there is nothing before it is copied."""
-    if progress.done:
-        return msgspec.structs.replace(progress, copied=None, born_after=None, done=False, rows=0)
-    limit = progress.copied
+    if copy.done:
+        return replace(copy, copied=None, born_after=None, done=False, rows=0)
+    limit = copy.copied
     nothing = whole or limit is None
-    return msgspec.structs.replace(progress, copied=None, born_after=limit, done=nothing, rows=0)
+    return replace(copy, copied=None, born_after=limit, done=nothing, rows=0)
 
 
 def _groups(
-    planner: Planner, standing: Manifest, progress: list[Progress], whole: set[TableId]
+    planner: Planner, standing: Manifest, compared: Compared, whole: set[TableId]
 ) -> list[tuple[Chunk, ...]]:
     """Groups of chunks to compare next. Only the server knows which lake rows belong to a chunk of a collated key. So
     all chunks of such a table on a shard are one group."""
-    parted = tuple(p for p in progress if p.table not in whole)
-    offsets = {shard: position.at for shard, position in standing.cut.items()}
-    manifest = msgspec.structs.replace(standing, progress=parted)
-    groups = planner.groups(manifest, Tick(manifest.epoch, manifest.time_us, 0, offsets))
+    states = {
+        shard: replace(state, copies=tuple(c for c in compared[shard] if c.table not in whole))
+        for shard, state in standing.cut.shards.items()
+    }
+    cut = replace(standing.cut, shards=states)
+    groups = planner.groups(cut, standing.shapes, cut.tick)
     shapes = {shape.table: shape for shape in standing.shapes}
-    rest = [p for p in progress if p.table in whole and not p.done and p.shard in standing.sealed]
-    wholes = [planner.all_chunks(p, shapes[p.table]) for p in rest]
+    wholes = [
+        planner.all_chunks(shard, copy, shapes[copy.table])
+        for shard in cut.floors
+        for copy in compared[shard]
+        if copy.table in whole and not copy.done
+    ]
     planner.raise_refused()
     return groups + [chunks for chunks in wholes if chunks]
 
@@ -137,27 +150,24 @@ def _task(sink: Sink, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
     tables = {chunk.table for chunk in group}
     shapes = tuple(shape for shape in manifest.shapes if shape.table in tables)
     target = Target(Nowhere(), tuple(endpoints), manifest.epoch, "verify")
-    position = manifest.cut[shard]
+    state = manifest.cut.shards[shard]
     copy = ChunkTask(
-        endpoints[shard],
-        position.server,
-        manifest.sealed[shard],
-        position.at,
-        group,
-        shapes,
-        target,
-        position.prepared,
-        manifest.definitions.get(shard, ()),
-        verified=position,
+        endpoint=endpoints[shard],
+        state=state,
+        floor=state.floor,
+        epoch_at=state.position.at,
+        chunks=group,
+        shapes=shapes,
+        target=target,
     )
     return VerifyTask(copy, {table: sink.reader(row, table) for table in tables})
 
 
-def _advance(
-    progress: list[Progress], receipts: Sequence[VerifyReceipt | Failed], planner: Planner, verdict: Verdict
-) -> list[Progress]:
+def _advanced(
+    compared: Compared, receipts: Sequence[VerifyReceipt | Failed], planner: Planner, verdict: Verdict
+) -> Compared:
     """Move on past what was compared without a gap; raises what cannot be repeated."""
-    at = {(p.shard, p.table): p for p in progress}
+    after = {shard: {copy.table: copy for copy in copies} for shard, copies in compared.items()}
     for receipt in receipts:
         if isinstance(receipt, Failed):
             if receipt.error.retry is Retry.NEVER:
@@ -166,25 +176,20 @@ def _advance(
         planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0))
         for table, chunks in receipt.compared.items():
             planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
-            before = at[receipt.shard, table]
+            before = after[receipt.shard][table]
             if chunks[0].chunk.lo != before.copied:
                 continue  # a run before this one failed: both are repeated
             verdict.rows[table] = verdict.rows.get(table, 0) + receipt.rows[table]
             verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
-            last = chunks[-1].chunk
-            at[receipt.shard, table] = msgspec.structs.replace(
-                before,
-                copied=last.hi if last.hi is not None else before.copied,
-                done=last.last,
-                rows=before.rows + receipt.rows[table],
-            )
-    return list(at.values())
+            read = [one.chunk for one in chunks]
+            after[receipt.shard][table] = before.advanced(read, receipt.rows[table])
+    return {shard: tuple(copies.values()) for shard, copies in after.items()}
 
 
 def _standstill(
     feed: str,
     receipts: Sequence[VerifyReceipt | Failed],
-    unplanned: Mapping[tuple[str, TableId], SourceError],
+    unplanned: Mapping[ShardTable, SourceError],
 ) -> CatchmentError:
     """What keeps the verification from getting on."""
     for receipt in receipts:

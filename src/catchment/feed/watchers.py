@@ -44,7 +44,7 @@ class Watchers:
         """The run begins at `standing`; has the source moved since?"""
         with suppress(CatchmentError):  # the loop will meet it, too
             tick = clock.after(standing.epoch, _TICK_WAIT_SECONDS)
-            if tick is not None and standing.stood_at(tick):
+            if tick is not None and standing.cut.stood_at(tick):
                 self.metrics.at_rest(tick.time_us)
         self._turned(())
 

@@ -1,10 +1,19 @@
-"""Chunks of a table, and how far the copy of a table has come on one shard."""
+"""Chunks of a table: ranges of its keys that are copied one after another."""
 
 from enum import Enum
 
 import msgspec
 
-from catchment.model.table import DECIMAL_DIGITS_MAX, INTEGERS, Column, ColumnType, Kind, Table, TableId
+from catchment.model.table import (
+    DECIMAL_DIGITS_MAX,
+    INTEGERS,
+    Column,
+    ColumnType,
+    Kind,
+    ShardTable,
+    Table,
+    TableId,
+)
 
 # A bound is a prefix of a key: integers as int, everything else as the server's text (bytes as hexadecimal).
 Bound = tuple[int | str, ...]
@@ -59,6 +68,11 @@ class Chunk(msgspec.Struct, frozen=True):
     hi: Bound | None
     last: bool = False
 
+    @property
+    def of(self) -> ShardTable:
+        """The table whose rows they are, and its shard."""
+        return ShardTable(self.shard, self.table)
+
     def __str__(self) -> str:
         return f"{self.table} on {self.shard}, keys ({self.lo}, {self.hi}]"
 
@@ -68,24 +82,3 @@ class Phase(Enum):
 
     COPYING = "copying"
     FOLLOWING = "following"
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """How much of a table is copied from a shard, as of a committed epoch.
-
-    Rows with `key <= copied` are in the lake and follow the log. So do rows with `key > born_after`, the largest
-    key when the copy began: later rows come from the log alone. Both None: nothing copied, no upper limit.
-    """
-
-    shard: str
-    table: TableId
-    copied: Bound | None = None
-    born_after: Bound | None = None
-    done: bool = False
-    rows: int = 0
-    rows_expected: int = 0
-
-    @property
-    def phase(self) -> Phase:
-        """COPYING until every chunk is in the lake."""
-        return Phase.FOLLOWING if self.done else Phase.COPYING

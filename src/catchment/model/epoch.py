@@ -1,16 +1,16 @@
-"""Ticks, cuts and the three durable records of an epoch: plan, manifest and commit (DESIGN 2 and 3)."""
+"""Epochs: their numbers, and their three durable records: plan, manifest and commit (DESIGN 2 and 3)."""
 
-import hashlib
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
 
 import msgspec
+from msgspec.structs import replace
 
-from catchment.model.chunk import Chunk, Progress
-from catchment.model.definition import Definition
-from catchment.model.position import LogOffset, Position
+from catchment.model.chunk import Chunk
+from catchment.model.cut import Cut, Tick
+from catchment.model.position import LogOffset
 from catchment.model.table import Column, Table, TableId
 
 _MICRO_BITS = 32
@@ -65,16 +65,6 @@ def _parsed(text: str) -> int:
         return int(text)
     second = datetime.strptime(found[1], _SECOND).replace(tzinfo=UTC)
     return epoch_number(int(second.timestamp()), int(found[2]))
-
-
-class Tick(msgspec.Struct, frozen=True):
-    """One reading of the positions of all shards that answered. `time_us` is the clock's time in microseconds since
-    1970; `window_us` the time between the first and the last position read."""
-
-    number: int
-    time_us: int
-    window_us: int
-    offsets: dict[str, LogOffset]
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -181,24 +171,18 @@ class Outside(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
-    `definitions`: of the tables as of the cut, on shards whose log does not describe itself. `outside`: the tables
-    that left the feed, or could not be carried when it began. `absent`: the shards that did not take part and inherited
-    their position, and as of when their rows stand (microseconds since 1970).
+    `outside`: the tables that left the feed, or could not be carried when it began. `absent`: the shards that did not
+    take part and inherited their state, and as of when their rows stand (microseconds since 1970).
 
     Raises ValueError for one that speaks of shards or tables that it does not have.
     """
 
     feed: str
-    epoch: int
     previous: int
-    time_us: int
     window_us: int
-    cut: dict[str, Position]
-    sealed: dict[str, LogOffset]
-    progress: tuple[Progress, ...]
+    cut: Cut
     shapes: tuple[TableShape, ...]
     deltas: tuple[TableDelta, ...]
-    definitions: dict[str, tuple[Definition, ...]] = {}
     changes: int = 0
     log_bytes: int = 0
     chunk_bytes: int = 0
@@ -206,13 +190,14 @@ class Manifest(msgspec.Struct, frozen=True):
     absent: dict[str, int] = {}
 
     def __post_init__(self) -> None:
-        tables = {shape.table for shape in self.shapes}
+        shards = self.cut.shards
         for what, named, known in (
-            ("sealed positions", self.sealed.keys(), self.cut.keys()),
-            ("definitions", self.definitions.keys(), self.cut.keys()),
-            ("absence", self.absent.keys(), self.cut.keys()),
-            ("progress", {progress.shard for progress in self.progress}, self.cut.keys()),
-            ("progress", {progress.table for progress in self.progress}, tables),
+            ("absence", self.absent.keys(), shards.keys()),
+            (
+                "copies",
+                {copy.table for copy in self.cut.copies},
+                {shape.table for shape in self.shapes},
+            ),
         ):
             if not named <= known:
                 unknown = ", ".join(sorted(map(str, set(named) - set(known))))
@@ -221,26 +206,40 @@ class Manifest(msgspec.Struct, frozen=True):
                 )
 
     @property
+    def epoch(self) -> int:
+        """Its number, that of its cut."""
+        return self.cut.epoch
+
+    @property
+    def time_us(self) -> int:
+        """When its cut was taken, in microseconds since 1970."""
+        return self.cut.time_us
+
+    @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:
         """The shards that have each table."""
         found: dict[TableId, list[str]] = {shape.table: [] for shape in self.shapes}
-        for progress in self.progress:
-            found[progress.table].append(progress.shard)
+        for shard, state in self.cut.shards.items():
+            for copy in state.copies:
+                found[copy.table].append(shard)
         return {table: tuple(shards) for table, shards in found.items()}
-
-    def stood_at(self, tick: Tick) -> bool:
-        """Whether every shard's log still stood at this cut when `tick` was taken; not where one is absent there."""
-        return all(tick.offsets.get(shard) == position.at for shard, position in self.cut.items())
 
     def repeated(self, epoch: int) -> "Manifest":
         """An epoch that ends where this one does and brings no rows."""
-        return msgspec.structs.replace(
-            self, epoch=epoch, previous=self.epoch, deltas=(), changes=0, log_bytes=0, chunk_bytes=0
-        )
+        return self.without_rows(replace(self.cut, epoch=epoch), self.window_us)
 
-    def digest(self) -> str:
-        """SHA-256 of the content, hexadecimal, as commits of records without a version name it (model/records.py)."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+    def without_rows(self, cut: Cut, window_us: int) -> "Manifest":
+        """An epoch behind this one that brings no rows."""
+        return replace(
+            self,
+            previous=self.epoch,
+            window_us=window_us,
+            cut=cut,
+            deltas=(),
+            changes=0,
+            log_bytes=0,
+            chunk_bytes=0,
+        )
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -254,8 +253,8 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class EpochRow(msgspec.Struct, frozen=True):
-    """A committed epoch as the sink holds it. `manifest` has no deltas: its files are in the tables' logs. Its cut,
-    tick time, progress and shapes are whole. `commit.digest` is that of the manifest's record in the state store."""
+    """A committed epoch as the sink holds it. `manifest` has no deltas: its files are in the tables' logs. Its cut
+    and shapes are whole. `commit.digest` is that of the manifest's record in the state store."""
 
     manifest: Manifest
     commit: Commit

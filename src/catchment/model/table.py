@@ -1,6 +1,7 @@
 """Tables, columns and column types as the source declares them, from the catalog or from a table map."""
 
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -72,7 +73,7 @@ class Column(msgspec.Struct, frozen=True):
     type: ColumnType
 
 
-class TableId(msgspec.Struct, frozen=True, order=True):
+class TableId(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """`schema.name`; the same on every shard of a keyspace."""
 
     schema: str
@@ -88,6 +89,13 @@ class TableId(msgspec.Struct, frozen=True, order=True):
         if not (schema and dot and name):
             raise ValueError(f"{text} is not of the form schema.name")
         return cls(schema, name)
+
+
+class ShardTable(NamedTuple):
+    """A table as one shard has it."""
+
+    shard: str
+    table: TableId
 
 
 class Table(msgspec.Struct, frozen=True):

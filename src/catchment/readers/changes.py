@@ -36,17 +36,18 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     shard = task.endpoint.shard
     holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
     here = tables_here(task.shapes, shard, holders)
-    followed = Followed(shapes, task.definitions, here)
-    with SegmentImages(shard, shapes, task.progress) as images:
+    start = task.start.position
+    followed = Followed(shapes, task.start.definitions, here)
+    with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed)
         events = tuple(followed.events.of(stretch.facts))
-        stored = StoredAt(task.endpoint, task.start.server, task.start.at, stretch.at, events)
+        stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
         altered = alterations(shard, shapes, stored, evolves=task.evolves)
         keyed = (shapes[table] for table in here)
-        must_keep_keys(task.endpoint, task.start.server, keyed, events, stretch.at)
-        ends = commits(shard, task.start.prepared, stretch.xa)
-        at_start = Wanted.of(task.shapes, task.definitions)
-        prepared = PreparedRows(task.endpoint, task.start.server, ends.earlier, at_start)
+        must_keep_keys(task.endpoint, start.server, keyed, events, stretch.at)
+        ends = commits(shard, start.prepared, stretch.xa)
+        at_start = Wanted.of(task.shapes, task.start.definitions)
+        prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
         for part in prepared:
             images.add(part)
         tables = images.tables(altered)
@@ -67,13 +68,14 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
 
 def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple[Stretch, Resets]:
     # Before the log is read: a reset that comes later is noticed in the next epoch.
-    resets = must_be_same_log(task.endpoint, task.start)
+    start = task.start.position
+    resets = must_be_same_log(task.endpoint, start)
     wanted = Wanted.of(task.shapes, followed.now.values(), on_ddl=followed.on_ddl)
-    with read_log(task.endpoint, task.start.server, task.start, task.stop, wanted) as log:
+    with read_log(task.endpoint, start.server, start, task.stop, wanted) as log:
         for part in log.images():
             images.add(part)
     stretch = log.stretch
-    must_be_whole(task.endpoint.shard, task.start, task.stop, stretch)
+    must_be_whole(task.endpoint.shard, start, task.stop, stretch)
     return stretch, resets
 
 
@@ -122,7 +124,7 @@ def _receipt(
     altered: tuple[Alteration, ...],
     met: tuple[Table, ...],
 ) -> SegmentReceipt:
-    arrival = arrived(task.endpoint, task.start, task.sealed, stretch, task.stop)
+    arrival = arrived(task.endpoint, task.start.position, task.start.sealed, stretch, task.stop)
     return SegmentReceipt(
         shard=task.endpoint.shard,
         reached=msgspec.structs.replace(arrival.position, resets=resets),

@@ -67,7 +67,7 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     columns they have.
     """
     task, found = images.task, {}
-    unclear = bool(stretch.xa or task.prepared or task.definitions)
+    unclear = bool(stretch.xa or task.state.position.prepared or task.state.definitions)
     for fact in stretch.facts:
         if isinstance(fact, IncompleteImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"

@@ -91,16 +91,16 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     reads, refused = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
-    wanted = Wanted.of((shapes[table] for table in reads), task.definitions, before="full")
+    wanted = Wanted.of((shapes[table] for table in reads), task.state.definitions, before="full")
     events = SchemaEvents(reads)
     stretch = _log_behind(task, floor, _stopped(wanted, events, task.epoch_at), images, log_bytes)
     ends = _commits(task, floor, stretch)
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
         images.add(part)
-    if task.verified is not None:
+    if task.asks:
         # Behind the last reading: a floor has no event of its own, and may be a place in a log begun by RESET, too.
-        must_be_same_log(task.endpoint, task.verified)
+        must_be_same_log(task.endpoint, task.state.position)
     stored = StoredAt(task.endpoint, task.server, floor, stretch.at, events.of(stretch.facts))
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
@@ -206,7 +206,7 @@ def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
     """How the XA transactions behind the floor end. Where the floor was proven anew, their PREPAREs may stand between
     the plan's floor and this one. That log is read, if there is an XA COMMIT at all.
     """
-    known = task.prepared
+    known = task.state.position.prepared
     if floor != task.floor and any(group.committed for group in stretch.xa):
         between = read_facts(task.endpoint, task.server, task.floor, floor)
         known += tuple(g.prepared for g in between.xa if g.kind is GroupKind.XA_PREPARE)

@@ -8,9 +8,10 @@ from typing import Self
 import pyarrow as pa
 
 from catchment.epoch.work import Alteration
-from catchment.model.chunk import Progress, chunk_key
+from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.image import GROUP, SEQ
+from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.rewind.keyless import with_keys
 from catchment.rewind.ranges import follows_log
@@ -27,12 +28,12 @@ class SegmentImages:
     """
 
     def __init__(
-        self, shard: str, shapes: Mapping[TableId, TableShape], progress: Mapping[TableId, Progress]
+        self, shard: str, shapes: Mapping[TableId, TableShape], copying: Mapping[TableId, Copy]
     ) -> None:
         self.spools: dict[TableId, Spool] = {}
         self._shard = shard
         self._shapes = shapes
-        self._progress = progress
+        self._copying = copying
         self._retyped = {table: Retyped(shape.key) for table, shape in shapes.items()}
         self._newest: dict[TableId, tuple[int, int, Table]] = {}
         self._stack = ExitStack()
@@ -71,5 +72,5 @@ class SegmentImages:
         if name not in self._newest or number > self._newest[name][0]:
             self._newest[name] = number, group, read.table
 
-    def _copied(self, table: TableId) -> Progress:
-        return self._progress.get(table, Progress(self._shard, table, done=True))
+    def _copied(self, table: TableId) -> Copy:
+        return self._copying.get(table, Copy(table, done=True))

@@ -1,4 +1,4 @@
-"""Which keys a chunk or the progress of a copy covers, compared as encoded bytes."""
+"""Which keys a chunk or a copy covers, compared as encoded bytes."""
 
 import datetime
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catchment.model.chunk import Bound, ChunkKey, Progress
+from catchment.model.chunk import Bound, ChunkKey
 from catchment.model.errors import Unsupported
+from catchment.model.shard import Copy
 from catchment.model.table import INTEGERS, Column, Kind
 from catchment.wire.cells.types import arrow_type
 from catchment.wire.keys import keys
@@ -54,19 +55,19 @@ def _array(column: Column, value: int | str) -> pa.Array:
     return text.cast(pa.timestamp("us")).cast(wanted) if pa.types.is_timestamp(wanted) else text.cast(wanted)
 
 
-def follows_log(images: pa.Table, key: ChunkKey, progress: Progress) -> Mask | None:
+def follows_log(images: pa.Table, key: ChunkKey, copy: Copy) -> Mask | None:
     """Rows whose changes are applied: copied before this epoch, or born after the copy began. None means all.
 
     Keys that we cannot order as the server does are always applied (DESIGN 4).
     """
-    if progress.done or not key.ordered:
+    if copy.done or not key.ordered:
         return None
     mask = np.zeros(images.num_rows, dtype=bool)
     rows = keys.encode(images, [c.name for c in key.columns])
-    if progress.copied is not None:
-        mask |= np.asarray(keys.at_or_below(rows, encoded(key, progress.copied)))
-    if progress.born_after is not None:
-        mask |= ~np.asarray(keys.at_or_below(rows, encoded(key, progress.born_after)))
+    if copy.copied is not None:
+        mask |= np.asarray(keys.at_or_below(rows, encoded(key, copy.copied)))
+    if copy.born_after is not None:
+        mask |= ~np.asarray(keys.at_or_below(rows, encoded(key, copy.born_after)))
     return mask
 
 

@@ -14,8 +14,10 @@ from catchment.wire.log.facts import Ddl, Fact, Statement
 
 @dataclass(frozen=True, slots=True)
 class SchemaEvent:
-    """A statement where it stands in the log, and what it does as DDL to the chosen tables: one that is none is
-    Harmless here (judge.py says more). `here`: as SchemaEvents takes it, just before it."""
+    """A statement where it stands in the log, and what it does as DDL to the chosen tables.
+
+    One that is no DDL is Harmless here; judge.py says more. `here`: as SchemaEvents takes it, just before it.
+    """
 
     fact: Ddl | Statement
     text: Text

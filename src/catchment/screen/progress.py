@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from catchment.model.chunk import Progress
+from catchment.model.cut import Cut
 from catchment.model.epoch import Refusal, epoch_text
 from catchment.model.table import TableId
 from catchment.screen.display import Copying, Seen, plain, screen
@@ -56,7 +56,7 @@ class RunView:
         self._troubles: tuple[Trouble, ...] = ()
         self._changes = Rate()
         self._rows: dict[TableId, Rate] = {}
-        self._progress: tuple[Progress, ...] = ()
+        self._counted: Cut | None = None
         self._tables: dict[TableId, _Copied] = {}
         self.copy_seconds = 0.0
         self.newest: Report | None = None
@@ -86,8 +86,9 @@ class RunView:
         self.newest = report
         changes = before.changes + manifest.changes
         self._changes.add(now, changes)
-        if manifest.progress is not self._progress:  # mostly the same: with many shards it is long
-            self._progress, self._tables = manifest.progress, _by_table(manifest.progress)
+        if self._counted is None or not manifest.cut.copied_as(self._counted):  # with many shards it is long
+            self._tables = _by_table(manifest.cut)
+        self._counted = manifest.cut
         tables = self._tables
         with self._lock:
             self._refused = report.refused
@@ -163,11 +164,11 @@ class RunView:
             yield
 
 
-def _by_table(progress: Iterable[Progress]) -> dict[TableId, _Copied]:
+def _by_table(cut: Cut) -> dict[TableId, _Copied]:
     found: dict[TableId, _Copied] = {}
-    for part in progress:
-        table = found.setdefault(part.table, _Copied())
-        table.rows += part.rows
-        table.expected += part.rows if part.done else max(part.rows_expected, part.rows)
-        table.done = table.done and part.done
+    for copy in cut.copies:
+        table = found.setdefault(copy.table, _Copied())
+        table.rows += copy.rows
+        table.expected += copy.rows if copy.done else max(copy.rows_expected, copy.rows)
+        table.done = table.done and copy.done
     return found

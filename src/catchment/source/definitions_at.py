@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterable
 
-import msgspec
+from msgspec.structs import replace
 
+from catchment.model.cut import Cut
 from catchment.model.definition import Definition
-from catchment.model.epoch import Manifest
 from catchment.model.errors import NEW_FEED, SourceError
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
@@ -19,12 +19,12 @@ from catchment.source.session import Session, connect
 _DESCRIBES_ITSELF = "FULL"
 
 
-def described(standing: Manifest, endpoint: Endpoint) -> Manifest:
-    """The manifest with the definitions of a shard's tables as of its cut; raises SourceError as `definitions_at`."""
+def described(standing: Cut, endpoint: Endpoint) -> Cut:
+    """The cut with the definitions of a shard's tables as of then; raises SourceError as `definitions_at`."""
     shard = endpoint.shard
-    tables = [p.table for p in standing.progress if p.shard == shard]
-    known = definitions_at(endpoint, standing.cut[shard], tables)
-    return msgspec.structs.replace(standing, definitions={**standing.definitions, shard: known})
+    state = standing.shards[shard]
+    known = definitions_at(endpoint, state.position, [copy.table for copy in state.copies])
+    return replace(standing, shards={**standing.shards, shard: replace(state, definitions=known)})
 
 
 def definitions_at(

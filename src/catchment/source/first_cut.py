@@ -9,12 +9,14 @@ import pyarrow.compute as pc
 from catchment import world
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
-from catchment.model.chunk import Bound, Progress, chunk_key
+from catchment.model.chunk import Bound, chunk_key
+from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError
 from catchment.model.image import SIDE
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
 from catchment.rewind.states import BEFORE
@@ -79,29 +81,21 @@ def originate(
         raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
     shapes = tuple(first_shape(merge(tables), tables) for _, tables in sorted(by_table.items()))
     now = world.now_us()
+    epoch = max(epoch_number(now // 1_000_000), after + 1)
     return Manifest(
         feed=feed,
-        epoch=max(epoch_number(now // 1_000_000), after + 1),
         previous=0,
-        time_us=now,
         window_us=0,
-        cut={shard: origin.position for shard, origin in origins.items()},
-        sealed={shard: origin.position.at for shard, origin in origins.items()},
-        progress=tuple(
-            _progress(shard, origin, table)
-            for shard, origin in origins.items()
-            for table in sorted(origin.tables)
-        ),
+        cut=Cut(epoch, now, {shard: _state(origin) for shard, origin in origins.items()}),
         shapes=shapes,
         deltas=tuple(TableDelta(shape, ()) for shape in shapes),
-        definitions={shard: o.definitions for shard, o in origins.items() if o.definitions},
     )
 
 
-def must_be_apart(cut: Mapping[str, Position]) -> None:
+def must_be_apart(positions: Mapping[str, Position]) -> None:
     """Raise ConfigError for two shards that are one server: every row of it would be in the lake twice."""
     first: dict[Server, str] = {}
-    for shard, position in cut.items():
+    for shard, position in positions.items():
         other = first.setdefault(position.server, shard)
         if other != shard:
             raise ConfigError(
@@ -110,12 +104,16 @@ def must_be_apart(cut: Mapping[str, Position]) -> None:
             )
 
 
-def _progress(shard: str, origin: _ShardOrigin, table: TableId) -> Progress:
+def _state(origin: _ShardOrigin) -> ShardState:
+    copies = tuple(_copy(origin, table) for table in sorted(origin.tables))
+    return ShardState(origin.position, origin.position.at, copies, origin.definitions)
+
+
+def _copy(origin: _ShardOrigin, table: TableId) -> Copy:
     if table in origin.left:  # at the cut its largest key was perhaps another one
-        return Progress(shard, table, rows_expected=origin.estimates[table])
+        return Copy(table, rows_expected=origin.estimates[table])
     newest = origin.newest[table]
-    return Progress(
-        shard,
+    return Copy(
         table,
         born_after=newest,
         done=newest is None,

@@ -17,10 +17,10 @@ _LISTED_MAX = 10
 
 def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:
     """Raise SinkError when the feed file names other shards than the lake holds."""
-    if set(shards) != set(manifest.cut):
+    if set(shards) != set(manifest.cut.shards):
         raise SinkError(
             f"the feed file names the shards {', '.join(sorted(shards))}, the lake holds "
-            f"{', '.join(sorted(manifest.cut))}; shards cannot be "
+            f"{', '.join(sorted(manifest.cut.shards))}; shards cannot be "
             f"added to or taken from a feed yet: start {NEW_FEED}"
         )
 
@@ -65,14 +65,19 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manife
         _log.warning(
             "%s has left the feed: its lake table stays as of epoch %s", table, epoch_text(manifest.epoch)
         )
+    shards = {
+        shard: replace(
+            state,
+            copies=tuple(copy for copy in state.copies if copy.table not in gone),
+            definitions=tuple(d for d in state.definitions if d.table not in gone),
+        )
+        for shard, state in manifest.cut.shards.items()
+    }
+    after = manifest.repeated(epoch)
     return replace(
-        manifest.repeated(epoch),
+        after,
+        cut=replace(after.cut, shards=shards),
         shapes=tuple(shape for shape in manifest.shapes if shape.table not in gone),
-        progress=tuple(progress for progress in manifest.progress if progress.table not in gone),
-        definitions={
-            shard: tuple(d for d in definitions if d.table not in gone)
-            for shard, definitions in manifest.definitions.items()
-        },
         outside=(*manifest.outside, *(Outside(table, manifest.epoch) for table in gone)),
     )
 

@@ -19,6 +19,7 @@ from catchment.model.records import (
     digest,
     encoded,
     link_of,
+    names_of,
     plan_of,
     value_of,
     whole,
@@ -151,7 +152,7 @@ class Store:
         """
         with self.database.snapshot() as connection:
             record = self._record(connection, _MANIFEST, epoch)
-            return frozenset() if record is None else self._names(connection, record)
+            return frozenset() if record is None else self._names(record)
 
     def commit(self, epoch: int) -> Commit | None:
         """The commit of an epoch, None when there is none (any more)."""
@@ -183,13 +184,14 @@ class Store:
         record = self._record(connection, _MANIFEST, commit.epoch)
         if record is None:
             return False
-        return digest(record) == commit.digest or commit.digest in self._names(connection, record)
+        return digest(record) == commit.digest or commit.digest in self._names(record)
 
-    def _names(self, connection: Connection, record: bytes) -> frozenset[str]:
+    def _names(self, record: bytes) -> frozenset[str]:
         """The digest of a manifest's record, and that of its content where a version without them may have used it."""
-        names = {digest(record)}
-        manifest = self._value(connection, _MANIFEST, Manifest, record)
-        return frozenset(names if manifest is None else names | {manifest.digest()})
+        try:
+            return names_of(record)
+        except (Unreadable, OfLater) as fault:
+            raise self._fault(_MANIFEST, fault) from fault
 
     def _record(self, connection: Connection, kind: str, epoch: int) -> bytes | None:
         return connection.scalar(statements.RECORD, {"of": self.feed, "what": kind, "at": epoch})

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from catchment.model.chunk import Progress
+from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
 from catchment.model.table import TableId
 
@@ -64,7 +64,7 @@ class Metrics:
         self._clock = clock
         self._kept_seconds = dict(kept_seconds)
         self._warned: set[str] = set()
-        self._progress: tuple[Progress, ...] = ()
+        self._counted: Cut | None = None
         self._epoch = _EpochNumber(standing.feed)
         self.registry.register(self._epoch)
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
@@ -174,17 +174,17 @@ class Metrics:
         self._cut_at = manifest.time_us * _MICRO
         self._prepared_at = {
             shard: min((p.time for p in position.prepared if p.committed is None), default=math.inf)
-            for shard, position in manifest.cut.items()
+            for shard, position in manifest.cut.positions.items()
         }
         self._epoch.number = manifest.epoch
         self._window.labels(self._feed).set(manifest.window_us * _MICRO)
-        if manifest.progress is not self._progress:
-            self._count_rows(manifest.progress)
+        if self._counted is None or not manifest.cut.copied_as(self._counted):
+            self._count_rows(manifest.cut)
+        self._counted = manifest.cut
 
-    def _count_rows(self, progress: tuple[Progress, ...]) -> None:
-        self._progress = progress
+    def _count_rows(self, cut: Cut) -> None:
         rows: dict[TableId, tuple[int, int]] = {}
-        for one in progress:
+        for one in cut.copies:
             copied, expected = rows.get(one.table, (0, 0))
             rows[one.table] = (copied + one.rows, expected + one.rows_expected)
         for table, (copied, expected) in rows.items():

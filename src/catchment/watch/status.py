@@ -1,12 +1,13 @@
 """Where a feed stands, from the state store alone: it asks no shard and no lake."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from catchment import world
-from catchment.model.chunk import Phase, Progress
+from catchment.model.chunk import Phase
 from catchment.model.epoch import Manifest, Plan, epoch_text
+from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
@@ -115,7 +116,9 @@ def read_status(store: Store) -> Status:
         epoch_text=epoch_text(epoch) if commit else "",
         lag_seconds=(world.now_us() - _as_of_us(committed, plan)) / 1e6 if committed else None,
         pending="manifest" if manifest is not None and manifest.epoch > epoch else "",
-        cut={shard: str(position) for shard, position in committed.cut.items()} if committed else {},
+        cut={shard: str(position) for shard, position in committed.cut.positions.items()}
+        if committed
+        else {},
         absent={s: time_text(since) for s, since in committed.absent.items()} if committed else {},
         tables=_tables(committed, plan),
         tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
@@ -160,25 +163,26 @@ def _not_carried(tables: Sequence[NotCarried], committed: Manifest | None) -> It
 
 def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
     """When the source was last known to be as in the newest epoch: at its cut, or at rest when planned again."""
-    if plan is None or not committed.stood_at(plan.tick):
+    if plan is None or not committed.cut.stood_at(plan.tick):
         return committed.time_us
     return max(committed.time_us, plan.tick.time_us)
 
 
 def _tables(manifest: Manifest | None, plan: Plan | None) -> tuple[TableStatus, ...]:
-    by_table: dict[str, list[Progress]] = {}
-    for progress in manifest.progress if manifest else ():
-        by_table.setdefault(str(progress.table), []).append(progress)
-    return tuple(_table(name, parts, plan) for name, parts in sorted(by_table.items()))
+    by_table: dict[str, dict[str, Copy]] = {}
+    for shard, state in manifest.cut.shards.items() if manifest else ():
+        for copy in state.copies:
+            by_table.setdefault(str(copy.table), {})[shard] = copy
+    return tuple(_table(name, copies, plan) for name, copies in sorted(by_table.items()))
 
 
-def _table(name: str, parts: Sequence[Progress], plan: Plan | None) -> TableStatus:
-    open_on = [p.shard for p in parts if not p.done]
+def _table(name: str, copies: Mapping[str, Copy], plan: Plan | None) -> TableStatus:
+    open_on = [shard for shard, copy in copies.items() if not copy.done]
     refused = [r for r in (plan.refused if plan else ()) if str(r.table) == name and r.shard in open_on]
     return TableStatus(
         name,
-        Phase.FOLLOWING if all(p.done for p in parts) else Phase.COPYING,
-        sum(p.rows for p in parts),
-        sum(p.rows_expected for p in parts),
+        Phase.COPYING if open_on else Phase.FOLLOWING,
+        sum(copy.rows for copy in copies.values()),
+        sum(copy.rows_expected for copy in copies.values()),
         tuple(str(refusal) for refusal in refused),
     )

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from catchment.feed.verify import Verdict
-from catchment.model.chunk import Progress
+from catchment.model.cut import Cut
 from catchment.model.epoch import Commit, Refusal, TableDelta, TableShape
+from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.rewind.compare import Differences
 from catchment.screen import comparing as comparing_module
@@ -58,19 +59,16 @@ def report(
     refused: tuple[Refusal, ...] = (),
 ) -> Report:
     """An epoch of a feed with two shards, `done` of whose tables are copied, and of the others `rows` of 1,000."""
-    progress = tuple(
-        Progress(shard, table(n), done=n < done, rows=500 if n < done else rows // 2, rows_expected=500)
+    copies = tuple(
+        Copy(table(n), done=n < done, rows=500 if n < done else rows // 2, rows_expected=500)
         for n in range(tables)
-        for shard in ("-80", "80-")
     )
+    state = replace(records.manifest(1).cut.shards["-80"], copies=copies)
     shapes = tuple(TableShape(table(n), (), ("id",)) for n in range(tables))
     manifest = replace(
         records.manifest(1),
-        epoch=epoch,
-        time_us=epoch * SECOND,
         window_us=1500,
-        cut=dict.fromkeys(("-80", "80-"), records.manifest(1).cut["-80"]),
-        progress=progress,
+        cut=Cut(epoch, epoch * SECOND, dict.fromkeys(("-80", "80-"), state)),
         shapes=shapes,
         deltas=(TableDelta(shapes[0], (), copied=rows),),
         changes=changes,

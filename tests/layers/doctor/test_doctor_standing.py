@@ -73,7 +73,7 @@ def test_a_feed_that_can_go_on(steps: Steps, pair: dict[str, PrivateServer], tmp
     first, second = findings[:2]
     assert (first.severity, first.shard, second.shard) == (Severity.OK, "a", "b")
     assert first.found.startswith("the feed stands at epoch ")
-    assert f"at {newest.manifest.cut['a'].at} of the log, 0.0 MiB before its end" in first.found
+    assert f"at {newest.manifest.cut.positions['a'].at} of the log, 0.0 MiB before its end" in first.found
     assert (files_of(tmp_path), [server.log_end() for server in pair.values()]) == before
 
 

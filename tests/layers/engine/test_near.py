@@ -12,6 +12,7 @@ from catchment.engine.near import LOG_BYTES_MAX, TASKS_MAX, Near, is_small
 from catchment.epoch.work import ChunkTask, SegmentTask, Target
 from catchment.model.errors import EngineError, ProgramFault
 from catchment.model.position import GtidList, LogOffset, Position, Prepared, Server, Xid
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.sink.delta.writer import LakeWriter
 from tests.world.engines import Here
@@ -19,6 +20,7 @@ from tests.world.worlds import SetClocks, put
 
 AT = LogOffset("binlog.000007", 4)
 SERVER = Server(1, "db1", 3306)
+STATE = ShardState(Position(AT, 1, SERVER, GtidList()))
 TARGET = Target(LakeWriter("/lake"), ("a",), 1, "1")
 
 
@@ -28,11 +30,11 @@ def segment(size: int, prepared: int = 0) -> SegmentTask:
     xa = Prepared(Xid(1, b"x", b""), start, LogOffset(start.file, 100 + prepared), 0)
     position = Position(AT, 1, SERVER, GtidList(), prepared=(xa,) if prepared else ())
     stop = LogOffset(AT.file, AT.offset + size)
-    return SegmentTask(Endpoint("a", "db1", 3306, "u", "hunter2"), position, AT, stop, (), {}, TARGET)
+    return SegmentTask(Endpoint("a", "db1", 3306, "u", "hunter2"), ShardState(position, AT), stop, (), TARGET)
 
 
 def chunk() -> ChunkTask:
-    return ChunkTask(Endpoint("a", "db1", 3306, "u", "hunter2"), SERVER, AT, AT, (), (), TARGET)
+    return ChunkTask(Endpoint("a", "db1", 3306, "u", "hunter2"), STATE, AT, AT, (), (), TARGET)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, CopiedChunk, Failed, Nowhere, Output, SegmentReceipt, Task
 from catchment.feed.tasks import TaskMaker
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, Manifest, Part, TableShape
 from catchment.model.records import encoded
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.screen.progress import RunView
@@ -58,25 +59,25 @@ class Epoch:
         names = [f"s{number:04}" for number in range(shards)]
         ids = [TableId("shop", f"t{number:03}") for number in range(tables)]
         base, plan = records.manifest(1), records.plan(2)
-        cut, at = base.cut["-80"], records.offset(2)
+        known, at = base.cut.positions["-80"], records.offset(2)
+        copies = tuple(Copy(table) for table in ids)
+        states = {name: ShardState(known, known.at, copies) for name in names}
         self.previous = replace(
             base,
-            cut=dict.fromkeys(names, cut),
-            sealed=dict.fromkeys(names, cut.at),
+            cut=replace(base.cut, shards=states),
             shapes=tuple(TableShape(table, base.shapes[0].columns, ("id",)) for table in ids),
-            progress=tuple(Progress(name, table) for name in names for table in ids),
             deltas=(),
         )
         self.groups = [tuple(Chunk(name, table, None, (9,)) for table in ids) for name in names]
         self.plan = replace(
             plan,
             tick=replace(plan.tick, offsets=dict.fromkeys(names, at)),
-            floors=self.previous.sealed,
+            floors=self.previous.cut.floors,
             chunks=tuple(chunk for group in self.groups for chunk in group),
         )
         endpoints = {name: Endpoint(name, "127.0.0.1", 3306, "catchment", "secret") for name in names}
         self.tasks = TaskMaker(endpoints, Nowhere(), evolves=True, image_bytes=1 << 20)
-        reached = replace(cut, at=at)
+        reached = replace(known, at=at)
         met = tuple(shape.definition for shape in self.previous.shapes)
         outputs = tuple(Output(table, Part.CHANGES, None, b"", 1, 0) for table in ids)
         self.segments = {
@@ -91,7 +92,7 @@ class Epoch:
 
     def made(self) -> Manifest:
         gathered = gather(self.previous, self.plan, self.segments, self.copies, {})
-        Standstill().count(self.previous.progress, gathered.progress, gathered.refused, {}, {})
+        Standstill().count(self.previous.cut, gathered.cut, gathered.refused, {}, {})
         return manifest(self.previous, self.plan, gathered, {}, {})
 
     def stored(self) -> None:

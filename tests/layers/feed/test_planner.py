@@ -11,7 +11,8 @@ from catchment.feed import chunk_steps as walk_module
 from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, chunk_key
-from catchment.model.epoch import Manifest, Tick
+from catchment.model.cut import Tick
+from catchment.model.epoch import Manifest
 from catchment.model.errors import Retry, ServerSaid, SourceError
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
@@ -46,14 +47,14 @@ def sizes(server: PrivateServer, schema: str, pace: Callable[[], Pace]) -> dict[
     shapes = {shape.table: shape for shape in manifest.shapes}
     found: dict[str, list[int]] = {}
     with connect(endpoint) as session, session.cursor() as cursor:
-        for progress in manifest.progress:
-            key = chunk_key(shapes[progress.table].definition)
-            walk = Walk(session, progress, key, pace())
-            rows = found[progress.table.name] = []
+        for copy in manifest.cut.copies:
+            key = chunk_key(shapes[copy.table].definition)
+            walk = Walk(session, "a", copy, key, pace())
+            rows = found[copy.table.name] = []
             while (step := walk.step()) is not None:
                 condition, values = where(key, step[0].lo, step[0].hi)
                 cursor.execute(
-                    f"SELECT COUNT(*) FROM {progress.table}{condition}".replace(MARK, "%s"), values or None
+                    f"SELECT COUNT(*) FROM {copy.table}{condition}".replace(MARK, "%s"), values or None
                 )
                 (count,) = cursor.fetchone() or (0,)
                 rows.append(int(count))
@@ -108,7 +109,7 @@ def test_a_floor_in_an_older_file_is_as_far_as_the_files_are_long(
     schema = fresh_schema(shard)
     shard.sql(f"USE {schema}", "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)", "INSERT INTO t VALUES (1, '')")
     manifest = begun(shard, schema)
-    floor = manifest.sealed["a"]
+    floor = manifest.cut.shards["a"].floor
     shard.sql(f"INSERT INTO {schema}.t VALUES (2, REPEAT('x', 60000))")
     written = shard.log_end()[1] - floor.offset
     assert written > 60_000
@@ -119,7 +120,7 @@ def test_a_floor_in_an_older_file_is_as_far_as_the_files_are_long(
 
     def planned(budget: int) -> list[tuple[Chunk, ...]]:
         planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, ROWS_MAX, 2, budget))
-        groups = planner.groups(manifest, tick)
+        groups = planner.groups(manifest.cut, manifest.shapes, tick)
         assert planner.floor_lag["a"] > 240_000 - 60_000
         assert [*planner.held] == ["a"] * (not groups)
         return groups
@@ -135,7 +136,7 @@ def test_a_step_that_takes_too_long_is_tried_later_with_fewer_rows(
     schema = fresh_schema(shard)
     shard.sql(f"CREATE TABLE {schema}.t (id INT PRIMARY KEY)", f"INSERT INTO {schema}.t VALUES (1)")
     manifest = begun(shard, schema)
-    tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut["a"].at})
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut.positions["a"].at})
     asked: list[int] = []
 
     def slow(walk: Walk) -> None:
@@ -145,7 +146,7 @@ def test_a_step_that_takes_too_long_is_tried_later_with_fewer_rows(
     monkeypatch.setattr(Walk, "step", slow)
     planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, FIRST_ROWS, 2, LOG_BUDGET))
     for _ in range(5):
-        assert planner.groups(manifest, tick) == []
+        assert planner.groups(manifest.cut, manifest.shapes, tick) == []
         assert list(planner.unplanned) == [("a", TableId(schema, "t"))]
     assert (asked[0], asked[1], asked[-1]) == (FIRST_ROWS, FIRST_ROWS // SHRINK, ROWS_MIN)
 
@@ -159,10 +160,10 @@ def test_a_table_that_is_gone_or_shut_keeps_no_other_from_being_planned(
             f"CREATE TABLE {schema}.{name} (id INT PRIMARY KEY)", f"INSERT INTO {schema}.{name} VALUES (1)"
         )
     manifest = begun(shard, schema)
-    tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut["a"].at})
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut.positions["a"].at})
     shard.sql(f"DROP TABLE {schema}.gone", f"ALTER TABLE {schema}.renamed CHANGE id ident INT")
     planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, FIRST_ROWS, 2, LOG_BUDGET))
-    groups = planner.groups(manifest, tick)
+    groups = planner.groups(manifest.cut, manifest.shapes, tick)
     assert [chunk.table.name for group in groups for chunk in group] == ["stays"]
     assert [(table.name, error.retry) for (_, table), error in planner.unplanned.items()] == [
         ("gone", Retry.NEVER),
@@ -184,8 +185,8 @@ def test_a_table_that_is_read_whole_for_each_chunk_gets_no_smaller_chunks(
     manifest = begun(shard, schema)
     asked = {}
     with connect(endpoint_of(shard)) as session:
-        for shape, progress in zip(manifest.shapes, manifest.progress, strict=True):
-            walk = Walk(session, progress, chunk_key(shape.definition), Pace())
+        for shape, copy in zip(manifest.shapes, manifest.cut.copies, strict=True):
+            walk = Walk(session, "a", copy, chunk_key(shape.definition), Pace())
             chunk = Chunk("a", shape.table, None, None)
             for _ in range(20):
                 walk.pace.learn(CopiedChunk(chunk, walk.pace.rows, 0, 60.0), 0.5, 1 << 30)

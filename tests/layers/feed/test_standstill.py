@@ -3,24 +3,35 @@
 import logging
 
 import pytest
+from msgspec.structs import replace
 
 from catchment.epoch import standstill
 from catchment.epoch.standstill import Standstill
-from catchment.model.chunk import Chunk, Progress
+from catchment.model.chunk import Chunk
+from catchment.model.cut import Cut
 from catchment.model.epoch import Refusal
 from catchment.model.errors import SourceError
-from catchment.model.table import TableId
-from tests.world.records import ORDERS
+from catchment.model.shard import Copy
+from catchment.model.table import ShardTable, TableId
+from tests.world.records import ORDERS, manifest
 
 ITEMS = TableId("shop", "items")
-BEFORE = (Progress("-80", ORDERS), Progress("-80", ITEMS))
-MOVED = (Progress("-80", ORDERS, copied=(7,)), Progress("-80", ITEMS))
+
+
+def at(*copies: Copy) -> Cut:
+    """A cut of one shard with these copies."""
+    known = manifest(1).cut
+    return replace(known, shards={"-80": replace(known.shards["-80"], copies=copies)})
+
+
+BEFORE = at(Copy(ORDERS), Copy(ITEMS))
+MOVED = at(Copy(ORDERS, copied=(7,)), Copy(ITEMS))
 REFUSED = [(Chunk("-80", ORDERS, None, (7,)), "altered"), (Chunk("-80", ORDERS, (7,), (9,)), "one before it")]
 
 
 def test_epochs_in_a_row_are_counted_until_a_chunk_is_copied() -> None:
     counted = Standstill()
-    counted.count(BEFORE, BEFORE, REFUSED, {("-80", ITEMS): "locked"}, {})
+    counted.count(BEFORE, BEFORE, REFUSED, {ShardTable("-80", ITEMS): "locked"}, {})
     counted.count(BEFORE, BEFORE, [], {}, {})  # nothing was planned: other tables came first
     counted.count(BEFORE, BEFORE, REFUSED, {}, {})
     assert list(counted.refusals) == [
@@ -44,7 +55,7 @@ def test_it_is_logged_once_it_has_lasted(caplog: pytest.LogCaptureFixture) -> No
         assert [record.message for record in caplog.records] == [
             "shop.orders on -80 is not copied: its chunks were refused in 3 epochs in a row (altered)"
         ]
-        counted.count(BEFORE, BEFORE, [], {("-80", ORDERS): "locked"}, {})
+        counted.count(BEFORE, BEFORE, [], {ShardTable("-80", ORDERS): "locked"}, {})
     assert "8 epochs in a row (locked)" in caplog.text
 
 

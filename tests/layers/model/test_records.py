@@ -1,6 +1,7 @@
 """Records: whatever a chain of epochs changes, each of them comes back from its record and the whole one before it."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from catchment.model import records
-from catchment.model.chunk import Progress
+from catchment.model.cut import Cut
 from catchment.model.definition import DefinedColumn, Definition
+from catchment.model.differences import changed, merged, replaced, restored
 from catchment.model.epoch import (
     Commit,
     DataFile,
@@ -39,15 +41,14 @@ from catchment.model.records import (
     OfLater,
     Unreadable,
     base_of,
-    changed,
     digest,
     encoded,
     link_of,
-    merged,
     plan_of,
     value_of,
     whole,
 )
+from catchment.model.shard import Copy, ShardState
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from tests.world import records as made
 from tests.world.records import large
@@ -94,29 +95,30 @@ definitions = st.builds(
 
 
 @st.composite
+def states_of(draw: st.DrawFn, shapes: tuple[TableShape, ...]) -> ShardState:
+    """Any state of a shard that has some of the tables."""
+    copies = [
+        Copy(shape.table, draw(bounds), done=draw(st.booleans()))
+        for shape in shapes
+        if draw(st.integers(0, 3))
+    ]
+    known = draw(st.lists(definitions, max_size=2, unique_by=lambda one: one.table))
+    return ShardState(draw(positions), draw(st.none() | offsets), tuple(copies), tuple(known))
+
+
+@st.composite
 def manifests(draw: st.DrawFn, epoch: int) -> Manifest:
     """Any manifest of an epoch: of other shards and tables than the one before, too."""
     shards = draw(st.lists(st.sampled_from(SHARDS), min_size=1, unique=True))
     chosen = draw(shapes)[: draw(st.integers(1, 2))]
-    progress = [
-        Progress(shard, shape.table, draw(bounds), done=draw(st.booleans()))
-        for shard in shards
-        for shape in chosen
-        if draw(st.integers(0, 3))
-    ]
-    some = st.sampled_from(shards)
+    states = {shard: draw(states_of(chosen)) for shard in shards}
     return Manifest(
         feed="shop",
-        epoch=epoch_number(epoch),
         previous=epoch_number(epoch - 1),
-        time_us=draw(st.integers(0, 9)),
         window_us=draw(st.integers(0, 9)),
-        cut={shard: draw(positions) for shard in shards},
-        sealed=draw(st.dictionaries(some, offsets)),
-        progress=tuple(progress),
+        cut=Cut(epoch_number(epoch), draw(st.integers(0, 9)), states),
         shapes=chosen,
         deltas=tuple(draw(st.lists(deltas, max_size=2))),
-        definitions=draw(st.dictionaries(some, st.lists(definitions, max_size=2).map(tuple))),
         changes=draw(st.integers(0, 2)),
         log_bytes=draw(st.integers(0, 2)),
         chunk_bytes=draw(st.integers(0, 2)),
@@ -130,19 +132,18 @@ def chains(draw: st.DrawFn) -> list[Manifest]:
     chain = [draw(manifests(1))]
     for epoch in range(2, draw(st.integers(2, 8))):
         other = draw(manifests(epoch))
-        if draw(st.integers(0, 3)) and other.cut.keys() == chain[-1].cut.keys():
+        if draw(st.integers(0, 3)) and other.cut.shards.keys() == chain[-1].cut.shards.keys():
             chain.append(other)
             continue
         last = chain[-1]
-        shard = draw(st.sampled_from(sorted(last.cut)))
-        moved = replace(
-            last.repeated(epoch_number(epoch)),
-            cut={**last.cut, shard: draw(positions)},
-            progress=tuple(
-                replace(one, rows=one.rows + draw(st.integers(0, 1)), done=draw(st.booleans()))
-                for one in last.progress
-            ),
+        shard = draw(st.sampled_from(sorted(last.cut.shards)))
+        state = last.cut.shards[shard]
+        copies = tuple(
+            replace(one, rows=one.rows + draw(st.integers(0, 1)), done=draw(st.booleans()))
+            for one in state.copies
         )
+        state = replace(state, position=draw(positions), copies=copies)
+        moved = made.with_shards(last.repeated(epoch_number(epoch)), {**last.cut.shards, shard: state})
         chain.append(moved if draw(st.booleans()) else other)
     return chain
 
@@ -208,6 +209,13 @@ def test_entries(before: dict[str, int], after: dict[str, int]) -> None:
     assert changed(after, after) == {}
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2))))
+def test_places(pairs: list[tuple[int, int]]) -> None:
+    before, after = tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
+    assert restored(before, replaced(before, after)) == after
+    assert replaced(after, after) == {}
+
+
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2)), min_size=1))
 def test_commits_come_back(versions: list[dict[str, int]]) -> None:
     base: Base[Commit] | None = None
@@ -226,17 +234,32 @@ def test_what_has_not_changed_is_not_written_again() -> None:
     assert len(change) < 1200 < len(record) / 4
     assert link_of(change) == Link(epoch_number(1), digest(record))
     assert (after.digest, after.used) == (base.digest, 1)
-    assert json.loads(change)["version"] == json.loads(record)["version"] == 2
+    assert json.loads(change)["version"] == json.loads(record)["version"] == 3
 
 
 def test_a_shard_at_rest_writes_when_it_was_asked_and_no_more() -> None:
     before, after = large(1), large(2)
-    cut = {"-80": replace(before.cut["-80"], resets=Resets(0, 1, 2))}
+    state = before.cut.shards["-80"]
+    asked = replace(state, position=replace(state.position, resets=Resets(0, 1, 2)))
+    after = made.with_shards(after, {"-80": asked})
     _, base = encoded(before, None)
-    change, _ = encoded(replace(after, cut=cut), base)
+    change, _ = encoded(after, base)
     assert json.loads(change)["resets"] == {"-80": {"count": 0, "started": 1, "asked": 2}}
-    assert "cut" not in json.loads(change)
-    assert value_of(change, base, Manifest).cut == cut
+    assert "shards" not in json.loads(change)
+    assert value_of(change, base, Manifest) == after
+
+
+def test_a_shard_whose_position_moved_writes_no_copies() -> None:
+    _, base = encoded(large(1), None)
+    change, _ = encoded(large(2), base)
+    assert json.loads(change)["shards"]["-80"].keys() == {"position", "sealed"}
+    state = large(2).cut.shards["-80"]
+    copies = (*state.copies[:7], replace(state.copies[7], rows=9), *state.copies[8:])
+    after = made.with_shards(large(2), {"-80": replace(state, sealed=None, copies=copies)})
+    change, _ = encoded(after, base)
+    found = json.loads(change)["shards"]["-80"]
+    assert (found["sealed"], found["copies"].keys()) == (None, {"7"})
+    assert value_of(change, base, Manifest) == after
 
 
 def test_a_whole_record_every_so_many() -> None:
@@ -249,11 +272,7 @@ def test_a_whole_record_every_so_many() -> None:
 
 
 def test_records_without_a_version() -> None:
-    manifest, plan, commit = made.manifest(1), made.plan(1), made.commit(1)
-    old = msgspec.json.encode(manifest, order="deterministic")
-    assert digest(old) == manifest.digest()
-    assert value_of(old, None, Manifest) == manifest
-    assert base_of(old, Manifest).value == manifest
+    plan, commit = made.plan(1), made.commit(1)
     assert plan_of(msgspec.json.encode(plan)) == plan == plan_of(whole(plan))
     assert value_of(msgspec.json.encode(commit), None, Commit) == commit
 
@@ -262,23 +281,26 @@ def test_records_without_a_version() -> None:
     "record", [whole(made.manifest(1)), encoded(large(2), encoded(large(1), None)[1])[0]]
 )
 def test_a_record_of_a_later_version_is_refused(record: bytes) -> None:
-    later = record.replace(b'"version":2', b'"version":3')
+    later = record.replace(b'"version":3', b'"version":4')
     assert later != record
     for look in (link_of, plan_of, lambda r: base_of(r, Manifest), lambda r: value_of(r, None, Manifest)):
-        with pytest.raises(OfLater, match=r"version 3, of a later Catchment.*docs/upgrade\.md"):
+        with pytest.raises(OfLater, match=r"version 4, of a later Catchment.*docs/upgrade\.md"):
             look(later)
+
+
+def _copies(entries: dict[str, Any]) -> dict[str, Any]:
+    return {"shards": {"-80": {"copies": entries}}}
 
 
 def test_damage_is_told() -> None:
     _, base = encoded(large(1), None)
     change, _ = encoded(large(2), base)
     for harm, said in (
-        ({"progress": {"40": {"shard": "-80", "table": {"schema": "shop", "name": "t0"}}}}, "entry 40 of 40"),
-        (
-            {"progress": {"0": {"shard": "-80", "table": {"schema": "shop", "name": "x"}}}},
-            "shop.x, which it does not",
-        ),
+        (_copies({"40": {"table": {"schema": "shop", "name": "t0"}}}), "entry 40 of 40"),
+        (_copies({"0": {"table": {"schema": "shop", "name": "x"}}}), "shop.x, which it does not"),
+        (_copies({"0": {"table": {"schema": "shop", "name": "t1"}}}), "more than one copy of shop.t1"),
         ({"resets": {"80-": None}}, "shards that its base does not have: 80-"),
+        ({"shards": {"80-": {}}}, "shards that its base does not have: 80-"),
         ({"epoch": "x"}, "cannot be read"),
     ):
         with pytest.raises(Unreadable, match=said):

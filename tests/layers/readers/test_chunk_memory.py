@@ -35,13 +35,14 @@ def task(shard: PrivateServer, tmp_path: Path) -> Iterator[Callable[[int | None]
     feed = make_feed(tmp_path, {"-80": shard}, "held", chunk_rows=ROWS)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     origin = originate("held", endpoints, lambda table: table.schema == "held", 0)
-    at, shapes = origin.cut["-80"], origin.shapes
+    state, shapes = origin.cut.shards["-80"], origin.shapes
+    at = state.position.at
     shard.sql("UPDATE held.t SET v = 'changed'")
 
     def of_keys_up_to(key: int | None) -> ChunkTask:
         chunk = Chunk("-80", shapes[0].table, None, None if key is None else (key,), last=key is None)
         target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
-        return ChunkTask(endpoints["-80"], at.server, at.at, at.at, (chunk,), shapes, target)
+        return ChunkTask(endpoints["-80"], state, at, at, (chunk,), shapes, target, asks=False)
 
     yield of_keys_up_to
     shard.sql("DROP DATABASE held")

@@ -53,10 +53,11 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
         return found
 
     monkeypatch.setattr("catchment.readers.copy.read_table", altered_afterwards)
-    at = origin.cut["-80"]
+    state = origin.cut.shards["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
     target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
-    group = read_group(ChunkTask(endpoints["-80"], at.server, at.at, at.at, chunks, origin.shapes, target))
+    at = state.position.at
+    group = read_group(ChunkTask(endpoints["-80"], state, at, at, chunks, origin.shapes, target))
     assert {table.name: rows.num_rows for table, rows in group.rows.items()} == {"good": ROWS}
     ((refused, why),) = group.refused
     assert refused.table.name == "bad"
@@ -72,9 +73,9 @@ def test_a_floor_whose_file_was_purged_ends_no_run(fresh_schema: Callable[..., s
         feed = make_feed(tmp_path, {"-80": own}, schema, chunk_rows=ROWS)
         endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
         origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
-        at = origin.cut["-80"]
+        state = origin.cut.shards["-80"]
         own.sql("FLUSH BINARY LOGS", f"INSERT INTO {schema}.t VALUES (4)")
-        with connect(endpoints["-80"], at.server) as session:
+        with connect(endpoints["-80"], state.position.server) as session:
             newest, size = list(log_files(session).items())[-1]
             until = time.monotonic() + 30
             # A file is kept as long as a recovery needs it, up to a second after a rotation.
@@ -84,8 +85,9 @@ def test_a_floor_whose_file_was_purged_ends_no_run(fresh_schema: Callable[..., s
         target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
         chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
         cut = LogOffset(newest, size)
+        task = ChunkTask(endpoints["-80"], state, state.floor, cut, (chunk,), origin.shapes, target)
         with pytest.raises(CutMissed, match=r"no longer on the server.*in a later epoch"):
-            copy_chunks(ChunkTask(endpoints["-80"], at.server, at.at, cut, (chunk,), origin.shapes, target))
+            copy_chunks(task)
 
 
 def test_a_log_that_is_reset_behind_a_select_is_noticed(
@@ -99,7 +101,7 @@ def test_a_log_that_is_reset_behind_a_select_is_noticed(
         feed = make_feed(tmp_path, {"-80": own}, schema, chunk_rows=ROWS)
         endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
         origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
-        at = origin.cut["-80"]
+        state = origin.cut.shards["-80"]
 
         keys = itertools.count(3)
 
@@ -111,7 +113,8 @@ def test_a_log_that_is_reset_behind_a_select_is_noticed(
         monkeypatch.setattr("catchment.readers.copy.select_chunk", reset_then)
         target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
         chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
-        task = ChunkTask(endpoints["-80"], at.server, at.at, at.at, (chunk,), origin.shapes, target)
-        assert read_group(task).rows
+        at = state.position.at
+        task = ChunkTask(endpoints["-80"], state, at, at, (chunk,), origin.shapes, target)
+        assert read_group(replace(task, asks=False)).rows
         with pytest.raises(Diverged, match="was reset"):
-            read_group(replace(task, verified=at))
+            read_group(task)

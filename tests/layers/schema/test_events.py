@@ -7,6 +7,7 @@ from catchment.model.table import TableId
 from catchment.schema import events as module
 from catchment.schema.ddl import HARMLESS, Columns, Effect
 from catchment.schema.events import SchemaEvents
+from catchment.schema.text import read_text
 from catchment.wire.log.facts import Checkpoint, Ddl, Fact, Statement
 
 T, U = TableId("shop", "t"), TableId("shop", "u")
@@ -27,11 +28,10 @@ def told(facts: list[Fact], events: SchemaEvents) -> list[Effect]:
 
 def test_a_statement_is_read_once_however_many_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    real = module.read_text
 
     def counted(sql: str, *rest: object, **named: object) -> object:
         read.append(sql)
-        return real(sql, *rest, **named)  # type: ignore[arg-type]
+        return read_text(sql, *rest, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "read_text", counted)
     events = SchemaEvents([T])

@@ -5,9 +5,11 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from catchment.model.position import Position
 from catchment.serve.spark_source import CatchmentDataSource
 from catchment.serve.spark_source.offset import Offset
 from catchment.serve.spark_source.stream import StreamReader
@@ -71,6 +73,11 @@ class Driver:
     def rows(self) -> Rows:
         """All rows delivered."""
         return [row for batch in self.batches for row in batch]
+
+
+def position(offset: Offset, shard: str = "-80") -> Position:
+    """Where an offset stands in a shard's log."""
+    return msgspec.convert(offset["cut"]["shards"][shard]["position"], Position)
 
 
 def in_order(rows: Rows) -> Rows:

@@ -13,7 +13,7 @@ from catchment.demo.writers import Session, Writer, Writers
 from catchment.model.errors import SourceError
 from catchment.serve.spark_source import CatchmentDataSource, batch
 from catchment.serve.spark_source.cuts import cut_now
-from catchment.serve.spark_source.offset import StreamCut
+from catchment.serve.spark_source.stream_cut import StreamCut
 from tests.conftest import Shards
 from tests.layers.serve.conftest import NAMES, MakeFeed
 from tests.layers.serve.patient import patiently

@@ -9,6 +9,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
+from catchment.model.table import TableId
 from catchment.serve.spark_source import driver as driver_module
 from catchment.serve.spark_source.offset import Offset, read
 from tests.conftest import Shards
@@ -24,7 +25,7 @@ def _planned(driver: Driver) -> Offset:
     driver.planner.prepareForTriggerAvailableNow()
     while True:
         end: Offset = json.loads(json.dumps(driver.planner.latestOffset(driver.offset, driver.limit())))
-        if any(part["copy"]["through"] for part in end["shards"].values()):
+        if any(part.get("through") for part in end["batch"].values()):
             return end
         driver.offset = end
 
@@ -89,8 +90,8 @@ def test_log_far_beyond_a_cut_comes_before_chunks(make_feed: MakeFeed, drive: Dr
         server.sql(*(f"INSERT INTO m.other VALUES ({k}, REPEAT('x', 300000))" for k in range(10)))
         driver.finish()
         assert sorted(row["k"] for row in driver.rows) == list(range(1, 41))
-        cuts = [read(offset) for offset in driver.offsets[1:]]
-        ends = [cut.shards["-80"].position.at.offset for cut in cuts if cut is not None]
+        cuts = [read(offset, TableId("m", "kv")) for offset in driver.offsets[1:]]
+        ends = [one.cut.positions["-80"].at.offset for one in cuts if one is not None]
         copied = [len(batch) for batch in driver.batches]
         last = ends[-1]
         for end, rows in zip(ends[1:], copied[1:], strict=True):

@@ -11,7 +11,7 @@ from catchment.demo.workload import KEYS, load
 from catchment.model.errors import CatchmentError, ConfigError, Diverged, Unsupported
 from tests.conftest import Shards
 from tests.layers.serve.conftest import NAMES, Drive, MakeFeed
-from tests.layers.serve.direct import as_set, in_order, state
+from tests.layers.serve.direct import as_set, in_order, position, state
 from tests.world.judge import source_rows
 from tests.world.prepared import prepare
 from tests.world.servers.gtids import gtids_up_to, newest_gtid
@@ -134,7 +134,7 @@ def test_a_byte_limit_ends_batches_with_groups(
     file, last = server.log_end()
     assert first[0] == file
     driver.finish()
-    ends = [offset["shards"]["-80"]["offset"] for offset in driver.offsets[1:]]
+    ends = [position(offset).at.offset for offset in driver.offsets[1:]]
     assert ends == sorted(set(ends))
     assert ends[-1] == last
     groups = {
@@ -145,8 +145,8 @@ def test_a_byte_limit_ends_batches_with_groups(
     assert len(sizes) > 5
     assert all(4096 <= size < 4096 + 400 for size in sizes[1:-1])
     for offset in driver.offsets[1:]:
-        part = offset["shards"]["-80"]
-        assert gtids_up_to(server, part["file"], part["offset"]) == part["gtid"]
+        stands = position(offset)
+        assert gtids_up_to(server, stands.at.file, stands.at.offset) == str(stands.gtids)
     assert sorted(row["k"] for row in driver.rows) == list(range(200))
 
 
@@ -164,11 +164,11 @@ def test_cuts_pass_from_file_to_file(
     again = drive(feed, name, driver.offset, maxBytesPerTrigger="1KB")
     again.finish()
     assert sorted(row["k"] for row in again.rows) == list(range(60))
-    files = {offset["shards"]["-80"]["file"] for offset in again.offsets}
+    files = {position(offset).at.file for offset in again.offsets}
     assert len(files) >= 4
     for offset in again.offsets:
-        part = offset["shards"]["-80"]
-        assert gtids_up_to(server, part["file"], part["offset"]) == part["gtid"]
+        stands = position(offset)
+        assert gtids_up_to(server, stands.at.file, stands.at.offset) == str(stands.gtids)
 
 
 def test_an_idle_stream_stands_still(
@@ -289,7 +289,7 @@ def test_a_position_of_another_log_is_refused(
     driver.step()
     server.sql("INSERT INTO kv VALUES (1, 'a')", database=schema)
     forged = json.loads(json.dumps(driver.offset))
-    forged["shards"]["-80"]["born"] -= 1000
+    forged["cut"]["shards"]["-80"]["position"]["born"] -= 1000
     with pytest.raises(Diverged, match="reset"):
         drive(feed, name, forged).finish()
 
@@ -310,7 +310,15 @@ def test_wrong_options(options: dict[str, str], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "offset", ["sooner", "{}", '{"version": 2, "start": "earliest"}', '{"version": 1, "shards": {}}']
+    "offset",
+    [
+        "sooner",
+        "{}",
+        '{"version": 3, "start": "earliest"}',
+        '{"version": 1, "shards": {}}',
+        '{"version": 2, "shards": {}}',
+        '{"version": 2, "cut": {"epoch": 1, "time_us": 1, "shards": {}}, "batch": {"-80": {"shown": true}}}',
+    ],
 )
 def test_wrong_starting_offsets(
     shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive, offset: str

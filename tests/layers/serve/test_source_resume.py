@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,16 @@ def _stands(drive: Drive, feed: Path) -> Offset:
     return found
 
 
-def _with(offset: Offset, /, **changed: object) -> Offset:
-    part = {**offset["shards"][NAMES[0]], **changed}
-    return {
-        **offset,
-        "shards": {NAMES[0]: {name: value for name, value in part.items() if value is not None}},
-    }
+def _state(offset: Offset) -> dict[str, Any]:
+    found: dict[str, Any] = offset["cut"]["shards"][NAMES[0]]
+    return found
+
+
+def _with(offset: Offset, /, sealed: object = None, **changed: object) -> Offset:
+    """The offset with another position, of another log perhaps."""
+    state = _state(offset)
+    state = {**state, "position": {**state["position"], **changed}, "sealed": sealed or state["sealed"]}
+    return {**offset, "cut": {**offset["cut"], "shards": {NAMES[0]: state}}}
 
 
 def test_a_reset_log_ends_a_run_that_finds_nothing_new(make_feed: MakeFeed, drive: Drive) -> None:
@@ -53,10 +58,10 @@ def test_a_reset_log_ends_a_run_that_finds_nothing_new(make_feed: MakeFeed, driv
         server.sql("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
         server.sql(*(f"UPDATE m.kv SET v = 'b' WHERE k = {k}" for k in range(2, 20)))
         file, end = server.log_end()
-        assert file == offset["shards"][NAMES[0]]["file"]
+        assert file == _state(offset)["position"]["at"]["file"]
         for old in (offset, _with(offset, resets=None)):
             with pytest.raises(Diverged, match="reset"):
-                drive(feed, NAME, _with(old, offset=end)).finish()
+                drive(feed, NAME, _with(old, at={"file": file, "offset": end})).finish()
 
 
 def test_a_reset_within_the_second_of_the_files_birth_is_noticed(make_feed: MakeFeed, drive: Drive) -> None:
@@ -65,17 +70,17 @@ def test_a_reset_within_the_second_of_the_files_birth_is_noticed(make_feed: Make
         feed = make_feed(server)
         offset = _stands(drive, feed)
         server.sql("RESET MASTER", "INSERT INTO m.kv VALUES (20, 'b')")
-        now = _stands(drive, feed)["shards"][NAMES[0]]
+        now = _state(_stands(drive, feed))
         # As it would be, had the file been born in the second of the old one's birth, with the same groups.
-        count, started, _ = offset["shards"][NAMES[0]]["resets"]
-        alike = {name: now[name] for name in ("file", "offset", "born", "event", "gtid", "sealed")}
-        forged = _with(offset, **alike, resets=[count, started, now["born"]])
+        there = now["position"]
+        asked = {**_state(offset)["position"]["resets"], "asked": there["born"]}
+        forged = _with(offset, now["sealed"], **{**there, "resets": asked})
         with pytest.raises(Diverged, match="reset"):
             drive(feed, NAME, forged).finish()
-        drive(feed, NAME, _with(forged, resets=now["resets"])).finish()
+        drive(feed, NAME, _with(forged, resets=there["resets"])).finish()
         # Where the count does not tell, the event in front of the position does.
         with pytest.raises(Diverged, match=r"where it was read before|the event that ends at"):
-            drive(feed, NAME, _with(forged, resets=now["resets"], event=[31, 4711])).finish()
+            drive(feed, NAME, _with(forged, resets=there["resets"], event={"size": 31, "crc": 4711})).finish()
 
 
 def test_another_server_at_the_address_is_refused(make_feed: MakeFeed, drive: Drive) -> None:

@@ -53,7 +53,7 @@ def test_a_stream_is_resumed_and_repeated_exactly(
     assert len({row["_commit_version"] for row in replay.rows}) > 5
     _must_not_hold(tmp_path / "checkpoint", [server.password for server in shards])
     begun = json.loads(_offsets(tmp_path / "checkpoint")[0])
-    assert sorted(begun["shards"]) == sorted(NAMES)
+    assert sorted(begun["cut"]["shards"]) == sorted(NAMES)
 
 
 def test_a_backlog_is_split_and_then_there_is_nothing_new(

@@ -25,7 +25,8 @@ def test_offsets_carry_the_definition(make_feed: MakeFeed, drive: Drive) -> None
             "INSERT INTO m.kv VALUES (22, 7, 8)", "ALTER TABLE m.kv DROP v", "INSERT INTO m.kv VALUES (23, 9)"
         )
         first.finish()
-        assert [c[0] for c in first.offset["shards"][NAMES[0]]["definition"]["columns"]] == ["k", "w"]
+        (known,) = first.offset["cut"]["shards"][NAMES[0]]["definitions"]
+        assert [c[0] for c in known["columns"]] == ["k", "w"]
         second = drive(feed, "m.kv", first.offset)
         server.sql("INSERT INTO m.kv VALUES (24, 10)", "DELETE FROM m.kv WHERE k = 1")
         second.finish()

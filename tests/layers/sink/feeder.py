@@ -10,6 +10,7 @@ from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import PART, delta_schema, table_dir
 from tests.layers.sink.model import FEED, Row, delta, manifest, write
+from tests.world.records import name_of
 
 
 class Feeder:
@@ -28,9 +29,9 @@ class Feeder:
                 table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed
             )
         record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
-        record = replace(record, time_us=self.time_us or record.time_us)
+        record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)
-        EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, record.digest(), 1, versions), 1)
+        EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, name_of(record), 1, versions), 1)
 
     def put_at(self, seconds: float, tick: int, table: TableShape, *rows: Row) -> int:
         """An epoch whose cut was taken so many seconds after 1970, with its number."""

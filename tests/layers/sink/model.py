@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from catchment.model.cut import Cut
 from catchment.model.epoch import DataFile, LakeColumn, Manifest, Part, TableDelta, TableShape
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.sink.delta.files import write_file
@@ -41,4 +42,4 @@ def delta(table: TableShape, *files: DataFile) -> TableDelta:
 
 
 def manifest(epoch: int, shapes: tuple[TableShape, ...], *deltas: TableDelta, feed: str = FEED) -> Manifest:
-    return Manifest(feed, epoch, epoch - 1, epoch * 1000, 5, {}, {}, (), shapes, deltas)
+    return Manifest(feed, epoch - 1, 5, Cut(epoch, epoch * 1000, {}), shapes, deltas)

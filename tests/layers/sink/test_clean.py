@@ -18,13 +18,14 @@ from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.fold import fold
 from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, table_dir
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
+from tests.world.records import name_of
 
 
 def run_epoch(root: Path, sink: DeltaSink, epoch: int) -> None:
     file = write(root, ORDERS, Part.CHANGES, f"{epoch}-a-0", [("s/0", epoch, False, (epoch, "x"))])
     record = manifest(epoch, (ORDERS,), delta(ORDERS, file))
     versions = sink.apply_epoch(record, 1)
-    EpochsTable(root, FEED).append(record, Commit(epoch, record.digest(), 1, versions), 1)
+    EpochsTable(root, FEED).append(record, Commit(epoch, name_of(record), 1, versions), 1)
 
 
 def age(path: Path, seconds: float) -> None:
@@ -98,7 +99,7 @@ def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path)
         delta(other, write(lake, other, Part.CHANGES, "4-b-0", [("s/0", 4, False, (1, "x"))])),
     )
     versions = sink.apply_epoch(record, 1)
-    EpochsTable(lake, FEED).append(record, Commit(4, record.digest(), 1, versions), 1)
+    EpochsTable(lake, FEED).append(record, Commit(4, name_of(record), 1, versions), 1)
     shutil.rmtree(table_dir(lake, other.table) / "_delta_log")
     write(lake, other, Part.CHANGES, "4-lost-0", [("s/0", 4, False, (1, "lost"))])
     age(table_dir(lake, other.table) / "_part=changes/4-lost-0.parquet", 3600)

@@ -10,21 +10,23 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from catchment.model.chunk import Progress
+from catchment.model.cut import Cut
 from catchment.model.epoch import Commit, EpochRow, Manifest, Part, epoch_number
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
 from catchment.model.records import link_of
+from catchment.model.shard import Copy, ShardState
 from catchment.model.version import LAKE_LAYOUT
 from catchment.sink.delta.epoch_rows import SCHEMA
 from catchment.sink.delta.epochs import EpochsTable, feeds
 from catchment.sink.delta.layout import epochs_dir
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world import records
+from tests.world.records import name_of
 
 
 def commit_of(record: Manifest) -> Commit:
-    return Commit(record.epoch, record.digest(), record.epoch * 10, {"shop.orders": record.epoch})
+    return Commit(record.epoch, name_of(record), record.epoch * 10, {"shop.orders": record.epoch})
 
 
 def append(epochs: EpochsTable, epoch: int, fence: int = 1) -> None:
@@ -38,11 +40,10 @@ def test_a_row_is_the_whole_record_but_its_files(tmp_path: Path) -> None:
     file = write(tmp_path, ORDERS, Part.CHANGES, "9-a-0", [("s/0", 9, False, (1, "x"))])
     at = LogOffset("binlog.000003", 4711)
     position = Position(at, 1700000000, Server(1, "db", 3306), GtidList((Gtid(0, 1, 5),)))
+    copy = Copy(ORDERS.table, copied=(7,), born_after=(9,), rows=7, rows_expected=9)
     record = msgspec.structs.replace(
         manifest(9 << 32 | 3, (ORDERS,), delta(ORDERS, file)),
-        cut={"s/0": position},
-        sealed={"s/0": at},
-        progress=(Progress("s/0", ORDERS.table, copied=(7,), born_after=(9,), rows=7, rows_expected=9),),
+        cut=Cut(9 << 32 | 3, 1000, {"s/0": ShardState(position, at, (copy,))}),
     )
     epochs.append(record, commit_of(record), 4)
     row = EpochsTable(tmp_path, FEED).newest()

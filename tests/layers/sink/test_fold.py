@@ -39,6 +39,7 @@ from catchment.sink.delta.fold.process import FoldOrder, carry_out
 from catchment.sink.delta.fold.rewrite import FileSize
 from catchment.sink.delta.layout import arrow_schema, table_dir
 from tests.layers.sink.model import FEED, INT, ORDERS, Row, delta, manifest, shape, write
+from tests.world.records import name_of
 
 SMALL = FoldOptions(target=FileSize(rows=4, bytes=1 << 20))
 
@@ -196,7 +197,7 @@ def test_limits(changed: dict[str, int], due: bool) -> None:
 def test_what_is_due_is_folded(tmp_path: Path, sink: DeltaSink) -> None:
     version = sink.apply(delta(ORDERS, change(tmp_path, 2, 11, 12)), 2, 1)
     record = manifest(2, (ORDERS,))
-    EpochsTable(tmp_path, FEED).append(record, Commit(2, record.digest(), 1, {"shop.orders": version}), 1)
+    EpochsTable(tmp_path, FEED).append(record, Commit(2, name_of(record), 1, {"shop.orders": version}), 1)
     order = FoldOrder(str(tmp_path), FEED, 1, FoldLimits(share=0.5), keep_seconds=3600)
     assert carry_out(order).changes == {}
     due = msgspec.structs.replace(order, limits=FoldLimits(share=0.05))
@@ -219,7 +220,7 @@ def test_a_table_that_cannot_be_folded_holds_up_no_other(
         sink.apply(delta(table, write(tmp_path, table, Part.CHANGES, "2-a-c", rows)), 2, 1)
     record = manifest(2, (others[0], ORDERS, others[1]))
     versions = sink.apply_epoch(record, 1)
-    EpochsTable(tmp_path, FEED).append(record, Commit(2, record.digest(), 1, versions), 1)
+    EpochsTable(tmp_path, FEED).append(record, Commit(2, name_of(record), 1, versions), 1)
     for path in table_dir(tmp_path, ORDERS.table).glob(f"_part={part.value}/*"):
         damage(path)
     lost = write(tmp_path, others[1], Part.CHANGES, "1-lost", [("s/0", 1, False, (1,))])

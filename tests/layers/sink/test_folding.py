@@ -24,6 +24,7 @@ from catchment.sink.delta.fold.turns import Folding
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.patience import PATIENCE_SECONDS
+from tests.world.records import name_of
 from tests.world.worlds import SetClocks, put
 
 Start = Callable[[FoldOrder, IO[bytes]], "subprocess.Popen[bytes]"]
@@ -69,7 +70,7 @@ def run_epoch(root: Path, epoch: int, part: Part, count: int) -> Manifest:
     rows = [("s/0", epoch, False, (key, "x")) for key in range(count)]
     record = manifest(epoch, (ORDERS,), delta(ORDERS, write(root, ORDERS, part, f"{epoch}-a", rows)))
     versions = DeltaSink(root, FEED).apply_epoch(record, 1)
-    EpochsTable(root, FEED).append(record, Commit(epoch, record.digest(), 0, versions), 1)
+    EpochsTable(root, FEED).append(record, Commit(epoch, name_of(record), 0, versions), 1)
     return record
 
 

@@ -15,6 +15,7 @@ from catchment.sink.delta.fold.fold import FoldOptions
 from catchment.sink.delta.fold.process import FoldOrder, carry_out
 from catchment.sink.delta.fold.rewrite import FileSize
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
+from tests.world.records import name_of
 
 EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where folds or readers get no time
 KEYS = 40
@@ -87,7 +88,7 @@ def run_epochs(root: Path, expected: dict[int, State]) -> Iterator[int]:
             epoch, (ORDERS,), delta(ORDERS, write(root, ORDERS, Part.CHANGES, f"{epoch}-a-0", rows))
         )
         versions = sink.apply_epoch(record, 1)
-        epochs.append(record, Commit(epoch, record.digest(), 1, versions), 1)
+        epochs.append(record, Commit(epoch, name_of(record), 1, versions), 1)
         for _, number, deleted, (key, sig) in rows:
             state.pop(key, None)
             if not deleted:

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
+from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.errors import Unsupported
 from catchment.model.image import SIDE
 from catchment.model.position import LogOffset
+from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.rewind.ranges import covered, follows_log
@@ -155,7 +156,7 @@ def borders_change(name: str, table: Source, server: PrivateServer) -> None:
         )
     assert changed >= 20
     images = _images(server, table.table, begun)
-    followed = follows_log(images, table.key, Progress("s", table.table.id, newest, newest))
+    followed = follows_log(images, table.key, Copy(table.table.id, newest, newest))
     assert followed is None or followed.all()  # copied, or born later
     sides, keys = images[SIDE].to_pylist(), table.encoded(images)
     hashes = hash_rows(images, [c.name for c in table.table.columns]).tolist()
@@ -203,7 +204,7 @@ def test_a_key_that_is_null_in_the_lake_is_refused_by_name(
                 follows_log(
                     pa.table({"k": pa.array([0], pa.timestamp("us"))}),
                     table.key,
-                    Progress("s", table.table.id, newest),
+                    Copy(table.table.id, newest),
                 )
 
 

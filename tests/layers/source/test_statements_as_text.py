@@ -10,7 +10,8 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Nowhere, Target
 from catchment.model.errors import Unsupported
-from catchment.model.position import LogOffset, Server
+from catchment.model.position import GtidList, LogOffset, Position, Server
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.stored import AllStored
 from catchment.model.table import TableId
@@ -343,9 +344,9 @@ def test_chunks_are_spoiled_by_text_that_may_reach_their_table_and_no_other(shop
     def spoiled(start: LogOffset) -> dict[TableId, str]:
         stretch, _ = shop.read(start)
         stored = StoredAt(shop.endpoint, shop.known, start, stretch.at, SchemaEvents([T]).of(stretch.facts))
-        task = ChunkTask(
-            shop.endpoint, shop.known, start, stretch.at, (), (shape,), Target(Nowhere(), ("s",), 1, "x")
-        )
+        state = ShardState(Position(start, 0, shop.known, GtidList()))
+        target = Target(Nowhere(), ("s",), 1, "x")
+        task = ChunkTask(shop.endpoint, state, start, stretch.at, (), (shape,), target)
         return spoiled_by(stretch, stored, ChunkImages(task, {T: (shape, ())}))
 
     start = shop.end()

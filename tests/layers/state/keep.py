@@ -13,16 +13,19 @@ import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-
-from msgspec.structs import replace
+from unittest.mock import patch
 
 from catchment.feed.applier import Applier
 from catchment.feed.settle import take_over
-from catchment.model.chunk import Chunk, Progress
-from catchment.model.epoch import Manifest, Outside, Part, Plan, Tick, epoch_number
+from catchment.model import records
+from catchment.model.chunk import Chunk
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import Manifest, Outside, Part, Plan, epoch_number
 from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Position, Resets, Server
+from catchment.model.shard import Copy, ShardState
 from catchment.model.table import TableId
-from catchment.serve.spark_source.offset import first_cut, written
+from catchment.serve.spark_source.offset import written
+from catchment.serve.spark_source.stream_cut import StreamCut, first_cut
 from catchment.state.faults import Fault
 from catchment.state.lease import hold
 from catchment.state.store import Store
@@ -68,6 +71,14 @@ def position(shard: str, turn: int) -> Position:
     )
 
 
+def state(shard: str, turn: int) -> ShardState:
+    """A shard as of a turn; rows of one table are left to copy, of the first shard."""
+    copies = [Copy(t.table, done=True) for t in TABLES]
+    if shard == SHARDS[0]:
+        copies[0] = Copy(ORDERS.table, (10 * turn,), (1000,), rows=10 * turn, rows_expected=100)
+    return ShardState(position(shard, turn), position(shard, turn).at, tuple(copies))
+
+
 def record(root: Path, turn: int) -> Manifest:
     """The epoch of a turn: a row for each table, whose file is written; the first one makes the tables."""
     name = f"{number(turn)}-a-0"
@@ -75,19 +86,9 @@ def record(root: Path, turn: int) -> Manifest:
     deltas = [delta(t, write(root, t, Part.CHANGES, name, rows)) if turn > 1 else delta(t) for t in TABLES]
     return Manifest(
         feed=FEED,
-        epoch=number(turn),
         previous=number(turn - 1),
-        time_us=(SECOND + turn) * 1_000_000,
         window_us=120,
-        cut={shard: position(shard, turn) for shard in SHARDS},
-        sealed={shard: position(shard, turn).at for shard in SHARDS},
-        progress=tuple(
-            Progress(s, t.table, (10 * turn,), (1000,), rows=10 * turn, rows_expected=100)
-            if (s, t) == (SHARDS[0], ORDERS)
-            else Progress(s, t.table, done=True)
-            for s in SHARDS
-            for t in TABLES
-        ),
+        cut=Cut(number(turn), (SECOND + turn) * 1_000_000, {shard: state(shard, turn) for shard in SHARDS}),
         shapes=TABLES,
         deltas=tuple(deltas),
         changes=len(TABLES) if turn > 1 else 0,
@@ -131,7 +132,8 @@ def turn_of(directory: Path, turn: int, fault: Callable[[Fault], None]) -> Calla
 
 
 def make(directory: Path, end: Fault | None) -> None:
-    """A feed of NEWEST epochs that ends at `end` of the newest one."""
+    """A feed of NEWEST epochs that ends at `end` of the newest one. The first of its records are whole, the others say
+    what has changed."""
 
     struck = [False]
 
@@ -139,11 +141,24 @@ def make(directory: Path, end: Fault | None) -> None:
         if struck[0] and place is end:
             raise End
 
+    def work(applier: Applier) -> None:
+        for turn in range(1, NEWEST + 1):
+            struck[0] = turn == NEWEST
+            turn_of(directory, turn, fault)(applier)
+
     directory.mkdir(parents=True)
-    for turn in range(1, NEWEST + 1):
-        struck[0] = turn == NEWEST
-        with suppress(End):
-            run(directory, turn_of(directory, turn, fault), fault)
+    with suppress(End), patch.object(records, "SHARE_MAX", 0):
+        run(directory, work, fault)
+
+
+def stream(turn: int) -> StreamCut:
+    """A stream of the first table that begins at a turn."""
+    copies = (Copy(ORDERS.table, born_after=(1000,), rows_expected=100), Copy(ORDERS.table, done=True))
+    shards = {
+        shard: ShardState(position(shard, turn), position(shard, turn).at, (copy,))
+        for shard, copy in zip(SHARDS, copies, strict=True)
+    }
+    return first_cut(Cut(number(turn), (SECOND + turn) * 1_000_000, shards), copy=True)
 
 
 def main(name: str) -> None:
@@ -151,9 +166,7 @@ def main(name: str) -> None:
     with tempfile.TemporaryDirectory() as made:
         for kind, end in ENDS.items():
             make(Path(made, kind), end)
-        offset = written(
-            first_cut(replace(record(Path(made, "offset"), 2), shapes=(ORDERS,), progress=()), copy=True)
-        )
+        offset = written(stream(2))
         Path(made, "offset.json").write_text(json.dumps(offset))
         KEPT.mkdir(exist_ok=True)
         with tarfile.open(KEPT / f"{name}.tar.gz", "w:gz") as archive:

@@ -17,8 +17,8 @@ from catchment.model import records
 from catchment.model.errors import ConfigError, SinkError, StateError
 from catchment.model.records import SHARE_MAX
 from catchment.model.version import LAKE_LAYOUT
-from catchment.serve.spark_source.offset import first_cut, written
 from catchment.serve.spark_source.offset import read as read_offset
+from catchment.serve.spark_source.offset import written
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import epochs_dir, table_dir
@@ -26,16 +26,27 @@ from catchment.state.faults import Fault
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
 from catchment.watch.status import read_status
-from tests.layers.sink.model import FEED
-from tests.layers.state.keep import ENDS, KEPT, NEWEST, TABLES, number, plan, record, run, turn_of
+from tests.layers.sink.model import FEED, ORDERS
+from tests.layers.state.keep import ENDS, KEPT, NEWEST, TABLES, number, plan, record, run, stream, turn_of
 
 VERSIONS = sorted(path.name.removesuffix(".tar.gz") for path in KEPT.glob("*.tar.gz"))
 
 
+# Of the lakes and stores that they left.
+LAYOUTS = {"0.1.0": 1, "0.1.0-records-2": 2}
+
+
 @pytest.fixture(params=VERSIONS)
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def version(request: pytest.FixtureRequest) -> str:
+    """Each version that left something."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def kept(version: str, tmp_path: Path) -> Path:
     """What a version left, unpacked."""
-    with tarfile.open(KEPT / f"{request.param}.tar.gz") as archive:
+    with tarfile.open(KEPT / f"{version}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
 
@@ -81,7 +92,7 @@ def expected(turn: int) -> list[list[tuple[int, str]]]:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_what_is_kept_is_read(kept: Path, end: str) -> None:
+def test_what_is_kept_is_read(kept: Path, version: str, end: str) -> None:
     """Without a write: as readers, `status` and `doctor` do."""
     directory = kept / end
     newest = NEWEST if ENDS[end] in (None, Fault.AFTER_EPOCH_ROW) else NEWEST - 1
@@ -94,16 +105,12 @@ def test_what_is_kept_is_read(kept: Path, end: str) -> None:
         found, manifest, commit = store.newest()
         assert found == plan(NEWEST)
         assert manifest is not None
-        assert (manifest.cut, manifest.progress) == _as_of(kept, NEWEST)
+        assert manifest.cut == record(kept / "made", NEWEST).cut
         assert commit is not None
         assert commit.epoch == number(NEWEST if ENDS[end] is None else NEWEST - 1)
         assert read_status(store).epoch == commit.epoch
-    assert DeltaTable(epochs_dir(directory / "lake")).metadata().configuration["catchment.layout"] == "1"
-
-
-def _as_of(kept: Path, turn: int) -> tuple[object, object]:
-    made = record(kept / "made", turn)
-    return made.cut, made.progress
+    metadata = DeltaTable(epochs_dir(directory / "lake")).metadata()
+    assert metadata.configuration["catchment.layout"] == str(LAYOUTS[version])
 
 
 @pytest.mark.parametrize("share", [0, SHARE_MAX])
@@ -118,7 +125,7 @@ def test_the_feed_goes_on(kept: Path, end: str, share: int, monkeypatch: pytest.
         assert rows(directory, number(turn)) == expected(turn)
     for row in EpochsTable(directory / "lake", FEED).read_all():
         turn = next(turn for turn in range(1, NEWEST + 4) if number(turn) == row.commit.epoch)
-        assert (row.manifest.cut, row.manifest.progress) == _as_of(kept, turn)
+        assert row.manifest.cut == record(kept / "made", turn).cut
     for directory_ in (
         epochs_dir(directory / "lake"),
         *(table_dir(directory / "lake", t.table) for t in TABLES),
@@ -145,11 +152,11 @@ def test_the_feed_goes_on_without_its_store(kept: Path, end: str) -> None:
     assert rows(directory) == expected(turn)
 
 
-def test_a_store_of_layout_1_becomes_layout_2_when_it_is_written(kept: Path) -> None:
+def test_a_store_of_layout_1_becomes_layout_2_when_it_is_written(kept: Path, version: str) -> None:
     """Not before: until then the version that left it may go on."""
     file = kept / "whole" / "state.db"
     with closing(Store.open(f"sqlite:///{file}", FEED)):
-        assert _layout(file) == 1
+        assert _layout(file) == LAYOUTS[version]
     go_on(kept / "whole", turns=1)
     assert _layout(file) == 2
 
@@ -165,9 +172,9 @@ def test_records_of_a_later_version_are_refused(kept: Path) -> None:
     go_on(directory, turns=1)
     with closing(sqlite3.connect(directory / "state.db")) as connection, connection:
         connection.execute(
-            "UPDATE catchment_record SET record = CAST(replace(record, '\"version\":2', '\"version\":3') AS BLOB)"
+            "UPDATE catchment_record SET record = CAST(replace(record, '\"version\":3', '\"version\":4') AS BLOB)"
         )
-    said = r"has version 3, of a later Catchment.*docs/upgrade\.md"
+    said = r"has version 4, of a later Catchment.*docs/upgrade\.md"
     with (
         closing(Store.open(f"sqlite:///{directory}/state.db", FEED)) as store,
         pytest.raises(StateError, match=said),
@@ -177,12 +184,12 @@ def test_records_of_a_later_version_are_refused(kept: Path) -> None:
 
 def test_the_offset_of_a_stream(kept: Path) -> None:
     offset = json.loads((kept / "offset.json").read_text())
-    cut = read_offset(offset)
-    assert cut is not None
-    assert written(cut) == offset
-    assert cut.shards.keys() == first_cut(record(kept / "made", 2), copy=True).shards.keys()
+    found = read_offset(offset, ORDERS.table)
+    assert found is not None
+    assert (found.cut.positions, found.batch) == (stream(2).cut.positions, stream(2).batch)
+    assert read_offset(json.loads(json.dumps(written(found))), ORDERS.table) == found
     with pytest.raises(ConfigError, match=r"has version 9.*docs/upgrade\.md"):
-        read_offset({**offset, "version": 9})
+        read_offset({**offset, "version": 9}, ORDERS.table)
 
 
 def test_a_lake_of_a_later_layout_is_refused_by_who_wrote_this_one(

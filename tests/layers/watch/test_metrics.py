@@ -26,7 +26,8 @@ class Clock:
 def manifest(turn: int) -> Manifest:
     """The record of an epoch of two shards."""
     record = records.manifest(turn)
-    return replace(record, cut={"-80": record.cut["-80"], "80-": record.cut["-80"]})
+    state = record.cut.shards["-80"]
+    return records.with_shards(record, {"-80": state, "80-": replace(state, copies=())})
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def epoch(metrics: Metrics) -> int:
 def test_every_digit_of_an_epoch_can_be_scraped(metrics: Metrics) -> None:
     number = 7710412456140472323
     assert int(float(number)) != number
-    metrics.observe(replace(manifest(1), epoch=number), {})
+    metrics.observe(records.numbered(manifest(1), number), {})
     assert epoch(metrics) == number
     text = generate_latest(metrics.registry).decode()
     samples = dict(line.rsplit(" ", 1) for line in text.splitlines())
@@ -107,9 +108,11 @@ def test_what_an_earlier_runner_left(clock: Clock) -> None:
     group = XaGroup(
         GroupKind.XA_PREPARE, False, Xid(1, b"x", b""), records.offset(1), records.offset(2), 0, int(START)
     )
-    cut = {**standing.cut, "-80": replace(standing.cut["-80"], prepared=(group.prepared,))}
+    state = standing.cut.shards["-80"]
+    held = replace(state, position=replace(state.position, prepared=(group.prepared,)))
+    standing = records.with_shards(standing, {**standing.cut.shards, "-80": held})
     kept = {"-80": 259_200.0, "80-": 259_200.0}
-    metrics = Metrics(replace(standing, cut=cut), kept, registry=CollectorRegistry(), clock=clock)
+    metrics = Metrics(standing, kept, registry=CollectorRegistry(), clock=clock)
     assert epoch(metrics) == standing.epoch
     assert value(metrics, "copy_rows", table="shop.orders") == 50
     assert value(metrics, "rows_copied_total", table="shop.orders") is None

@@ -50,17 +50,17 @@ def test_epochs_and_what_is_pending(store: Store) -> None:
 
 
 def test_a_table_is_copied_when_all_its_shards_are(store: Store) -> None:
-    (half,) = records.manifest(1).progress
-    other = msgspec.structs.replace(half, shard="80-", done=True, rows=50)
-    for progress, phase in (
-        ((half, other), Phase.COPYING),
-        ((msgspec.structs.replace(half, done=True), other), Phase.FOLLOWING),
-    ):
-        turn = 1 if phase is Phase.COPYING else 2
+    for turn, phase in ((1, Phase.COPYING), (2, Phase.FOLLOWING)):
         manifest = records.manifest(turn)
-        cut = {**manifest.cut, "80-": manifest.cut["-80"]}
-        manifest = msgspec.structs.replace(manifest, progress=progress, cut=cut)
-        commit = msgspec.structs.replace(records.commit(turn), digest=manifest.digest())
+        state = manifest.cut.shards["-80"]
+        first, second = (
+            msgspec.structs.replace(
+                state, copies=(msgspec.structs.replace(state.copies[0], done=done, rows=rows),)
+            )
+            for done, rows in ((phase is Phase.FOLLOWING, 10), (True, 50))
+        )
+        manifest = records.with_shards(manifest, {"-80": first, "80-": second})
+        commit = msgspec.structs.replace(records.commit(turn), digest=records.name_of(manifest))
         with hold(store) as lease:
             store.put_manifest(manifest, lease.fence)
             store.put_commit(commit, lease.fence)
@@ -85,15 +85,16 @@ def test_a_source_at_rest_does_not_lag(store: Store) -> None:
 
 def test_why_a_copy_stands_still(store: Store) -> None:
     refusal = Refusal("-80", records.ORDERS, "locked", 7)
-    (half,) = records.manifest(1).progress
+    state = records.manifest(1).cut.shards["-80"]
     for turn, done in ((1, False), (2, True)):
-        progress = (msgspec.structs.replace(half, done=done),)
-        manifest = msgspec.structs.replace(records.manifest(turn), progress=progress)
+        copies = (msgspec.structs.replace(state.copies[0], done=done),)
+        shards = {"-80": msgspec.structs.replace(state, copies=copies)}
+        manifest = records.with_shards(records.manifest(turn), shards)
         with hold(store) as lease:
             store.put_plan(msgspec.structs.replace(records.plan(turn), refused=(refusal,)), lease.fence)
             store.put_manifest(manifest, lease.fence)
             store.put_commit(
-                msgspec.structs.replace(records.commit(turn), digest=manifest.digest()), lease.fence
+                msgspec.structs.replace(records.commit(turn), digest=records.name_of(manifest)), lease.fence
             )
         (table,) = read_status(store).tables
         assert table.refused == (() if done else (str(refusal),))

@@ -162,11 +162,11 @@ def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: P
     )
     halfway = epochs.newest()
     assert halfway is not None
-    assert any(0 < p.rows < 800 and not p.done for p in halfway.manifest.progress)
+    assert any(0 < copy.rows < 800 and not copy.done for copy in halfway.manifest.cut.copies)
     old.stop()
     with copied(old, tmp_path, server_id=198) as new:
         point(steps, a=new)
-        known = halfway.manifest.cut["a"]
+        known = halfway.manifest.cut.positions["a"]
         assert known.event is not None
         endpoint = steps.feed.endpoints()[0]
         there = Comparison(endpoint, replace(known, event=None)).position()
@@ -174,7 +174,7 @@ def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: P
         adopt(steps.feed, "a")
         newest = epochs.newest()
         assert newest is not None
-        assert list(newest.manifest.sealed) == ["b"]
+        assert list(newest.manifest.cut.floors) == ["b"]
         steps.must_be_equal("t", "id", "v")
 
 

@@ -43,7 +43,7 @@ def steps(
 def gtids(steps: Steps) -> GtidList:
     newest = EpochsTable(steps.feed.sink.path, "exact").newest()
     assert newest is not None
-    found = newest.manifest.cut["a"].gtids
+    found = newest.manifest.cut.positions["a"].gtids
     assert isinstance(found, GtidList)
     return found
 

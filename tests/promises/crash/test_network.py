@@ -53,7 +53,7 @@ def test_connections_cut_in_selects_and_dumps_are_made_anew(
     proxy.cut_after(300, after=execute_begins(), times=3, reset=True)
     with FeedRun(life.feed) as run:
         with written(life):
-            run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             assert proxy.cuts == 3
             for cuts, reset in ((6, False), (9, True)):
                 proxy.cut_after(150, after=dump_begins, times=3, reset=reset)
@@ -79,7 +79,7 @@ def test_a_chunk_that_fails_in_a_wave_is_copied_later(
 
     proxy.cut_after(100, after=third_of_each_wave, times=4)
     with FeedRun(life.feed) as run, written(life):
-        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
     assert proxy.cuts == 4
     assert broken_waves(life)
     assert life.run() == 0
@@ -92,8 +92,12 @@ def broken_waves(life: Life) -> list[int]:
         records = store.execute("SELECT kind, record FROM catchment_record").fetchall()
     plans = [msgspec.json.decode(record, type=Plan) for kind, record in records if kind == "plan"]
     manifests = [msgspec.json.decode(record, type=Manifest) for kind, record in records if kind == "manifest"]
-    reached = {m.epoch: {(p.shard, p.table, p.copied) for p in m.progress} for m in manifests}
-    done = {m.epoch: {(p.shard, p.table) for p in m.progress if p.done} for m in manifests}
+    copies = {
+        m.epoch: [(shard, copy) for shard, state in m.cut.shards.items() for copy in state.copies]
+        for m in manifests
+    }
+    reached = {epoch: {(s, copy.table, copy.copied) for s, copy in found} for epoch, found in copies.items()}
+    done = {epoch: {(s, copy.table) for s, copy in found if copy.done} for epoch, found in copies.items()}
     found = []
     for plan in plans:
         last = {(c.shard, c.table): c for c in plan.chunks}
@@ -114,13 +118,12 @@ def test_selects_and_dumps_of_another_server_do_not_count(
     life.load(20)
     endpoints = {endpoint.shard: endpoint for endpoint in life.feed.endpoints()}
     manifest = originate("life", endpoints, lambda table: table.schema == life.schema, 0)
-    position, shape = manifest.cut["-80"], manifest.shapes[0]
+    state, shape = manifest.cut.shards["-80"], manifest.shapes[0]
     target = Target(LakeWriter(str(life.lake)), tuple(endpoints), manifest.epoch + 1, "x")
     chunk = Chunk("-80", shape.table, None, None, last=True)
-    copy = ChunkTask(
-        endpoints["-80"], position.server, position.at, position.at, (chunk,), manifest.shapes, target
-    )
-    follow = SegmentTask(endpoints["-80"], position, position.at, position.at, manifest.shapes, {}, target)
+    at = state.position.at
+    copy = ChunkTask(endpoints["-80"], state, at, at, (chunk,), manifest.shapes, target, asks=False)
+    follow = SegmentTask(endpoints["-80"], state, at, manifest.shapes, target)
     begun = proxy.accepted
     read_group(copy)
     for number in range(1, proxy.accepted - begun + 1):

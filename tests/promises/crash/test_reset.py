@@ -30,7 +30,7 @@ def own() -> Iterator[dict[str, PrivateServer]]:
 def first_position(life: Life) -> Position:
     """The position of a new feed's first cut on the only shard."""
     endpoints = {endpoint.shard: endpoint for endpoint in life.feed.endpoints()}
-    return originate("life", endpoints, lambda table: table.schema == life.schema, 0).cut["-80"]
+    return originate("life", endpoints, lambda table: table.schema == life.schema, 0).cut.positions["-80"]
 
 
 def just_after_the_second() -> None:
@@ -69,7 +69,7 @@ def test_a_log_reset_under_a_running_feed_is_another_log(
 
     def reset_under_it() -> None:
         with FeedRun(life.feed) as run:
-            run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             own["-80"].sql("RESET MASTER")
             with written(life, shard=None if busy else "80-"):
                 run.wait("an error", lambda epochs: False)

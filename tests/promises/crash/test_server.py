@@ -64,7 +64,7 @@ def test_a_group_cut_off_by_a_crash_is_void(spark: SparkContext, live: MakeLife,
         big = f"{life.schema}.big"
         server.sql(f"CREATE TABLE {big} (id INT PRIMARY KEY, b LONGTEXT)")
         with FeedRun(life.feed) as run:
-            run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             life.touch(1)
             crash_in_a_large_write(server, disk, big)
             server.start()

@@ -45,14 +45,14 @@ def newest(life: Life) -> Manifest | None:
 def copying(life: Life) -> bool:
     """Whether chunks are in the lake, and others are not."""
     manifest = newest(life)
-    rows = sum(p.rows for p in manifest.progress) if manifest is not None else 0
-    return manifest is not None and rows > 0 and not all(p.done for p in manifest.progress)
+    rows = sum(copy.rows for copy in manifest.cut.copies) if manifest is not None else 0
+    return manifest is not None and rows > 0 and not manifest.cut.copied
 
 
 def following(life: Life) -> bool:
     """Whether all is copied."""
     manifest = newest(life)
-    return manifest is not None and all(p.done for p in manifest.progress)
+    return manifest is not None and manifest.cut.copied
 
 
 def fold_sleeps(runner: int) -> bool:

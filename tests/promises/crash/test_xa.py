@@ -62,7 +62,7 @@ def open_at_newest(life: Life, shard: str) -> tuple[Prepared, ...]:
     """What the newest epoch says is open."""
     row = EpochsTable(life.lake, "life").newest()
     assert row is not None
-    return tuple(p for p in row.manifest.cut[shard].prepared if p.committed is None)
+    return tuple(p for p in row.manifest.cut.positions[shard].prepared if p.committed is None)
 
 
 def test_rows_prepared_before_the_first_cut_are_waited_for_then_refused(

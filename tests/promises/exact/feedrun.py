@@ -115,7 +115,7 @@ class FeedRun:
         ends = {name: LogOffset(*server.log_end()) for name, server in servers.items()}
         return self.wait(
             f"an epoch up to {ends}",
-            lambda epochs: all(reaches(epochs[-1].cut[name].at, end) for name, end in ends.items()),
+            lambda epochs: all(reaches(epochs[-1].cut.positions[name].at, end) for name, end in ends.items()),
         )
 
     def _run(self) -> None:

@@ -198,8 +198,11 @@ def test_a_cut_that_an_absent_shard_has_not_reached_is_found(
     def at_the_end(*args: Any) -> Manifest:
         made = real(*args)
         ends = {shard: LogOffset(*servers[shard].log_end()) for shard in made.absent}
-        moved = {shard: replace(made.cut[shard], at=at, event=None) for shard, at in ends.items()}
-        return replace(made, cut={**made.cut, **moved})
+        states = dict(made.cut.shards)
+        for shard, at in ends.items():
+            position = replace(states[shard].position, at=at, event=None)
+            states[shard] = replace(states[shard], position=position)
+        return replace(made, cut=replace(made.cut, shards=states))
 
     monkeypatch.setattr(loop, "manifest", at_the_end)
     with Night(feed) as night:

@@ -32,7 +32,7 @@ def test_a_feed_of_an_encrypted_log(spark: SparkContext, plugins: Path, tmp_path
         feed = make_feed(tmp_path, servers, "shop", chunk_rows=2)
         for number in (10, 20):
             with FeedRun(feed) as run:
-                run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+                run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
                 server.sql(
                     f"INSERT INTO {T} VALUES ({number}, '{WORD}')",
                     "FLUSH BINARY LOGS",

@@ -30,7 +30,7 @@ def test_the_number_of_a_log_file_gets_a_digit_more(spark: SparkContext, tmp_pat
         while _numbers(server)[-1] < 999_998:
             server.sql("FLUSH BINARY LOGS")
         with FeedRun(feed) as run:
-            run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             epochs = []
             for n in range(1, 40):
                 server.sql(
@@ -59,7 +59,7 @@ def test_a_stretch_across_the_step_read_at_once(spark: SparkContext, tmp_path: P
         servers = {"-80": server}
         feed = make_feed(tmp_path, servers, "shop", chunk_rows=2)
         with FeedRun(feed) as run:
-            run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             before = run.wait_for_log(servers)
         for n in range(1, 7):
             server.sql(

@@ -12,6 +12,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.definition import Definition
 from catchment.model.errors import AlteredUnseen, CutMissed, Retry, SourceError
 from catchment.model.position import LogOffset, Position
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.run_task import run_task
@@ -54,9 +55,8 @@ def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, r
     position = _position(server)
     chunk = Chunk("-80", T, None, None, True)
     target = Target(LakeWriter(str(root)), ("-80",), 1, "1")
-    return ChunkTask(
-        _endpoint(server), position.server, floor, position.at, (chunk,), (shape,), target, (), (definition,)
-    )
+    state = ShardState(position, definitions=(definition,))
+    return ChunkTask(_endpoint(server), state, floor, position.at, (chunk,), (shape,), target, asks=False)
 
 
 @pytest.mark.parametrize("fixture", ["", "mysql_80_build"], ids=["MariaDB", "MySQL 8.0"])
@@ -120,12 +120,12 @@ def test_chunks_wait_until_their_floor_is_behind_an_alter(
             for key in (53, 54, 55):
                 write(server, key, "n", "a", "b", "c")
                 manifest = run.wait_for_log(only)
-            (copy,) = (p for p in manifest.progress if p.table == T)
+            (copy,) = (copy for copy in manifest.cut.copies if copy.table == T)
             assert (copy.copied, copy.done) == (None, False), "nothing was copied over the ALTER"
-            (known,) = (d for d in manifest.definitions["-80"] if d.table == T)
+            (known,) = (d for d in manifest.cut.shards["-80"].definitions if d.table == T)
             assert [c.name for c in known.columns] == ["id", "n", "a", "b", "c"]
             server.sql(f"XA COMMIT {XA}")
-            run.wait("all is copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
             must_be_equal(run, only)
         assert read(feed, "shop.held").arrow().num_rows == 1
 
@@ -150,8 +150,8 @@ def test_an_alter_between_the_last_cut_and_the_loss_of_metadata_ends_the_feed(
         server = servers["-80"]
         feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=100, interval="100ms")
         with FeedRun(feed) as run:
-            run.wait("all is copied", lambda epochs: all(p.done for p in epochs[-1].progress))
-            assert must_be_equal(run, {"-80": server}).definitions == {}
+            run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
+            assert must_be_equal(run, {"-80": server}).cut.shards["-80"].definitions == ()
         server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
         write(server, 51, "a", "b", "c")
         server.sql(DROP)

@@ -39,7 +39,7 @@ def test_a_feed_goes_on_without_a_table_that_was_dropped(
         )
     feed = make_feed(tmp_path, servers, schema, chunk_rows=10)
     with FeedRun(feed) as run:
-        run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+        run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
         whole = run.wait_for_log(servers)
     servers["80-"].sql(
         f"USE {schema}", "UPDATE t SET c = 3", "DROP TABLE u", "CREATE TABLE later (id INT PRIMARY KEY)"
@@ -105,8 +105,8 @@ def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
     feed = make_feed(tmp_path, servers, schema, chunk_rows=10)
 
     def go_while_it_is_copied(run: FeedRun) -> None:
-        copying = run.wait("some rows", lambda epochs: any(p.rows for p in epochs[-1].progress))
-        assert not all(p.done for p in copying.progress)
+        copying = run.wait("some rows", lambda epochs: any(copy.rows for copy in epochs[-1].cut.copies))
+        assert not copying.cut.copied
         servers["80-"].sql(statement.format(schema))
         run.wait_for_log(servers)
 
@@ -117,6 +117,6 @@ def test_a_table_that_goes_while_it_is_copied_is_told_with_the_way_out(
     assert str(second.value) == str(first.value)
     without = _with_rules(feed, f"{schema}.*", f"!{schema}.u")
     with FeedRun(without, leave=[TableId(schema, "u")]) as run:
-        manifest = run.wait("the rest", lambda epochs: all(p.done for p in epochs[-1].progress))
+        manifest = run.wait("the rest", lambda epochs: epochs[-1].cut.copied)
     found = read(feed, f"{schema}.t", manifest.epoch).arrow().to_pylist()
     assert lake_rows(found, ("id",)) == source_rows(servers, f"{schema}.t", ("id",))

@@ -72,7 +72,7 @@ def test_only_the_shard_that_moves_has_tasks_and_logins(
     assert logins["quiet"] < EPOCHS + 5 < logins["moving"]
     assert steps.lake("t", "id") == steps.source("t", "id")
     rows = EpochsTable(steps.feed.sink.path, steps.feed.name).read_all()
-    assert len({row.manifest.cut["quiet"].at for row in rows[-EPOCHS:]}) == 1
+    assert len({row.manifest.cut.positions["quiet"].at for row in rows[-EPOCHS:]}) == 1
 
 
 def test_a_quiet_shard_whose_log_is_reset_ends_the_feed(steps: Steps, quiet: PrivateServer) -> None:

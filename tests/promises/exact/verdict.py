@@ -13,8 +13,9 @@ import pyarrow as pa
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.model.chunk import Bound, Progress, chunk_key
+from catchment.model.chunk import Bound, chunk_key
 from catchment.model.epoch import EpochRow
+from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.sink.delta.epochs import EpochsTable
 from tests.promises.exact.feedrun import Reading
@@ -87,7 +88,7 @@ class Court:
             self._readings.setdefault((reading.epoch, reading.table), []).append(reading)
         self._known: dict[str, set[tuple[str, Key]]] = {table: set() for table in self.keys}
         rows = EpochsTable(self.feed.sink.path, self.feed.name).read_all()
-        self._first = rows[0].manifest.cut
+        self._first = rows[0].manifest.cut.positions
         before: EpochRow | None = None
         for row in rows:
             self._epoch(row)
@@ -101,9 +102,10 @@ class Court:
     def _epoch(self, row: EpochRow) -> None:
         verdict, manifest = self._verdict, row.manifest
         verdict.epochs += 1
-        verdict.copying += not all(p.done for p in manifest.progress)
+        verdict.copying += not manifest.cut.copied
         for shard, oracle in self.oracles.items():
-            oracle.advance(manifest.cut[shard].at.file, manifest.cut[shard].at.offset)
+            at = manifest.cut.positions[shard].at
+            oracle.advance(at.file, at.offset)
         rest = self._resting.pop(manifest.epoch, None)
         verdict.rests += rest is not None
         for table, state in zip(self.keys, read(self.feed, list(self.keys), manifest.epoch), strict=True):
@@ -125,9 +127,10 @@ class Court:
         Where keys are in the server's order alone, rows touched in the log must be there as well, and others
         may be: once there they stay.
         """
-        progress = {p.shard: p for p in row.manifest.progress if str(p.table) == table}
+        states = row.manifest.cut.shards
+        copies = {shard: c for shard, state in states.items() for c in state.copies if str(c.table) == table}
         ordered = self._is_ordered(row, table)
-        copying = {shard for shard, p in progress.items() if not p.done}
+        copying = {shard for shard, copy in copies.items() if not copy.done}
         touched: dict[str, set[Key]] = {}
         if judge == "log" and not ordered:
             touched = {shard: self._touched(shard, table) for shard in copying}
@@ -135,7 +138,7 @@ class Court:
         names = set(columns)
         for (shard, key), have in source.items():
             place = shard, key
-            due = shard not in copying or self._copied(progress[shard], key, ordered)
+            due = shard not in copying or self._copied(copies[shard], key, ordered)
             if not due and not ordered:
                 due = key in touched.get(shard, ()) or place in self._known[table] or place in lake
             if due:
@@ -151,7 +154,7 @@ class Court:
                 self._fault(row, f"{table} {place}: lake {lake[place]}, source {expected[place]}", judge)
 
     def _fault(self, row: EpochRow, line: str, judge: str) -> None:
-        cut = {shard: str(position.at) for shard, position in row.manifest.cut.items()}
+        cut = {shard: str(position.at) for shard, position in row.manifest.cut.positions.items()}
         self._verdict.wrong.add(row.manifest.epoch)
         self._verdict.lines.append(
             f"epoch {row.manifest.epoch} (number {self._verdict.epochs}), by {judge}: {line}; cut {cut}"
@@ -166,9 +169,9 @@ class Court:
         first = self._first[shard].at
         return self.oracles[shard].touched_since(first.file, first.offset)[table]
 
-    def _copied(self, progress: Progress, key: Key, ordered: bool) -> bool:
+    def _copied(self, copy: Copy, key: Key, ordered: bool) -> bool:
         """Whether the feed says that it holds the key: up to `copied`, or born later."""
-        copied, born = progress.copied, progress.born_after
+        copied, born = copy.copied, copy.born_after
         return (copied is not None and not self._above(key, copied, ordered)) or (
             ordered and born is not None and self._above(key, born, ordered)
         )
@@ -199,9 +202,12 @@ class Court:
             self._fault(
                 row, f"follows {row.manifest.previous}, not {before.manifest.epoch}", "the epochs table"
             )
-        then = {(p.shard, p.table): p for p in before.manifest.progress}
-        for now in row.manifest.progress:
-            old = then.pop((now.shard, now.table))
+        then, copies = (
+            {(shard, copy.table): copy for shard, state in cut.shards.items() for copy in state.copies}
+            for cut in (before.manifest.cut, row.manifest.cut)
+        )
+        for place, now in copies.items():
+            old = then.pop(place)
             ordered = self._is_ordered(row, str(now.table))
             back = (
                 now.rows < old.rows
@@ -215,9 +221,9 @@ class Court:
                 )
             )
             if back:
-                self._fault(row, f"progress went back from {old} to {now}", "the epochs table")
+                self._fault(row, f"the copy went back at {place} from {old} to {now}", "the epochs table")
         if then:
-            self._fault(row, f"progress of {list(then)} is gone", "the epochs table")
+            self._fault(row, f"the copies {list(then)} are gone", "the epochs table")
 
     def _shrunk(self, old: Bound, now: Bound, ordered: bool) -> bool:
         return self._above(old, now, ordered)

@@ -22,6 +22,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import LogOffset, Position
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.changes import read_segment
@@ -94,8 +95,8 @@ class Follower:
         self.seen = Seen()
         self.endpoint: Endpoint = endpoint(server)
         origin = originate("f", {"a": self.endpoint}, lambda table: table.schema == "d", 0)
-        self.at: Position = origin.cut["a"]
-        self.sealed: LogOffset = origin.sealed["a"]
+        self.at: Position = origin.cut.positions["a"]
+        self.sealed: LogOffset = origin.cut.shards["a"].floor
         self.shapes: tuple[TableShape, ...] = origin.shapes
         self._server = server
         self._floor = floor
@@ -105,7 +106,7 @@ class Follower:
         self._lo = 0
         self._root = Path(tempfile.mkdtemp(prefix="hidden-"))
         self.clock = Clock({"a": self.endpoint}, {"a": self.at.server}, _TICK_SECONDS, origin.epoch)
-        self.clock.start(origin.cut)
+        self.clock.start(origin.cut.positions)
         self.seen.segments.append((place(self.at.at), _sequence(self.at), 0))
         self._claim()
 
@@ -139,7 +140,7 @@ class Follower:
     def segment(self, stop: LogOffset) -> SegmentTask:
         """The task that reads from where we stand to `stop`."""
         target = Target(LakeWriter(str(self._root)), ("a",), self._number, "1")
-        return SegmentTask(self.endpoint, self.at, self.sealed, stop, self.shapes, {}, target)
+        return SegmentTask(self.endpoint, ShardState(self.at, self.sealed), stop, self.shapes, target)
 
     def _accept(self, receipt: SegmentReceipt) -> None:
         moved = receipt.sealed is not None and receipt.sealed != self.sealed
@@ -164,9 +165,8 @@ class Follower:
         chunks = tuple(Chunk("a", TABLE, (lo,), (hi,)) for lo, hi in ranges)
         shapes = tuple(shape for shape in self.shapes if shape.table == TABLE)
         target = Target(LakeWriter(str(self._root)), ("a",), self._number, "1")
-        prepared = self.at.prepared
-        task = ChunkTask(self.endpoint, self.at.server, floor, cut, chunks, shapes, target, prepared)
-        group = read_group(task)
+        state = ShardState(self.at, self.sealed)
+        group = read_group(ChunkTask(self.endpoint, state, floor, cut, chunks, shapes, target, asks=False))
         assert group.refused == ()
         rows = _by_id(group.rows[TABLE])
         return [

@@ -14,8 +14,8 @@ from catchment.config import Feed
 from catchment.config.feed import LOG_BUDGET_MIN
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
-from catchment.model.chunk import Progress
 from catchment.model.epoch import Manifest, Plan
+from catchment.model.shard import Copy
 from catchment.watch.report import Observer, Report
 from tests.promises.exact.feedrun import make_feed
 from tests.promises.hidden.source import TABLES, create, settled_end, under_holds
@@ -70,10 +70,10 @@ def _run(feed: Feed, enough: Callable[[list[Manifest]], bool]) -> list[Manifest]
     return manifests
 
 
-def _in_lake(progress: Progress, key: int) -> bool:
-    copied, born_after = progress.copied, progress.born_after
+def _in_lake(copy: Copy, key: int) -> bool:
+    copied, born_after = copy.copied, copy.born_after
     return (
-        progress.done
+        copy.done
         or (copied is not None and key <= int(copied[0]))
         or (born_after is not None and key > int(born_after[0]))
     )
@@ -83,11 +83,11 @@ def _differences(feed: Feed, oracle: Oracle, manifests: list[Manifest]) -> list[
     """Epochs and tables of the lake that differ from the source at the epoch's cut."""
     found = []
     for manifest in manifests:
-        at = manifest.cut["a"].at
+        at = manifest.cut.positions["a"].at
         state = oracle.advance(at.file, at.offset)
-        for progress in manifest.progress:
-            table = str(progress.table)
-            wanted = {key[0]: row for key, row in state[table].items() if _in_lake(progress, key[0])}
+        for copy in manifest.cut.copies:
+            table = str(copy.table)
+            wanted = {key[0]: row for key, row in state[table].items() if _in_lake(copy, key[0])}
             rows = read(feed.sink.path, table, epoch=manifest.epoch).arrow().to_pylist()
             (name,) = TABLES[table]
             have: dict[int, dict[str, Any]] = {
@@ -100,7 +100,7 @@ def _differences(feed: Feed, oracle: Oracle, manifests: list[Manifest]) -> list[
 
 
 def _copied(manifests: list[Manifest]) -> bool:
-    return all(progress.done for progress in manifests[-1].progress)
+    return manifests[-1].cut.copied
 
 
 def test_every_epoch_under_holds_and_writers_is_exact(

@@ -113,6 +113,8 @@ def test_a_first_cut_waits_for_an_xa_commit_that_is_held(server: PrivateServer) 
         release(server)
         commit.finish()
         manifest = origin.result(timeout=PATIENCE_SECONDS)
-    (largest,) = [p.born_after for p in manifest.progress if p.table.name == "t"]
+    (largest,) = [c.born_after for c in manifest.cut.copies if c.table.name == "t"]
     assert largest == (5000,)
-    assert place(manifest.cut["a"].at) >= Place(*before), "the feed would meet rows of XA, which it refuses"
+    assert place(manifest.cut.positions["a"].at) >= Place(*before), (
+        "the feed would meet rows of XA, which it refuses"
+    )

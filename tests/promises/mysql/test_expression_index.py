@@ -118,7 +118,7 @@ def test_a_feed(
                     f"DELETE FROM d.t WHERE id = {number * 41}",
                     f"INSERT INTO d.t (id, v) VALUES ({1000 + number}, 7)",
                 )
-            run.wait("all is copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
             server.sql("ALTER TABLE d.t ADD COLUMN n INT", "UPDATE d.t SET n = v WHERE id > 500")
             run.wait_for_log({"a": server})
         endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}

@@ -87,7 +87,7 @@ def test_copied_under_writes_and_followed(
     writer = writer_of(server, schema)
     with FeedRun(feed) as run:
         writer.start()
-        run.wait("all tables copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+        run.wait("all tables copied", lambda epochs: epochs[-1].cut.copied)
         server.sql(
             "FLUSH BINARY LOGS",
             f"ALTER TABLE {schema}.t ADD COLUMN extra INT",
@@ -97,7 +97,7 @@ def test_copied_under_writes_and_followed(
         writer.stop()
         newest = run.wait_for_log({"a": server})
     assert len(run.epochs) > 4
-    (name,) = newest.cut
+    (name,) = newest.cut.shards
     for table, columns in (("t", "id, v, extra"), ("u", "a, b, CAST(v AS CHAR)")):
         wanted = server.sql(f"SELECT {columns} FROM {schema}.{table}")
         rows = read(feed, f"{schema}.{table}").polars().to_arrow()
@@ -106,7 +106,7 @@ def test_copied_under_writes_and_followed(
         assert sorted((int(first), *rest) for first, *rest in found) == sorted(wanted)
     mysql = isinstance(server, PrivateMySQL)
     ((executed,),) = server.sql(f"SELECT @@{'gtid_executed' if mysql else 'gtid_binlog_pos'}")
-    assert newest.cut[name].gtids == (GtidSet if mysql else GtidList).parse(executed)
+    assert newest.cut.positions[name].gtids == (GtidSet if mysql else GtidList).parse(executed)
     verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, on_spark(spark))
     assert verdict.differences == 0, verdict.found
 
@@ -119,7 +119,7 @@ def test_without_gtids_a_copy_is_refused_and_an_old_feed_goes_on(
         fill(server, "d")
         feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=4000)
         with FeedRun(feed) as run:
-            run.wait("all tables copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("all tables copied", lambda epochs: epochs[-1].cut.copied)
         for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"):
             server.sql(f"SET GLOBAL gtid_mode = {mode}")
         (tmp_path / "other").mkdir()

@@ -44,7 +44,7 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
                 run.wait_for_epochs(len(run.epochs) + 2)  # `status` has it from the plan of the next epoch
                 assert execute(["status", str(life.file)]) == 0
                 roll_back_prepared(mysql_server)
-                run.wait("a copy", lambda epochs: all(p.done for p in epochs[-1].progress))
+                run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             run.wait_for_log(life.servers)
     finally:
         roll_back_prepared(mysql_server)

@@ -49,16 +49,16 @@ def test_a_feed_with_these_options_is_right(
         writer = writer_of(server, "d", tag)
         with FeedRun(feed) as run:
             writer.start()
-            run.wait("all tables copied", lambda epochs: all(p.done for p in epochs[-1].progress))
+            run.wait("all tables copied", lambda epochs: epochs[-1].cut.copied)
             run.wait_for_epochs(len(run.epochs) + 2)
             writer.stop()
             newest = run.wait_for_log({"a": server})
-        (first,) = run.epochs[0].cut.values()
+        (first,) = run.epochs[0].cut.positions.values()
         raw = read_dump(server, first.at)
         assert kinds <= {kind_of(event) for event in events_of(raw)}
         tags = {group["tag"] for group in decoded(raw, first.at).take_groups().to_pylist()}
         assert tag in tags
         ((executed,),) = server.sql("SELECT @@gtid_executed")
-        assert [position.gtids for position in newest.cut.values()] == [GtidSet.parse(executed)]
+        assert [position.gtids for position in newest.cut.positions.values()] == [GtidSet.parse(executed)]
         verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, on_spark(spark))
         assert verdict.differences == 0, verdict.found

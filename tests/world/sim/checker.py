@@ -55,7 +55,7 @@ class Checker:
         if before is not None:
             self._must_follow(before, manifest)
         for server in self.servers:
-            position = manifest.cut[server.name]
+            position = manifest.cut.positions[server.name]
             at = _place(position)
             possible = [log for log in self._possible(server) if log.may_hold(at, position.born)]
             differences = [(log, self._difference(manifest, server.name, at, log)) for log in possible]
@@ -70,33 +70,31 @@ class Checker:
 
     def _difference(self, manifest: Any, shard: str, at: Place, log: History) -> str:
         """What readers see otherwise of a shard than the log's rows at a place; empty where nothing is."""
-        for progress in manifest.progress:
-            if progress.shard != shard:
-                continue
-            expected = dict(_copied(progress, log.rows_at(progress.table.name, at)))
-            rows = self.storage.tables[progress.table].rows
+        for copy in manifest.cut.shards[shard].copies:
+            expected = dict(_copied(copy, log.rows_at(copy.table.name, at)))
+            rows = self.storage.tables[copy.table].rows
             found = {key: _trimmed(row) for (of, key), row in rows.items() if of == shard}
             if found != expected:
                 more, less = found.items() - expected.items(), expected.items() - found.items()
-                return f"{progress}: read {sorted(more)[:4]}, held {sorted(less)[:4]}"
+                return f"{copy}: read {sorted(more)[:4]}, held {sorted(less)[:4]}"
         return ""
 
     def _must_follow(self, before: Any, manifest: Any) -> None:
         """Numbers grow, positions do not go back, and a shard that is absent stands where it stood."""
         if manifest.previous != before.epoch or manifest.epoch <= before.epoch:
             self._found(manifest, f"it follows {manifest.previous}, and the newest is {before.epoch}")
-        done = {(one.shard, one.table): one for one in before.progress}
         for server in self.servers:
-            old, new = (_place(one.cut[server.name]) for one in (before, manifest))
+            old, new = (_place(one.cut.positions[server.name]) for one in (before, manifest))
             if new < old:
                 self._found(manifest, f"{server.name} goes back from {old} to {new}")
             # Where files were purged that held nothing more, the same place has another name.
             passed = any(old < group.end <= new for group in server.history.groups)
             if server.name in manifest.absent and passed:
                 self._found(manifest, f"{server.name} is absent, and moves from {old} to {new}")
-        for one in manifest.progress:
-            if one.shard in manifest.absent and one != done[one.shard, one.table]:
-                self._found(manifest, f"{one.shard} is absent, and {one.table} goes on")
+        for shard in manifest.absent:
+            old, new = (one.cut.shards[shard].copies for one in (before, manifest))
+            if old != new:
+                self._found(manifest, f"{shard} is absent, and its copies go on from {old} to {new}")
 
     def _found(self, manifest: Any, what: str) -> None:
         self.fault = self.fault or Wrong(f"seed {self.seed}: epoch {manifest.epoch}: {what}")
@@ -121,7 +119,7 @@ class Checker:
         yield from newest + self.planned
 
     def _fate(self, server: Server, manifest: Any) -> Fate:
-        position = manifest.cut[server.name]
+        position = manifest.cut.positions[server.name]
         at = _place(position)
         possible = [log for log in self._possible(server) if log.may_hold(at, position.born)]
         log = server.history
@@ -147,7 +145,7 @@ class Checker:
 
     @staticmethod
     def _needed(server: Server, manifest: Any) -> int:
-        position = manifest.cut[server.name]
+        position = manifest.cut.positions[server.name]
         at = _place(position)
         files: list[int] = [one.start.number for one in position.prepared]
         unread = [group.start[0] for group in server.history.groups if group.end > at]

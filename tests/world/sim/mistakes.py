@@ -231,9 +231,8 @@ def shards_that_have_moved_are_taken_for_unmoved(patch: pytest.MonkeyPatch) -> N
     inherited: Any = unmoved_module.inherited
 
     def most(standing: Any, tick: Any) -> tuple[str, ...]:
-        copying = {p.shard for p in standing.progress if not p.done}
         first = next(iter(tick.offsets))
-        return (first,) if first not in copying else unmoved(standing, tick)
+        return (first,) if standing.shards[first].copied else unmoved(standing, tick)
 
     def at_the_tick(standing: Any, still: Any, clock: Any, endpoints: Any) -> Any:
         found = inherited(standing, still, clock, endpoints)
@@ -263,8 +262,12 @@ def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch)
     def at_the_tick(previous: Any, plan: Any, gathered: Any, files: Any, absent: Any) -> Any:
         made = manifest(previous, plan, gathered, files, absent)
         offsets = {shard: at for shard, at in plan.tick.offsets.items() if shard in absent}
-        moved = {s: msgspec.structs.replace(made.cut[s], at=at, event=None) for s, at in offsets.items()}
-        return msgspec.structs.replace(made, cut={**made.cut, **moved})
+        states = dict(made.cut.shards)
+        for shard, at in offsets.items():
+            position = msgspec.structs.replace(states[shard].position, at=at, event=None)
+            states[shard] = msgspec.structs.replace(states[shard], position=position)
+        cut = msgspec.structs.replace(made.cut, shards=states)
+        return msgspec.structs.replace(made, cut=cut)
 
     patch.setattr(loop, "manifest", at_the_tick)
 

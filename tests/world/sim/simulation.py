@@ -259,8 +259,8 @@ class Simulation:
             raise AssertionError(f"the feed does not catch up; its runs ended by {self.ended[-3:]}")
         newest = self.attempts[-1].storage.epochs[-1].manifest
         for server in self.servers:
-            at = newest.cut[server.name].at
-            if (at.number, at.offset) != server.end() or not all(p.done for p in newest.progress):
+            at = newest.cut.positions[server.name].at
+            if (at.number, at.offset) != server.end() or not newest.cut.copied:
                 raise AssertionError(f"caught up at {at}, but the log ends at {server.end()}")
 
     def _ended(self, attempt: Attempt, job: Job) -> bool:

@@ -4,19 +4,22 @@ planned.
 
 from collections.abc import Iterator
 
-import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk
-from catchment.model.epoch import Manifest, Tick
+from catchment.model.cut import Cut
+from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError
+from catchment.model.shard import Copy
+from catchment.model.table import ShardTable
 from catchment.serve.spark_source.cuts import cut_now
-from catchment.serve.spark_source.offset import first_cut
 from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.read import ChunkGroup, read_work
+from catchment.serve.spark_source.stream_cut import first_cut
 from catchment.source.first_cut import originate
 
 # A partition holds about this many chunks, so that a failed task repeats little.
@@ -37,25 +40,22 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         feed, endpoints = options.load()
         origin = originate(feed.name, endpoints, lambda table: table == options.table, 0, reserved=())
         # What is proven visible may lie behind what is visible: the cut is taken from there on.
-        cut = cut_now(endpoints, feed, options.table, first_cut(origin, copy=True)).manifest(origin.shapes[0])
+        start, shape = first_cut(origin.cut, copy=True), origin.shapes[0]
+        cut = cut_now(endpoints, feed, options.table, start).cut
         copying = feed.copying
         limits = Limits(copying.chunk_time, copying.chunk_rows_max, _GROUPS_PER_SHARD, options.log_bytes)
-        groups = all_groups(Planner(endpoints, limits), cut)
+        groups = all_groups(Planner(endpoints, limits), cut, shape)
         return [
             InputPartition(
                 ChunkGroup(
                     options=options,
-                    shape=cut.shapes[0],
+                    shape=shape,
                     shard=group[0].shard,
-                    server=cut.cut[group[0].shard].server,
-                    floor=cut.sealed[group[0].shard],
-                    at=cut.cut[group[0].shard].at,
+                    state=cut.shards[group[0].shard],
                     chunks=group,
                     epoch=cut.epoch,
                     time_us=cut.time_us,
                     log_bytes=options.log_bytes,
-                    prepared=cut.cut[group[0].shard].prepared,
-                    definitions=cut.definitions.get(group[0].shard, ()),
                 )
             )
             for group in groups
@@ -66,30 +66,32 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         yield from read_work(partition.value, self._schema)
 
 
-def all_groups(planner: Planner, cut: Manifest) -> list[tuple[Chunk, ...]]:
+def all_groups(planner: Planner, cut: Cut, shape: TableShape) -> list[tuple[Chunk, ...]]:
     """Groups of chunks of the whole table, keys without limits: a row may have stood above the largest key
     of now. Raises SourceError for a table that stays locked or slow.
     """
-    tick = Tick(cut.epoch, cut.time_us, 0, {shard: position.at for shard, position in cut.cut.items()})
-    progress = {p.shard: msgspec.structs.replace(p, born_after=None, done=False) for p in cut.progress}
+    left = {
+        shard: replace(state, copies=(Copy(shape.table, rows_expected=state.copies[0].rows_expected),))
+        for shard, state in cut.shards.items()
+        if state.copies
+    }
     groups: list[tuple[Chunk, ...]] = []
     fruitless = 0
-    while progress:
-        waiting = msgspec.structs.replace(cut, progress=tuple(progress.values()))
-        found = planner.groups(waiting, tick)
+    while left:
+        found = planner.groups(replace(cut, shards=left), [shape], cut.tick)
         planner.raise_refused()
         fruitless = 0 if found else fruitless + 1
         if fruitless == FRUITLESS_MAX:
-            shard, table = next(iter(progress)), cut.shapes[0].table
-            reason = planner.unplanned.get((shard, table), "the server gives no key to go on from")
+            shard, table = of = ShardTable(next(iter(left)), shape.table)
+            reason = planner.unplanned.get(of, "the server gives no key to go on from")
             raise SourceError(
                 f"shard {shard}, {table}: no chunk could be planned in {fruitless} tries ({reason}); end what locks "
                 "the table, then read again"
             )
         groups += found
-        for chunk in (group[-1] for group in found):
-            if chunk.last:
-                del progress[chunk.shard]
-            else:
-                progress[chunk.shard] = msgspec.structs.replace(progress[chunk.shard], copied=chunk.hi)
+        for group in found:
+            state = left[group[0].shard]
+            copies = tuple(copy.advanced(group) for copy in state.copies)
+            left[group[0].shard] = replace(state, copies=copies)
+        left = {shard: state for shard, state in left.items() if not state.copied}
     return groups

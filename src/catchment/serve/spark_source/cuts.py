@@ -1,23 +1,26 @@
 """The next cut of a stream: every position in it is verified by reading the log up to it (DESIGN 3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
 from catchment.model.chunk import Chunk
-from catchment.model.epoch import TableShape, Tick
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed
 from catchment.model.position import LogOffset
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.checks import arrived, must_be_whole
 from catchment.schema.follow import Followed
 from catchment.serve.spark_source.columns import dropped_after
-from catchment.serve.spark_source.offset import ShardCut, StreamCut, advanced
+from catchment.serve.spark_source.stream_cut import ShardBatch, StreamCut
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts
 
@@ -30,10 +33,9 @@ def cut_now(endpoints: Mapping[str, Endpoint], feed: Feed, table: TableId, start
 
     Raises CatchmentError, CutMissed after many ticks at which no group ended.
     """
-    positions = {shard: part.position for shard, part in start.shards.items()}
+    positions, number = start.cut.positions, start.cut.epoch
     servers = {shard: position.server for shard, position in positions.items()}
-    clock = Clock(endpoints, servers, feed.epoch.tick, start.epoch).start(positions)
-    number = start.epoch
+    clock = Clock(endpoints, servers, feed.epoch.tick, number).start(positions)
     try:
         for _ in range(ATTEMPTS):
             tick = clock.after(number, TICK_SECONDS)
@@ -63,21 +65,29 @@ def next_cut(
     """
     budget = None if byte_limit is None else max(byte_limit // len(endpoints), 1)
 
-    def step(shard: str) -> ShardCut:
-        return _step(endpoints[shard], table, start.shards[shard], tick.offsets[shard], budget)
+    def step(shard: str) -> _Step:
+        known = _Step(start.cut.shards[shard], start.batch[shard])
+        return _step(endpoints[shard], table, known, tick.offsets[shard], budget)
 
     with world.pool(len(endpoints), "cut") as pool:
-        shards = dict(zip(endpoints, pool.map(step, endpoints), strict=True))
-    return StreamCut(tick.number, tick.time_us, shards)
+        steps = dict(zip(endpoints, pool.map(step, endpoints), strict=True))
+    return StreamCut(
+        Cut(tick.number, tick.time_us, {shard: one.state for shard, one in steps.items()}),
+        {shard: one.batch for shard, one in steps.items()},
+    )
 
 
-def _step(
-    endpoint: Endpoint, table: TableId, known: ShardCut, stop: LogOffset, budget: int | None
-) -> ShardCut:
+class _Step(NamedTuple):
+    state: ShardState
+    batch: ShardBatch
+
+
+def _step(endpoint: Endpoint, table: TableId, known: _Step, stop: LogOffset, budget: int | None) -> _Step:
     """One shard's part. The log is read without its rows; also where nothing was written, which shows that
     it is the same log.
     """
-    start = known.position
+    state, batch = known
+    start = state.position
     # Before the log is read: a reset that comes later is noticed at the next cut.
     resets = must_be_same_log(endpoint, start)
     stretch = read_facts(endpoint, start.server, start, stop, budget=budget)
@@ -86,41 +96,34 @@ def _step(
         raise CutMissed(f"shard {endpoint.shard}: the log ends at {stretch.at}, before {stop}; cut again")
     at = stop if stretch.reached_stop else stretch.at
     # Only a snapshot that has moved since another one is proof, and only where it stands (epoch/seal.py).
-    shown = stretch.reached_stop and known.shown
-    arrival = arrived(endpoint, start, known.sealed, stretch, at, shown=shown)
-    copy = None if known.copy is None else advanced(known.copy, [])
-    followed = Followed([table], known.definitions).over(stretch.facts)
-    definition = next(iter(followed.now.values()), None)
-    return ShardCut(
-        msgspec.structs.replace(arrival.position, resets=resets),
-        arrival.sealed or known.sealed,
-        stretch.reached_stop,
-        copy,
-        definition,
-        dropped_after(known.dropped, followed.events.of(stretch.facts)),
+    shown = stretch.reached_stop and batch.shown
+    arrival = arrived(endpoint, start, state.sealed, stretch, at, shown=shown)
+    followed = Followed([table], state.definitions).over(stretch.facts)
+    reached = ShardState(
+        replace(arrival.position, resets=resets),
+        arrival.sealed or state.sealed,
+        state.copies,
+        tuple(followed.now.values()),
     )
+    dropped = dropped_after(batch.dropped, followed.events.of(stretch.facts))
+    return _Step(reached, ShardBatch(shown=stretch.reached_stop, dropped=dropped))
 
 
 def with_chunks(
-    cut: StreamCut, planner: Planner, shape: TableShape, tick: Tick, limit: int | None
+    stream: StreamCut, planner: Planner, shape: TableShape, tick: Tick, limit: int | None
 ) -> StreamCut:
     """The cut with the chunks that the batch ending there copies, `limit` of each shard at most.
 
     None of a shard whose log goes on far beyond the cut, up to `tick`: the log behind a chunk is read to its end.
     """
     planned: dict[str, list[Chunk]] = {}
-    groups = planner.groups(cut.manifest(shape), tick)
+    groups = planner.groups(stream.cut, [shape], tick)
     planner.raise_refused()
     for group in groups:
         planned.setdefault(group[0].shard, []).extend(group)
-    return StreamCut(
-        cut.epoch,
-        cut.time_us,
-        {shard: _copied(part, planned.get(shard, [])[:limit]) for shard, part in cut.shards.items()},
-    )
-
-
-def _copied(part: ShardCut, chunks: Sequence[Chunk]) -> ShardCut:
-    if part.copy is None:
-        return part
-    return msgspec.structs.replace(part, copy=advanced(part.copy, chunks))
+    batch, shards = dict(stream.batch), dict(stream.cut.shards)
+    for shard, found in planned.items():
+        chunks, state = found[:limit], shards[shard]
+        batch[shard] = replace(batch[shard], through=tuple(chunk.hi for chunk in chunks))
+        shards[shard] = replace(state, copies=tuple(copy.advanced(chunks) for copy in state.copies))
+    return StreamCut(replace(stream.cut, shards=shards), batch)

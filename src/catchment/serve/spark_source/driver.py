@@ -5,17 +5,19 @@ from typing import Any
 
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
-from catchment.model.epoch import TableShape, Tick
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import TableShape
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError
 from catchment.model.position import LogOffset, Order, Server, reaches, relation
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.schema.shape import first_shape, merge
 from catchment.serve.spark_source.cuts import ATTEMPTS, cut_now, next_cut, with_chunks
-from catchment.serve.spark_source.offset import Offset, StreamCut, first_cut, read, written
+from catchment.serve.spark_source.offset import Offset, read, written
 from catchment.serve.spark_source.options import LATEST, SourceOptions
 from catchment.serve.spark_source.resume import must_go_on
 from catchment.serve.spark_source.start import cut_at
+from catchment.serve.spark_source.stream_cut import StreamCut, first_cut
 from catchment.source.catalog import list_tables, read_table
 from catchment.source.first_cut import originate
 from catchment.source.offsets import snapshot_offset, snapshot_session
@@ -90,20 +92,20 @@ class StreamDriver:
 
     def next_offset(self, start: Offset, byte_limit: int | None) -> Offset:
         """Where the next batch ends, `start` when there is nothing new. Raises CatchmentError."""
-        cut = read(start)
-        if cut is None:
+        since = read(start, self._options.table)
+        if since is None:
             begin = start["start"]
             return self._begin_behind(begin) if isinstance(begin, dict) else self._begin(copy=begin != LATEST)
-        clock = self._started(cut)
+        clock = self._started(since.cut)
         if self._end is None:
-            tick = clock.after(max(cut.epoch, self._tick), 0)
-            return start if tick is None else self._tried(start, cut, tick, byte_limit)
+            tick = clock.after(max(since.cut.epoch, self._tick), 0)
+            return start if tick is None else self._tried(start, since, tick, byte_limit)
         # Here `start` would mean that all is delivered.
         for _ in range(ATTEMPTS):
-            if self._ended(cut, self._end):
+            if self._ended(since.cut, self._end):
                 break
-            tick = clock.after(max(cut.epoch, self._tick), TICK_SECONDS)
-            end = start if tick is None else self._tried(start, cut, tick, byte_limit)
+            tick = clock.after(max(since.cut.epoch, self._tick), TICK_SECONDS)
+            end = start if tick is None else self._tried(start, since, tick, byte_limit)
             if end != start:
                 return end
         else:
@@ -113,11 +115,11 @@ class StreamDriver:
             )
         return start
 
-    def _tried(self, start: Offset, cut: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
+    def _tried(self, start: Offset, since: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
         """The next offset as of the tick; `start` where another tick may do better."""
         self._tick = tick.number
         try:
-            end = self._next(start, cut, tick, byte_limit)
+            end = self._next(start, since, tick, byte_limit)
             self._missed = 0
         except CatchmentError as error:
             self._missed += 1
@@ -137,17 +139,17 @@ class StreamDriver:
         )
 
     @staticmethod
-    def _ended(cut: StreamCut, end: dict[str, LogOffset]) -> bool:
-        behind = (relation(end[shard], part.position.at) for shard, part in cut.shards.items())
+    def _ended(cut: Cut, end: dict[str, LogOffset]) -> bool:
+        behind = (relation(end[shard], state.position.at) for shard, state in cut.shards.items())
         # An end that lies before it: the cut has gone beyond while rows were copied.
-        return not cut.copying and Order.AFTER not in behind
+        return cut.copied and Order.AFTER not in behind
 
     def _begin(self, *, copy: bool) -> Offset:
         table = self._options.table
         manifest = originate(self._feed.name, self._endpoints, lambda one: one == table, 0, reserved=())
         self._shape = manifest.shapes[0]
-        cut = first_cut(manifest, copy=copy)
-        return written(cut if copy else cut_now(self._endpoints, self._feed, table, cut))
+        first = first_cut(manifest.cut, copy=copy)
+        return written(first if copy else cut_now(self._endpoints, self._feed, table, first))
 
     def _begin_behind(self, gtids: dict[str, str]) -> Offset:
         if set(gtids) != set(self._endpoints):
@@ -158,8 +160,8 @@ class StreamDriver:
         self.shape()
         return written(cut_at(self._endpoints, self._options.table, gtids))
 
-    def _started(self, cut: StreamCut) -> Clock:
-        positions = {shard: part.position for shard, part in cut.shards.items()}
+    def _started(self, cut: Cut) -> Clock:
+        positions = cut.positions
         if self._clock is None:
             if set(positions) != set(self._endpoints):
                 raise ConfigError(
@@ -175,7 +177,7 @@ class StreamDriver:
         self._clock.verified(positions)
         return self._clock
 
-    def _mend_end(self, cut: StreamCut, clock: Clock) -> None:
+    def _mend_end(self, cut: Cut, clock: Clock) -> None:
         """An end before the cut was read at a rotation: the log has been shown to reach the cut. Take the end from a
         tick, which never lies before the cut.
         """
@@ -188,24 +190,23 @@ class StreamDriver:
             )
         self._end = dict(tick.offsets)
 
-    def _next(self, start: Offset, cut: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
-        aim = tick if cut.copying or self._end is None else _no_later(tick, cut, self._end)
-        moved = any(aim.offsets[shard] != part.position.at for shard, part in cut.shards.items())
-        if not moved and not cut.copying:
+    def _next(self, start: Offset, since: StreamCut, tick: Tick, byte_limit: int | None) -> Offset:
+        cut = since.cut
+        aim = tick if not cut.copied or self._end is None else _no_later(tick, cut, self._end)
+        if cut.copied and cut.stood_at(aim):
             return start
-        end = next_cut(self._endpoints, self._options.table, cut, aim, byte_limit)
-        if cut.copying:
+        end = next_cut(self._endpoints, self._options.table, since, aim, byte_limit)
+        if not cut.copied:
             end = with_chunks(end, self._planner, self.shape(), aim, self._options.chunks_per_trigger)
-        still = all(end.shards[s].position.at == p.position.at for s, p in cut.shards.items())
-        copied = any(part.copy is not None and part.copy.through for part in end.shards.values())
-        return start if still and not copied else written(end)
+        copied = any(part.through for part in end.batch.values())
+        return start if cut.stood_at(end.cut.tick) and not copied else written(end)
 
 
-def _no_later(tick: Tick, cut: StreamCut, end: dict[str, LogOffset]) -> Tick:
+def _no_later(tick: Tick, cut: Cut, end: dict[str, LogOffset]) -> Tick:
     """The tick, but on no shard beyond the end; a shard that is there or beyond stays where it is."""
     offsets = {}
-    for shard, part in cut.shards.items():
-        at = part.position.at
+    for shard, state in cut.shards.items():
+        at = state.position.at
         offsets[shard] = end[shard] if relation(end[shard], at) is Order.AFTER else at
     return Tick(tick.number, tick.time_us, tick.window_us, offsets)
 

@@ -12,12 +12,12 @@ from pyspark.sql.types import StructType
 
 from catchment.epoch.work import Alteration, ChunkTask, Nowhere, Target
 from catchment.epoch.xa import Commits, commits
-from catchment.model.chunk import Bound, Chunk, Progress, chunk_key
-from catchment.model.definition import Definition
+from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.image import INTERNAL
-from catchment.model.position import LogOffset, Position, Prepared, Server
+from catchment.model.position import LogOffset
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
 from catchment.readers.checks import alterations, must_be_whole, must_keep_keys
@@ -43,22 +43,26 @@ from catchment.wire.log.facts import Images
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """(start, stop] of a shard's log; changes count as far as `progress` says that rows are copied."""
+    """A shard's log from the position of `start` to `stop`; changes count as far as rows are copied there."""
 
     options: SourceOptions
     shape: TableShape
     shard: str
-    start: Position
+    start: ShardState
     stop: LogOffset
-    progress: Progress
     epoch: int
-    definitions: tuple[Definition, ...] = ()
     dropped: tuple[str, ...] = ()
+
+    @property
+    def copy(self) -> Copy:
+        """How far the rows are copied at the start."""
+        table = self.shape.table
+        return self.start.copying.get(table, Copy(table, done=True))
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkGroup:
-    """Chunks of a shard as of its cut `at`, with the log from `floor` read behind their SELECTs.
+    """Chunks of a shard as of the cut of `state`, with the log from its floor read behind their SELECTs.
 
     `log_bytes`: read no more log than that (None: as much as there is).
     """
@@ -66,15 +70,11 @@ class ChunkGroup:
     options: SourceOptions
     shape: TableShape
     shard: str
-    server: Server
-    floor: LogOffset
-    at: LogOffset
+    state: ShardState
     chunks: tuple[Chunk, ...]
     epoch: int
     time_us: int
     log_bytes: int | None = None
-    prepared: tuple[Prepared, ...] = ()
-    definitions: tuple[Definition, ...] = ()
 
 
 Work = LogRange | ChunkGroup
@@ -91,26 +91,26 @@ def read_work(work: Work, schema: StructType) -> Iterator[pa.RecordBatch]:
 
 def _read_chunks(work: ChunkGroup, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
     target = Target(Nowhere(), (work.shard,), work.epoch, "source")
+    at = work.state.position.at
     task = ChunkTask(
-        endpoint,
-        work.server,
-        work.floor,
-        work.at,
-        work.chunks,
-        (work.shape,),
-        target,
-        work.prepared,
-        work.definitions,
+        endpoint=endpoint,
+        state=work.state,
+        floor=work.state.floor,
+        epoch_at=at,
+        chunks=work.chunks,
+        shapes=(work.shape,),
+        target=target,
+        asks=False,
     )
 
     def asked(states: pa.Table, ranges: Sequence[tuple[Bound | None, Bound | None]]) -> Mask:
-        with connect(endpoint, work.server) as session:
+        with connect(endpoint, task.server) as session:
             return inside(session, _table(work.shape), states, ranges)
 
     group = read_group(task, work.log_bytes, asked)
     if group.refused:
         chunk, reason = group.refused[0]
-        raise SourceError(f"{chunk} could not be read as of {work.at}: {reason}; {_way_out(group, chunk)}")
+        raise SourceError(f"{chunk} could not be read as of {at}: {reason}; {_way_out(group, chunk)}")
     for rows in group.rows.values():
         yield from batches(copied_rows(rows, work.shard, work.epoch, work.time_us), schema)
 
@@ -130,26 +130,26 @@ def _table(shape: TableShape) -> Table:
 
 
 def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterator[pa.RecordBatch]:
-    table, server = work.shape.table, work.start.server
-    groups = GroupFacts()
-    at_start = Wanted.of([work.shape], work.definitions, before="full")
+    table, start, definitions = work.shape.table, work.start.position, work.start.definitions
+    server, groups = start.server, GroupFacts()
+    at_start = Wanted.of([work.shape], definitions, before="full")
     with ImageSequence() as kept:
-        must_be_same_log(endpoint, work.start)
-        followed = Followed([table], work.definitions)
+        must_be_same_log(endpoint, start)
+        followed = Followed([table], definitions)
         wanted = replace(at_start, on_ddl=followed.on_ddl)
-        with read_log(endpoint, server, work.start, work.stop, wanted) as log:
+        with read_log(endpoint, server, start, work.stop, wanted) as log:
             for piece in log:
                 if isinstance(piece, Groups):
                     groups.add(piece.batch)
                 else:
                     kept.add(_followed(work, piece))
         stretch = log.stretch
-        must_be_whole(work.shard, work.start, work.stop, stretch)
+        must_be_whole(work.shard, start, work.stop, stretch)
         events = tuple(followed.events.of(stretch.facts))
-        stored = StoredAt(endpoint, server, work.start.at, stretch.at, events)
+        stored = StoredAt(endpoint, server, start.at, stretch.at, events)
         altered = alterations(work.shard, [table], stored)
         must_keep_keys(endpoint, server, [work.shape], events, stretch.at)
-        ends = commits(work.shard, work.start.prepared, stretch.xa)
+        ends = commits(work.shard, start.prepared, stretch.xa)
         for piece in PreparedRows(endpoint, server, ends.earlier, at_start):
             kept.add(_followed(work, piece))
         must_be_new(work.shard, table, work.dropped, altered)
@@ -166,7 +166,7 @@ def _followed(work: LogRange, read: Images) -> pa.Table:
     shown = {*INTERNAL, *(c.column.name for c in work.shape.columns)}
     images = pa.Table.from_batches([read.batch]).select([n for n in read.batch.schema.names if n in shown])
     key = chunk_key(Table(read.table.id, read.table.columns, work.shape.key))
-    return typed(images, follows_log(images, key, work.progress))
+    return typed(images, follows_log(images, key, work.copy))
 
 
 def _counted(stretch: Stretch, ends: Commits, altered: list[Alteration], images: pa.Table) -> pa.Table:
@@ -184,7 +184,7 @@ def _must_be_known(work: LogRange, endpoint: Endpoint, altered: list[Alteration]
     added = {name.lower() for a in altered for name in a.effect.added} - known
     if not added:
         return
-    with connect(endpoint, work.start.server) as session:
+    with connect(endpoint, work.start.position.server) as session:
         now = {column.name.lower() for column in read_table(session, work.shape.table).columns}
     if added & now:
         raise Unsupported(

@@ -14,10 +14,10 @@ from catchment.source.identity import must_be_same_log, must_have_file
 from catchment.source.log import read_facts
 
 
-def must_go_on(endpoints: Mapping[str, Endpoint], cut: Mapping[str, Position]) -> None:
-    """Raise Diverged or Purged unless every shard's log goes on where the cut lies; ConnectionLost."""
+def must_go_on(endpoints: Mapping[str, Endpoint], positions: Mapping[str, Position]) -> None:
+    """Raise Diverged or Purged unless every shard's log goes on at its position; ConnectionLost."""
     with world.pool(len(endpoints), "resume") as pool:
-        list(pool.map(lambda shard: _must_hold(endpoints[shard], cut[shard]), endpoints))
+        list(pool.map(lambda shard: _must_hold(endpoints[shard], positions[shard]), endpoints))
 
 
 def _must_hold(endpoint: Endpoint, verified: Position) -> None:

@@ -3,14 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from catchment import world
+from catchment.model.cut import Cut
 from catchment.model.epoch import epoch_number
 from catchment.model.errors import ConfigError
+from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.serve.spark_source.offset import Copying, ShardCut, StreamCut
+from catchment.serve.spark_source.stream_cut import ShardBatch, StreamCut
 from catchment.source.catalog import list_tables
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.find_gtids import locate
@@ -37,19 +39,19 @@ def gtids_of_shards(text: str, shards: Sequence[str]) -> dict[str, str]:
 def cut_at(endpoints: Mapping[str, Endpoint], table: TableId, gtids: Mapping[str, str]) -> StreamCut:
     """The cut behind these GTIDs, with nothing to copy; raises as `locate` and `definitions_at`."""
     with world.pool(len(endpoints), "start") as pool:
-        shards = pool.map(lambda shard: _shard(endpoints[shard], table, gtids[shard]), endpoints)
+        states = pool.map(lambda shard: _state(endpoints[shard], table, gtids[shard]), endpoints)
         now = world.now_us()
-        return StreamCut(epoch_number(now // 1_000_000), now, dict(zip(endpoints, shards, strict=True)))
+        cut = Cut(epoch_number(now // 1_000_000), now, dict(zip(endpoints, states, strict=True)))
+    return StreamCut(cut, {shard: ShardBatch(shown=False) for shard in endpoints})
 
 
-def _shard(endpoint: Endpoint, table: TableId, gtids: str) -> ShardCut:
+def _state(endpoint: Endpoint, table: TableId, gtids: str) -> ShardState:
     position, xa = locate(endpoint, gtids)
     prepared = known_prepared(endpoint, position.at, xa)
-    position = msgspec.structs.replace(position, prepared=prepared)
+    position = replace(position, prepared=prepared)
     with connect(endpoint) as session:
         here = bool(list_tables(session, lambda one: one == table))
     definitions = definitions_needed(endpoint, position, [table]) if here else ()
     # Nothing is copied, so that no SELECT relies on what is sealed.
-    return ShardCut(
-        position, position.at, False, Copying(done=True) if here else None, next(iter(definitions), None)
-    )
+    copies = (Copy(table, done=True),) if here else ()
+    return ShardState(position, position.at, copies, definitions)

@@ -15,19 +15,11 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from catchment.serve.spark_source.driver import StreamDriver
-from catchment.serve.spark_source.offset import (
-    VERSION,
-    Copying,
-    Offset,
-    StreamCut,
-    chunks_between,
-    not_begun,
-    progress,
-    read,
-)
+from catchment.serve.spark_source.offset import VERSION, Offset, not_begun, read
 from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.read import ChunkGroup, LogRange, Work, read_work
 from catchment.serve.spark_source.start import gtids_of_shards
+from catchment.serve.spark_source.stream_cut import StreamCut
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -46,7 +38,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if options.gtids is not None:
             return {"version": VERSION, "start": gtids_of_shards(options.gtids, list(options.load()[1]))}
         shards = [] if options.starting.isalpha() else list(options.load()[1])
-        return not_begun(options.starting, shards)
+        return not_begun(options.starting, shards, options.table)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From here on there is an end: the log as it stands, and the copy if there is one to finish."""
@@ -66,7 +58,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """One partition for each shard's log between the two cuts, and one for each chunk."""
-        since, until = read(start), read(end)
+        table = self._options.table
+        since, until = read(start, table), read(end, table)
         if since is None or until is None:
             return []
         return [InputPartition(work) for work in self._work(since, until)]
@@ -87,36 +80,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def _work(self, since: StreamCut, until: StreamCut) -> Iterator[Work]:
         shape = self._live().shape()
-        for shard, end in until.shards.items():
-            start = since.shards[shard]
-            copy = start.copy or Copying(done=True)
+        for shard, end in until.cut.shards.items():
+            start = since.cut.shards[shard]
             if start.position.at != end.position.at:
-                known = progress(shard, shape.table, copy)
-                at = end.position.at
                 yield LogRange(
-                    self._options,
-                    shape,
-                    shard,
-                    start.position,
-                    at,
-                    known,
-                    until.epoch,
-                    start.definitions,
-                    start.dropped,
+                    options=self._options,
+                    shape=shape,
+                    shard=shard,
+                    start=start,
+                    stop=end.position.at,
+                    epoch=until.cut.epoch,
+                    dropped=since.batch[shard].dropped,
                 )
-            if end.copy is None:
-                continue
-            for chunk in chunks_between(shard, shape.table, copy, end.copy):
+            for chunk in until.chunks(since, shard):
                 yield ChunkGroup(
                     options=self._options,
                     shape=shape,
                     shard=shard,
-                    server=end.position.server,
-                    floor=end.sealed,
-                    at=end.position.at,
+                    state=end,
                     chunks=(chunk,),
-                    epoch=until.epoch,
-                    time_us=until.time_us,
-                    prepared=end.position.prepared,
-                    definitions=end.definitions,
+                    epoch=until.cut.epoch,
+                    time_us=until.cut.time_us,
                 )

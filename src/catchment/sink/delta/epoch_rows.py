@@ -11,20 +11,10 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
+from catchment.model.differences import changed, merged
 from catchment.model.epoch import Commit, EpochRow, Manifest, epoch_text
 from catchment.model.errors import SinkError
-from catchment.model.records import (
-    Base,
-    Link,
-    OfLater,
-    Unreadable,
-    base_of,
-    changed,
-    encoded,
-    link_of,
-    merged,
-    value_of,
-)
+from catchment.model.records import Base, Link, OfLater, Unreadable, base_of, encoded, link_of, value_of
 
 SCHEMA = pa.schema(
     [

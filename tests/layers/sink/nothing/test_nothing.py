@@ -69,7 +69,7 @@ def test_a_feed_copies_and_follows(steps: Steps, asked: Asked, monkeypatch: pyte
     newest = asked.newest
     assert newest is not None
     copied = newest.manifest
-    assert [(p.table.name, p.done, p.rows) for p in copied.progress] == [("t", True, ROWS)]
+    assert [(p.table.name, p.done, p.rows) for p in copied.cut.copies] == [("t", True, ROWS)]
 
     steps.sql("a", "UPDATE t SET v = v + 1 WHERE id <= 10", "DELETE FROM t WHERE id = 11")
     steps.run()
@@ -82,7 +82,7 @@ def test_a_feed_copies_and_follows(steps: Steps, asked: Asked, monkeypatch: pyte
     assert newest is not None
     assert newest.manifest.changes == 11
     # Caught up: the cut is the end of the log.
-    at = newest.manifest.cut["a"].at
+    at = newest.manifest.cut.positions["a"].at
     assert (at.file, at.offset) == steps.servers["a"].log_end()
     assert engine.done
     assert not (steps.file.parent / "lake").exists()

@@ -1,0 +1,93 @@
+"""The state of one shard: where its log is read to, what is proven visible there, and how far its tables are copied.
+
+It is one value everywhere: in a manifest, in a task, and in the offset of a stream.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from catchment.model.chunk import Bound, Chunk, Phase
+from catchment.model.definition import Definition
+from catchment.model.position import LogOffset, Position
+from catchment.model.table import TableId
+
+
+class Copy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much of a table is copied from a shard, as of a cut.
+
+    Rows with `key <= copied` are delivered and follow the log. So do rows with `key > born_after`, the largest
+    key when the copy began: later rows come from the log alone. Both None: nothing copied, no upper limit.
+    """
+
+    table: TableId
+    copied: Bound | None = None
+    born_after: Bound | None = None
+    done: bool = False
+    rows: int = 0
+    rows_expected: int = 0
+
+    @property
+    def phase(self) -> Phase:
+        """COPYING until every chunk is delivered."""
+        return Phase.FOLLOWING if self.done else Phase.COPYING
+
+    def advanced(self, chunks: Sequence[Chunk], rows: int = 0) -> "Copy":
+        """The copy once these chunks of so many rows, which follow one another, are delivered."""
+        if not chunks:
+            return self
+        last = chunks[-1]
+        return replace(
+            self,
+            copied=last.hi if last.hi is not None else self.copied,
+            done=last.last,
+            rows=self.rows + rows,
+        )
+
+
+class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A shard as of a cut: a verified position, what is proven sealed there, and a copy for each table that it has.
+
+    `definitions`: of its tables at the position, where the log does not describe itself.
+
+    Raises ValueError where a table comes twice.
+    """
+
+    position: Position
+    sealed: LogOffset | None = None
+    copies: tuple[Copy, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+
+    def __post_init__(self) -> None:
+        _must_differ("copy", self.copies)
+        _must_differ("definition", self.definitions)
+
+    @property
+    def copying(self) -> dict[TableId, Copy]:
+        """The tables of which rows are left to copy."""
+        return {copy.table: copy for copy in self.copies if not copy.done}
+
+    @property
+    def unfinished(self) -> "ShardState":
+        """The same without the copies that are done, of which a task need not know: with many tables it is small."""
+        return replace(self, copies=tuple(self.copying.values()))
+
+    @property
+    def copied(self) -> bool:
+        """Whether no row is left to copy."""
+        return all(copy.done for copy in self.copies)
+
+    @property
+    def floor(self) -> LogOffset:
+        """What is proven sealed, where chunks are read. Raises ValueError where nothing is: then there are none."""
+        if self.sealed is None:
+            raise ValueError(f"nothing is proven sealed up to {self.position.at}")
+        return self.sealed
+
+
+def _must_differ(what: str, parts: Sequence[Copy] | Sequence[Definition]) -> None:
+    if len({part.table for part in parts}) != len(parts):
+        tables = [part.table for part in parts]
+        twice = next(table for table in tables if tables.count(table) > 1)
+        raise ValueError(f"more than one {what} of {twice}")
