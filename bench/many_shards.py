@@ -30,6 +30,7 @@ from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Posit
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, ColumnType, Kind, TableId
+from catchment.schema.passage import MetTable
 from catchment.sink.delta.fold.due import FoldLimits
 from catchment.sink.delta.fold.lake import DeltaLake
 from catchment.sink.delta.fold.process import FoldOrder
@@ -100,7 +101,7 @@ class _Feed:
         kind = ColumnType(Kind.BIGINT)
         columns = tuple(LakeColumn(Column(f"c{n}", kind), f"c{n}") for n in range(COLUMNS))
         shapes = tuple(TableShape(TableId("shop", f"t{n:03}"), columns, ("c0",)) for n in range(TABLES))
-        self.met = tuple(shape.definition for shape in shapes)
+        self.met = tuple(MetTable(shape.definition, 0) for shape in shapes)
         self.lake = root / "lake"
         self.sink = _Sink(FoldOrder(str(self.lake), FEED, 0, FoldLimits(), 3600.0))
         self.applier = Applier(store, lease, self.sink, threading.Event())
@@ -168,7 +169,7 @@ class _Feed:
 
     def _receipt(self, shard: str, tick: Tick) -> SegmentReceipt:
         number, at = self.names.index(shard), tick.offsets[shard]
-        outputs = tuple(Output(table.id, Part.CHANGES, None, b"", 1, 0) for table in self.met)
+        outputs = tuple(Output(one.table.id, Part.CHANGES, None, b"", 1, 0) for one in self.met)
         reached = self._position(number, at.offset)
         receipt = SegmentReceipt(shard, reached, at, outputs, (), self.met, 1, 1000, _SECOND)
         # As one that comes from a task: it shares no value with another.

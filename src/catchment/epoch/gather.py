@@ -3,7 +3,7 @@
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
@@ -13,7 +13,8 @@ from catchment.model.errors import Retry, Unsupported
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import ShardTable, Table, TableId
 from catchment.schema.columns import shape_after
-from catchment.schema.ddl import AGAIN, Columns
+from catchment.schema.ddl import AGAIN
+from catchment.schema.passage import Passage
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def gather(
             raise receipt.error
     copies = _of_arrived(copies, segments)
     log = _Log.of(segments, late_tables)
-    altered = set(log.effects)
+    altered = set(log.passages)
     accepted = _accept(copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
@@ -76,35 +77,35 @@ def _of_arrived(
 class _Log:
     """What the segments say of each shard's tables, and the catalog's word.
 
-    `met`: each table as the last row event described it, by shard. `effects`: those of DDL. `written`: the altered
-    tables of which the segments wrote changes.
+    `met`: each table as the last row event described it, by shard. `passages`: of the tables that were altered.
+    `written`: those of them of which the segments wrote changes.
     """
 
     met: dict[TableId, dict[str, Table]]
-    effects: dict[ShardTable, list[Columns]]
+    passages: dict[ShardTable, Passage]
     written: frozenset[ShardTable]
-    catalog: Mapping[ShardTable, Table]
 
     @classmethod
     def of(cls, segments: Mapping[str, SegmentReceipt], catalog: Mapping[ShardTable, Table]) -> "_Log":
         met: dict[TableId, dict[str, Table]] = {}
-        effects: dict[ShardTable, list[Columns]] = {}
+        passages: dict[ShardTable, Passage] = {}
         for shard, segment in segments.items():
-            for table in segment.met:
-                met.setdefault(table.id, {})[shard] = table
-            for alteration in segment.altered:
-                effects.setdefault(ShardTable(shard, alteration.effect.table), []).append(alteration.effect)
+            for one in segment.met:
+                met.setdefault(one.table.id, {})[shard] = one.table
+            for table, passage in segment.passages().items() if segment.altered else ():
+                of = ShardTable(shard, table)
+                passages[of] = replace(passage, catalog=catalog.get(of))
         # `written` is needed only of shards that altered a table.
         written = frozenset(
             ShardTable(shard, output.table)
-            for shard in {shard for shard, _ in effects}
+            for shard in {shard for shard, _ in passages}
             for output in segments[shard].outputs
         )
-        return cls(met, effects, written, catalog)
+        return cls(met, passages, written)
 
 
 def _shapes(previous: Manifest, log: _Log, epoch: int) -> tuple[TableShape, ...]:
-    altered = {table for _, table in log.effects}
+    altered = {table for _, table in log.passages}
     moved = [s for s in previous.shapes if s.table in altered or not _is_met(s, log.met.get(s.table, {}))]
     if not moved:
         return previous.shapes
@@ -129,19 +130,17 @@ def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> T
     a column that another shard drops in the same epoch, as its task has done.
     """
     met = log.met.get(shape.table, {})
-    effects = {shard: log.effects.get(ShardTable(shard, shape.table), []) for shard in shards}
-    changed = [shard for shard in shards if shard in met or effects[shard]]
-    changed.sort(key=lambda shard: any(effect.dropped for effect in effects[shard]))
+    altered = {shard: of for shard in shards if (of := ShardTable(shard, shape.table)) in log.passages}
+    passages = {shard: Passage(met=table) for shard, table in met.items()}
+    passages |= {shard: log.passages[of] for shard, of in altered.items()}
     after = shape
-    for shard in changed:
-        late = log.catalog.get(ShardTable(shard, shape.table))
-        after = shape_after(after, shard, shards, met.get(shard), effects[shard], epoch, late)
-    altered = [shard for shard in changed if effects[shard]]
+    for shard in sorted((s for s in shards if s in passages), key=lambda shard: passages[shard].drops):
+        after = shape_after(after, shard, shards, passages[shard], epoch)
     if len(altered) > 1:
-        for shard in altered:
-            if ShardTable(shard, shape.table) in log.written:
-                alone = shape_after(shape, shard, shards, met.get(shard), effects[shard], epoch)
-                _must_agree(shard, alone, after, altered)
+        for shard, of in altered.items():
+            if of in log.written:
+                alone = shape_after(shape, shard, shards, replace(passages[shard], catalog=None), epoch)
+                _must_agree(shard, alone, after, list(altered))
     return after
 
 

@@ -13,9 +13,9 @@ from catchment.model.errors import CatchmentError
 from catchment.model.position import LogOffset, Position, Server
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
-from catchment.schema.ddl import Columns
+from catchment.model.table import TableId
 from catchment.schema.existence import Existence
+from catchment.schema.passage import Alteration, MetTable, Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +131,6 @@ class ChunkTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
-    """One ALTER TABLE of the stretch, and the ordinal of its group."""
-
-    effect: Columns
-    group: int
-
-
-@dataclass(frozen=True, slots=True)
 class SegmentReceipt:
     """The log of one shard was read to `reached`.
 
@@ -152,12 +144,20 @@ class SegmentReceipt:
     sealed: LogOffset | None
     outputs: tuple[Output, ...]
     altered: tuple[Alteration, ...]
-    met: tuple[Table, ...]
+    met: tuple[MetTable, ...]
     groups: int
     log_bytes: int
     event_time: int
     definitions: tuple[Definition, ...] = ()
     existence: Existence = field(default_factory=Existence)
+
+    def passages(self) -> dict[TableId, Passage]:
+        """What the tables went through that were altered."""
+        met = {one.table.id: one for one in self.met}
+        altered: dict[TableId, list[Alteration]] = {}
+        for alteration in self.altered:
+            altered.setdefault(alteration.effect.table, []).append(alteration)
+        return {table: Passage.of(met.get(table), found) for table, found in altered.items()}
 
 
 @dataclass(frozen=True, slots=True)

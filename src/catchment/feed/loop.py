@@ -251,14 +251,10 @@ class Loop:
         """Definitions of tables that gained columns, where no row event has shown them yet."""
         found = {}
         for receipt in receipts:
-            met = {table.id: {c.name for c in table.columns} for table in receipt.met}
-            for alteration in receipt.altered:
-                effect = alteration.effect
-                if effect.added and not set(effect.added) <= met.get(effect.table, set()):
-                    endpoint = self._endpoints[receipt.shard]
-                    with connect(endpoint, receipt.reached.server) as session:
-                        of = ShardTable(receipt.shard, effect.table)
-                        found[of] = read_table(session, effect.table)
+            for table, passage in receipt.passages().items():
+                if passage.untold:
+                    with connect(self._endpoints[receipt.shard], receipt.reached.server) as session:
+                        found[ShardTable(receipt.shard, table)] = read_table(session, table)
         return found
 
     def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:

@@ -6,12 +6,11 @@ from dataclasses import replace
 import msgspec
 import pyarrow as pa
 
-from catchment.epoch.work import Alteration, Output, SegmentReceipt, SegmentTask
+from catchment.epoch.work import Output, SegmentReceipt, SegmentTask
 from catchment.epoch.xa import Commits, commits
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SourceError
 from catchment.model.position import Resets
-from catchment.model.table import Table
 from catchment.readers.checks import alterations, arrived, must_be_whole, must_keep_keys
 from catchment.readers.segment_images import SegmentImages
 from catchment.readers.xa_rows import PreparedRows
@@ -22,6 +21,7 @@ from catchment.schema.columns import shape_after
 from catchment.schema.events import tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
+from catchment.schema.passage import Alteration, MetTable, Passage
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
@@ -50,17 +50,15 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
         for part in prepared:
             images.add(part)
-        tables = images.tables(altered)
         outputs = []
         for number, (table, spool) in enumerate(sorted(images.spools.items())):
             mine = [a for a in altered if a.effect.table == table]
-            effects = [a.effect for a in mine]
-            met_last = tables.get(table)
-            shape = shape_after(shapes[table], shard, holders[table], met_last, effects, task.target.epoch)
+            passage = Passage.of(images.met.get(table), mine)
+            shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
             output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)
-    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(tables.values()))
+    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(images.met.values()))
     log_bytes = stretch.read_bytes + prepared.read_bytes
     definitions = tuple(followed.now.values())
     return replace(receipt, log_bytes=log_bytes, definitions=definitions, existence=existence(events))
@@ -122,7 +120,7 @@ def _receipt(
     resets: Resets,
     outputs: tuple[Output, ...],
     altered: tuple[Alteration, ...],
-    met: tuple[Table, ...],
+    met: tuple[MetTable, ...],
 ) -> SegmentReceipt:
     arrival = arrived(task.endpoint, task.start.position, task.start.sealed, stretch, task.stop)
     return SegmentReceipt(

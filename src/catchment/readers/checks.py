@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from catchment.epoch.chain import must_continue
-from catchment.epoch.work import Alteration
 from catchment.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
 from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
@@ -17,6 +16,7 @@ from catchment.schema.ddl import Columns, Stop
 from catchment.schema.events import SchemaEvent, SchemaEvents
 from catchment.schema.indexes import touch
 from catchment.schema.judge import ByText
+from catchment.schema.passage import Alteration
 from catchment.schema.statement import beginning
 from catchment.source.catalog import read_table
 from catchment.source.log import read_facts

@@ -1,13 +1,12 @@
 """What a segment of a log holds for the lake: images of the keys that are followed, and the tables as they were met."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from catchment.epoch.work import Alteration
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.image import GROUP, SEQ
@@ -17,6 +16,7 @@ from catchment.rewind.keyless import with_keys
 from catchment.rewind.ranges import follows_log
 from catchment.rewind.retyped import Retyped
 from catchment.rewind.spool import Spool
+from catchment.schema.passage import MetTable
 from catchment.wire.log.facts import Images
 
 
@@ -57,14 +57,10 @@ class SegmentImages:
             self.spools[table.id] = self._stack.enter_context(Spool(key))
         self.spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-    def tables(self, altered: Iterable[Alteration]) -> dict[TableId, Table]:
-        """The tables as the last of their row events describes them, where none was altered behind that."""
-        last: dict[TableId, int] = {}
-        for alteration in altered:
-            last[alteration.effect.table] = alteration.group
-        return {
-            name: table for name, (_, group, table) in self._newest.items() if group >= last.get(name, group)
-        }
+    @property
+    def met(self) -> dict[TableId, MetTable]:
+        """The tables as the last of their row events describes them."""
+        return {name: MetTable(table, group) for name, (_, group, table) in self._newest.items()}
 
     def _meet(self, read: Images) -> None:
         number, group = read.batch.column(SEQ)[-1].as_py(), read.batch.column(GROUP)[-1].as_py()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from catchment.model.epoch import TableShape
 from catchment.model.table import Table
 from catchment.schema.ddl import Columns
+from catchment.schema.passage import Passage
 from catchment.schema.shape import evolve
 
 
@@ -17,38 +18,52 @@ def table_on(shape: TableShape, shard: str) -> Table:
 
 
 def shape_after(
+    shape: TableShape, shard: str, shards: Sequence[str], passage: Passage, epoch: int
+) -> TableShape:
+    """The shape once the table of `shard` has gone through `passage` in `epoch`; raises as `shape.evolve`.
+
+    Of columns that are added behind the last row event, the catalog tells the types, and nothing else: it may have gone
+    on. Without it they are not added yet: no row has a value there.
+    """
+    if passage.met is not None:
+        shape = _met(shape, shard, shards, passage.met, passage, epoch)
+    if not passage.behind:
+        return shape
+    return _unmet(shape, shard, shards, passage.behind, passage.catalog, epoch)
+
+
+def _met(
+    shape: TableShape, shard: str, shards: Sequence[str], met: Table, passage: Passage, epoch: int
+) -> TableShape:
+    """The shape as of the last row event. Columns that it has and that are new without an effect were added in an
+    earlier epoch that changed no rows."""
+    effects: Sequence[Columns] = passage.effects
+    if not _results_from(met, effects):
+        return _unmet(shape, shard, shards, effects, passage.catalog, epoch)
+    before, table = table_on(shape, shard), Table(met.id, met.columns, shape.key)
+    announced = {name.lower() for e in effects for name in e.added} | {c.name.lower() for c in before.columns}
+    late = tuple(c.name for c in table.columns if c.name.lower() not in announced)
+    effects = [Columns(shape.table, late, ()), *effects] if late else effects
+    if table == before and not effects:
+        return shape
+    return evolve(shape, table, effects, epoch, shard=shard, others=_others(shape, shards, shard))
+
+
+def _unmet(
     shape: TableShape,
     shard: str,
     shards: Sequence[str],
-    met: Table | None,
     effects: Sequence[Columns],
+    catalog: Table | None,
     epoch: int,
-    catalog: Table | None = None,
 ) -> TableShape:
-    """The shape once `shard` has gone through `effects` in `epoch`.
-
-    `met`: the table as the last row event behind the effects described it. Columns that it has and that are new
-    without an effect were added in an earlier epoch that changed no rows. Without it, `catalog`, the table as it is
-    now, tells the types of added columns, and nothing else: it may have gone on. Without both, columns are dropped but
-    none is added yet: no row has a value there. Raises as `shape.evolve`.
-    """
+    """The shape behind effects that no row event follows."""
     before = table_on(shape, shard)
-    if met is not None and _results_from(met, effects):
-        table = Table(met.id, met.columns, shape.key)
-        announced = {name.lower() for e in effects for name in e.added} | {
-            c.name.lower() for c in before.columns
-        }
-        late = tuple(c.name for c in table.columns if c.name.lower() not in announced)
-        effects = [Columns(shape.table, late, ()), *effects] if late else effects
-    else:
-        found = _resulting(before, effects, catalog)
-        if found is None:
-            effects = [Columns(e.table, (), e.dropped) for e in effects]
-            found = _resulting(before, effects, None)
-        assert found is not None
-        table = found
-    if table == before and not effects:
-        return shape
+    table = _resulting(before, effects, catalog)
+    if table is None:
+        effects = [Columns(e.table, (), e.dropped) for e in effects]
+        table = _resulting(before, effects, None)
+    assert table is not None
     return evolve(shape, table, effects, epoch, shard=shard, others=_others(shape, shards, shard))
 
 

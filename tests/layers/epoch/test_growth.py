@@ -24,6 +24,7 @@ from catchment.model.records import encoded
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.schema.passage import MetTable
 from catchment.screen.progress import RunView
 from catchment.watch.report import Report
 from tests.world import records
@@ -78,7 +79,7 @@ class Epoch:
         endpoints = {name: Endpoint(name, "127.0.0.1", 3306, "catchment", "secret") for name in names}
         self.tasks = TaskMaker(endpoints, Nowhere(), evolves=True, image_bytes=1 << 20)
         reached = replace(known, at=at)
-        met = tuple(shape.definition for shape in self.previous.shapes)
+        met = tuple(MetTable(shape.definition, 0) for shape in self.previous.shapes)
         outputs = tuple(Output(table, Part.CHANGES, None, b"", 1, 0) for table in ids)
         self.segments = {
             name: SegmentReceipt(name, reached, at, outputs, (), met, 1, 100, 1_700_000_000) for name in names

@@ -63,6 +63,25 @@ def test_one_epoch(shard: PrivateServer, begin: Begin, statements: str) -> None:
     steps.must_be_equal("t", "id", "c")
 
 
+@pytest.mark.parametrize(
+    "behind", ["ALTER TABLE t DROP c", "ALTER TABLE t ADD m INT", "ALTER TABLE t DROP c, ADD m INT"]
+)
+def test_values_of_a_new_column_before_another_alter_that_no_row_follows(
+    shard: PrivateServer, begin: Begin, behind: str
+) -> None:
+    steps = begin([shard], [TABLE, ROWS])
+    steps.sql(
+        "a",
+        "ALTER TABLE t ADD n INT",
+        "INSERT INTO t (id, n) VALUES (3, 33)",
+        "UPDATE t SET n = 11 WHERE id = 1",
+    )
+    steps.sql("a", behind)
+    steps.must_be_equal("t", "id", "n")
+    steps.sql("a", "INSERT INTO t (id, n) VALUES (4, 44)")
+    steps.must_be_equal("t", "id", "n")
+
+
 def test_no_row_shows_the_new_type_until_a_later_epoch(shard: PrivateServer, begin: Begin) -> None:
     steps = begin([shard], [TABLE, ROWS])
     steps.sql("a", "INSERT INTO t VALUES (3, 3)", "ALTER TABLE t DROP c, ADD c BIGINT")

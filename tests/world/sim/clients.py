@@ -11,6 +11,7 @@ from tests.world.sim.theme import Theme
 
 _GROUPS_MAX = 250
 _COLUMNS_MAX = 6
+_LAST_KEY = 0.25
 # For how many seconds a server does not answer.
 _HANGS = (0.5, 3.0, 12.0, 40.0)
 
@@ -130,7 +131,8 @@ class Clients:
         changes: dict[tuple[str, int], Change] = {}
         for _ in range(rng.randrange(1, most + 1)):
             table = server.tables[rng.choice(sorted(server.tables))]
-            key = rng.randrange(1, 80)
+            # Where a table ends, a copy ends.
+            key = max(table.logged) if table.logged and rng.random() < _LAST_KEY else rng.randrange(1, 80)
             if (table.name, key) in held or (table.name, key) in changes:
                 continue
             row = (key, *(rng.randrange(1000) for _ in table.columns[1:]))

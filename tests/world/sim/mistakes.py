@@ -167,10 +167,10 @@ def changes_of_rows_that_were_born_later_are_left_out(patch: pytest.MonkeyPatch)
 def progress_goes_beyond_what_was_delivered(patch: pytest.MonkeyPatch) -> None:
     accept: Any = gather._accept
 
-    def all_planned(groups: Any, copies: Any, altered: Any) -> Any:
-        accepted = accept(groups, copies, altered)
+    def all_planned(copies: Any, altered: Any) -> Any:
+        accepted = accept(copies, altered)
         for chunk, _ in accepted.refused:
-            accepted.chunks.setdefault((chunk.shard, chunk.table), []).append((chunk, 0))
+            accepted.chunks.setdefault(chunk.of, []).append((chunk, 0))
         return accepted
 
     patch.setattr(gather, "_accept", all_planned)

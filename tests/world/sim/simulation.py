@@ -228,6 +228,7 @@ class Simulation:
     def _operate(self) -> None:
         """Start the feed again whenever it has ended, until trouble is over and it has caught up."""
         until = self._calm_at + self.setting.patience
+        self.world.sleep(self.rng.choice(self.theme.lead))
         while self.world.now < until:
             calm = self.world.now >= self._calm_at
             if calm:

@@ -14,7 +14,7 @@ class Theme:
     `rotations`, `xa`, `purges`: weights of what clients and operators do, beside 80 of plain transactions. `paces`:
     seconds between two of these. `holds`, `late`: for how many a commit that is logged stays hidden, and one of XA.
     `rows`: of a table at first. `chunk_rows`, `groups`: as the feed file has them. `worth`: log worth the proof of a
-    better floor. `select_seconds`: how long a SELECT takes at most.
+    better floor. `select_seconds`: how long a SELECT takes at most. `lead`: seconds of writing before the feed begins.
     """
 
     rotations: Choice = (1, 4, 12)
@@ -33,12 +33,15 @@ class Theme:
     groups: tuple[int, ...] = (1, 2, 3)
     worth: tuple[int, ...] = (0, 300, WORTH_BYTES)
     select_seconds: Choice = (0.0, 0.0, 0.2, 0.8)
+    lead: Choice = (0.0,)
 
 
 _USUAL = Theme()
 # Each of them copies for long.
 _FILES = Theme(rotations=(30,), purges=(40,), rows=(45,), chunk_rows=(2, 3), groups=(1,))
-_XA = Theme(xa=(150,), late=(0.3, 1.0, 6.0), rows=(45,), chunk_rows=(2, 3), groups=(1,))
+_XA = Theme(
+    xa=(150,), late=(0.0, 0.3, 1.0, 6.0), rows=(20, 45), chunk_rows=(2, 3), groups=(1,), lead=(0.0, 1.0, 4.0)
+)
 # A file begins with a snapshot of its own, which runs ahead of what is held. No floor is proven anew while XA is open.
 _HELD = Theme(
     holds=((0.6, 0.8, 1.0),),

@@ -5,11 +5,11 @@ The log has no row for that, so a consumer keeps the former values in the rows t
 
 from collections.abc import Iterable, Sequence
 
-from catchment.epoch.work import Alteration
 from catchment.model.errors import Unsupported
 from catchment.model.table import TableId
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvent
+from catchment.schema.passage import Alteration
 
 
 def dropped_after(dropped: Sequence[str], events: Iterable[SchemaEvent]) -> tuple[str, ...]:

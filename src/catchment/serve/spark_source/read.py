@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from catchment.epoch.work import Alteration, ChunkTask, Nowhere, Target
+from catchment.epoch.work import ChunkTask, Nowhere, Target
 from catchment.epoch.xa import Commits, commits
 from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.epoch import TableShape
@@ -27,6 +27,7 @@ from catchment.rewind.ranges import Mask, follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_values, without_voids
 from catchment.schema.follow import Followed
+from catchment.schema.passage import Alteration
 from catchment.serve.spark_source.columns import must_be_new
 from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
