@@ -110,6 +110,7 @@ def test_workers_that_do_not_have_this_program(engine: SparkEngine) -> None:
     assert raised.value.retry is Retry.NEVER
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("encrypted", "said"), [("true", "taken"), ("false", "would go through a file in clear")]
 )

@@ -27,6 +27,7 @@ TABLE = "items"
 ROWS = 300
 
 
+@pytest.mark.wide
 def test_a_stream_is_resumed_and_repeated_exactly(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ def forgetful(pair: dict[str, PrivateServer], live: MakeLife) -> Iterator[dict[s
         server.sql(f"SET GLOBAL binlog_expire_logs_seconds = {kept}")
 
 
+@pytest.mark.wide
 def test_changes_that_grow_old_at_rest_are_folded(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:

@@ -129,7 +129,10 @@ def described(manifest: Manifest) -> dict[str, Definition]:
         pytest.param("", _MINIMAL | _NOBLOB | _PACKED_MARIADB, id="MariaDB MINIMAL, NOBLOB, packed"),
         pytest.param("mysql_80_build", _MINIMAL, id="MySQL 8.0 MINIMAL", marks=pytest.mark.wide),
         pytest.param(
-            "mysql_97_build", _MINIMAL | _NOBLOB | _PACKED_MYSQL, id="MySQL 9.7 MINIMAL, NOBLOB, packed"
+            "mysql_97_build",
+            _MINIMAL | _NOBLOB | _PACKED_MYSQL,
+            id="MySQL 9.7 MINIMAL, NOBLOB, packed",
+            marks=pytest.mark.wide,
         ),
     ],
 )

@@ -80,6 +80,7 @@ def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
     assert holder.flushed > 5
 
 
+@pytest.mark.wide
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong() -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
     # One run meets a held commit in a chunk nearly always, on a busy machine not quite. A run is judged by the log of
