@@ -8,6 +8,9 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
+from catchment.model.image import DELETED, INTERNAL
+
+_OURS = frozenset({*INTERNAL, DELETED})
 _MARK = "\0"  # in no name of a column: a syntax error on every server, and refused by the log's decoder
 
 
@@ -38,13 +41,14 @@ def together(images: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     """Images of which columns have the name and, as far as they have values, the type that `types` says.
 
     Values of what was dropped must be gone (states.without_values). Raises ValueError that names a column with
-    values of another type.
+    values of another type, or with values and not in `types`: they would be lost.
     """
     for at, field in reversed(list(enumerate(images.schema))):
         name = source_name(field.name)
-        if field.type == types.get(name, field.type):
+        if field.type == types.get(name) or name in _OURS:
             continue
         if images.column(at).null_count < images.num_rows:
-            raise ValueError(f"column {name} has values of type {field.type} and of type {types[name]}")
+            known = f"of type {types[name]}" if name in types else "its table does not have it"
+            raise ValueError(f"column {name} has values of type {field.type}, and {known}")
         images = images.remove_column(at)
     return images.rename_columns([source_name(name) for name in images.schema.names])
