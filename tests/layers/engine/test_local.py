@@ -173,7 +173,7 @@ def open_files(_: int) -> list[str]:
             names.append(os.readlink(f"/proc/self/fd/{number}"))
         except FileNotFoundError:
             continue
-    return [name for name in names if name.startswith("/") and not name.startswith(("/dev/", "/proc/"))]
+    return [name for name in names if name.startswith("/") and not name.startswith(("/dev/null", "/proc/"))]
 
 
 def parent(_: int) -> int:

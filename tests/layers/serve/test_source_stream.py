@@ -57,6 +57,7 @@ def test_a_stream_is_resumed_and_repeated_exactly(
     assert sorted(begun["cut"]["shards"]) == sorted(NAMES)
 
 
+@pytest.mark.wide
 def test_a_backlog_is_split_and_then_there_is_nothing_new(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path
 ) -> None:

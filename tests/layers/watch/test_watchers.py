@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_a_fold_process_that_cannot_be_started(
 ) -> None:
     started: list[FoldOrder] = []
 
-    def no_memory(order: FoldOrder) -> "subprocess.Popen[bytes]":
+    def no_memory(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
         started.append(order)
         raise OSError(12, "Cannot allocate memory")
 

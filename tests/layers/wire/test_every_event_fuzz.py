@@ -104,6 +104,7 @@ def test_answers(answered: list[Answer]) -> None:
         assert HostileAnswer(answer, answer.rows).ended(random.Random(1)) == "decoded", answer.name
 
 
+@pytest.mark.wide
 def test_changed_bytes(made: list[Recording]) -> None:
     """Changes reach the values of every name, and its errors."""
     outcome = run(all_seeds(made), inputs=40_000, seed=1)

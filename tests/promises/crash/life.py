@@ -32,8 +32,7 @@ from tests.world.patience import PATIENCE_SECONDS
 
 Servers = Mapping[str, PrivateServer]
 
-# With these limits a run folds nothing: what it brings is left to the command.
-FOLD_NEVER = {"share": "100%", "files": 1_000_000, "age": "1d"}
+_FOLD_NEVER = {"share": "100%", "files": 1_000_000, "age": "1d"}
 
 SECONDS_MAX = PATIENCE_SECONDS
 NAMED_MAX = 10
@@ -113,6 +112,11 @@ class Life:
         }
         self.file.write_text(yaml.safe_dump(described))
         return load(self.file)
+
+    @property
+    def never_folded(self) -> dict[str, Any]:
+        """The sink with limits that leave every fold to the command: no fold works on beside or behind a run."""
+        return {"path": str(self.lake), "fold": _FOLD_NEVER}
 
     @property
     def feed(self) -> Feed:

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import LeaseLost
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import FOLD_NEVER, SECONDS_MAX, Command, Life
+from tests.promises.crash.life import SECONDS_MAX, Command, Life
 
 TRIES = 5
 
@@ -56,6 +56,7 @@ def locked(life: Life) -> bool:
     return False
 
 
+@pytest.mark.wide
 def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     pair: dict[str, PrivateServer],
     spark: SparkContext,
@@ -63,9 +64,7 @@ def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair, count=12)
-    life.describe(
-        engine="local", sink={"path": str(life.lake), "fold": FOLD_NEVER}
-    )  # the fold finds changes in every table
+    life.describe(engine="local", sink=life.never_folded)  # the fold finds changes in every table
     life.load(20)
     assert life.run() == 0, capfd.readouterr().err
     life.touch(-1)

@@ -11,7 +11,7 @@ from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.layout import epoch_app, table_dir
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import FOLD_NEVER, Life, written
+from tests.promises.crash.life import Life, written
 
 CATCH_UP = ("run", "--until-caught-up")
 # More tables than the sink has threads: when one is committed, others have not begun.
@@ -61,7 +61,7 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
-        life.describe(engine=engine, sink={"path": str(life.lake), "fold": FOLD_NEVER})
+        life.describe(engine=engine, sink=life.never_folded)
         assert life.run() == 0
         folded = life.command("fold", fault="during-fold:2")
         assert folded.code == -signal.SIGKILL, folded

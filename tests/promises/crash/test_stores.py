@@ -1,4 +1,7 @@
-"""With a state store that is lost or too old the run goes on exactly; with too old a lake it refuses."""
+"""With a state store that is lost or too old the run goes on exactly; with too old a lake it refuses.
+
+Where a test puts files of the lake elsewhere, no fold may write there meanwhile.
+"""
 
 import shutil
 import sqlite3
@@ -82,6 +85,7 @@ def test_store_and_epochs_table_lost_and_the_latter_put_back(
 ) -> None:
     """Also after a run that was refused in between."""
     life = live(pair)
+    life.describe(sink=life.never_folded)
     life.load(20)
     assert life.run() == 0
     shutil.move(life.lake / "_catchment", tmp_path / "kept")
@@ -103,6 +107,7 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair)
+    life.describe(sink=life.never_folded)
     life.load(60)
     run_until(life, Fault.AFTER_EPOCH_ROW, 2)
     older = tmp_path / "older"
@@ -133,6 +138,7 @@ def test_a_table_of_which_an_older_copy_was_put_back_is_refused(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair)
+    life.describe(sink=life.never_folded)
     life.load(60)
     run_until(life, Fault.AFTER_EPOCH_ROW, 2)
     table = min(path.parent for path in life.lake.glob("[!_]*/*/_delta_log"))

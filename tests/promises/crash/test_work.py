@@ -77,6 +77,7 @@ def test_a_worker_killed_in_a_chunk_has_its_epoch_planned_again(
     life.must_be_exact()
 
 
+@pytest.mark.wide
 def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:

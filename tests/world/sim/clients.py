@@ -90,6 +90,9 @@ class Clients:
             server.settle_all()
             for _ in range(self.world.rng.choice((1, 1, 2))):
                 server.add_column("t", f"c{len(server.tables['t'].columns)}")
+                self.write(server, hold=0.0)
+            if self.world.rng.random() < 0.5:
+                server.add_column("t", f"c{len(server.tables['t'].columns)}")
 
     def _cut_off(self, server: Server) -> None:
         self.network.cut_until[self._port(server)] = self.world.now + self.world.rng.choice((0.1, 1.0, 8.0))

@@ -6,6 +6,7 @@ from typing import Any
 from catchment.engine.guarded import Guarded, receipts
 from catchment.model.errors import EngineError
 from tests.world.sim.scheduler import Process, SimWorld
+from tests.world.sim.theme import Theme
 
 # Where a run may die or stand still most often: a chance per step alone would seldom meet what lies between two writes.
 _THERE = 0.05
@@ -30,13 +31,14 @@ class Nemesis:
     `kills`: how many so far. `jumps`: how often the clock was set.
     """
 
-    def __init__(self, world: SimWorld) -> None:
+    def __init__(self, world: SimWorld, theme: Theme) -> None:
         self.world = world
         self.dangerous = True
         self.kills = self.jumps = 0
         rng = world.rng
         self._kill = rng.choice((0.0, 0.0015, 0.004))
-        self._freeze = rng.choice((0.0, 0.001, 0.006))
+        self._freeze = rng.choice(theme.freezes)
+        self._standstills = theme.standstills
         self._place = rng.choice((None, *_PLACES))
         self._kills_there = rng.random() < 0.6
         self._step_seconds = rng.choice((0.0, 0.0, 0.002, 0.01))
@@ -52,7 +54,7 @@ class Nemesis:
             self.kills += 1
             self.world.kill(process)
         elif chance < self._kill + self._freeze or there:
-            process.frozen_until = self.world.now + rng.choice((0.2, 3.0, 15.0))
+            process.frozen_until = self.world.now + rng.choice(self._standstills)
 
     def set_clocks(self) -> None:
         """Set the machine's clock forth and back, as long as it is dangerous."""

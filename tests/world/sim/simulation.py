@@ -44,9 +44,8 @@ _REFUSALS = 2
 
 @dataclass(frozen=True)
 class Setting:
-    """How long things break, in simulated seconds, one of these; and how long the feed may take to catch up then."""
+    """How many simulated seconds the feed may take to catch up once nothing breaks any more."""
 
-    trouble: tuple[float, ...] = (4.0, 4.0, 8.0, 25.0)
     patience: float = 400.0
 
 
@@ -88,7 +87,7 @@ class Simulation:
         self.world.servers = self.network
         self.servers = list(servers.values())
         self.clients = Clients(self.world, self.network, self._needed, self.theme)
-        self.nemesis = Nemesis(self.world)
+        self.nemesis = Nemesis(self.world, self.theme)
         self.attempts: list[Attempt] = []
         self._engines: dict[str, Engine] = {}
         self._processes: list[Process] = []
@@ -122,7 +121,7 @@ class Simulation:
         outside = Process("world")
         with door.instead(self.world), self._surroundings():
             self._begin()
-            self._calm_at = self.world.now + self.rng.choice(self.setting.trouble)
+            self._calm_at = self.world.now + self.rng.choice(self.theme.trouble)
             for server in self.servers:
                 self.world.spawn(outside, f"clients of {server.name}", self.clients.of(server))
             self.world.spawn(outside, "clocks", self.nemesis.set_clocks)

@@ -55,7 +55,10 @@ class SimWriter:
         parts = [table for table in tables if table.num_rows]
         if not parts:
             return None
+        # As in a lake, there is a place for the columns of the table, and for no others.
+        known = {c.column.name for c in shape.columns if c.live} | {DELETED}
         rows = pa.concat_tables(parts, promote_options="default")
+        rows = rows.select([name for name in rows.schema.names if name in known])
         deletes = sum(rows[DELETED].to_pylist()) if DELETED in rows.schema.names else 0
         shards = pa.array([shard] * rows.num_rows)
         rows = rows.append_column("shard ", shards)

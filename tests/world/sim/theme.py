@@ -15,6 +15,8 @@ class Theme:
     seconds between two of these. `holds`, `late`: for how many a commit that is logged stays hidden, and one of XA.
     `rows`: of a table at first. `chunk_rows`, `groups`: as the feed file has them. `worth`: log worth the proof of a
     better floor. `select_seconds`: how long a SELECT takes at most. `lead`: seconds of writing before the feed begins.
+    `freezes`: how likely a run stands still at a step; `standstills`: for how many seconds. `trouble`: how long things
+    break.
     """
 
     rotations: Choice = (1, 4, 12)
@@ -34,6 +36,9 @@ class Theme:
     worth: tuple[int, ...] = (0, 300, WORTH_BYTES)
     select_seconds: Choice = (0.0, 0.0, 0.2, 0.8)
     lead: Choice = (0.0,)
+    freezes: Choice = (0.0, 0.001, 0.006)
+    standstills: Choice = (0.2, 3.0, 15.0)
+    trouble: Choice = (4.0, 4.0, 8.0, 25.0)
 
 
 _USUAL = Theme()
@@ -54,4 +59,6 @@ _HELD = Theme(
     worth=(0,),
     select_seconds=(0.5, 1.0),
 )
-THEMES = (_USUAL, _USUAL, _USUAL, _FILES, _XA, _HELD)
+# Just longer than a lease lasts: the first run wakes when the one that took over makes the same epoch.
+_FROZEN = Theme(freezes=(0.004, 0.01), standstills=(10.5, 11.0, 11.5, 12.0, 13.0, 15.0), trouble=(60.0,))
+THEMES = (_USUAL, _USUAL, _USUAL, _FILES, _XA, _HELD, _FROZEN)
