@@ -5,9 +5,10 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -144,6 +145,14 @@ class Life:
         """`catchment run` in this process, until caught up; the exit code."""
         return execute(["run", str(self.file), "--until-caught-up", *options])
 
+    def await_folds(self) -> None:
+        """Wait until no process that a run has left behind folds this lake."""
+        order = f'"root":"{self.lake}"'
+        deadline = time.monotonic() + SECONDS_MAX
+        while any(order in line for line in _command_lines()):
+            assert time.monotonic() < deadline, "a fold did not end"
+            time.sleep(PAUSE_SECONDS)
+
     def command(self, *arguments: str, fault: str = "") -> Ended:
         """A command in a process of its own; `fault` as in state/faults.py."""
         return self.start(*arguments, fault=fault).ended()
@@ -241,3 +250,10 @@ def _at(number: int, key: int) -> str:
     if number % 3 == 1:
         return f"a = {key % 7} AND b = {key}"
     return f"{_KEYS[number % 3][0]} = {_key(number, key)}"
+
+
+def _command_lines() -> Iterator[str]:
+    """Of all processes; one may end while it is looked at."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            yield (process / "cmdline").read_text()

@@ -1,6 +1,6 @@
 """With a state store that is lost or too old the run goes on exactly; with too old a lake it refuses.
 
-Where a test puts files of the lake elsewhere, no fold may write there meanwhile.
+Before a test puts files of the lake elsewhere it waits for folds, which outlive their runs.
 """
 
 import shutil
@@ -85,14 +85,15 @@ def test_store_and_epochs_table_lost_and_the_latter_put_back(
 ) -> None:
     """Also after a run that was refused in between."""
     life = live(pair)
-    life.describe(sink=life.never_folded)
     life.load(20)
     assert life.run() == 0
+    life.await_folds()
     shutil.move(life.lake / "_catchment", tmp_path / "kept")
     life.state.unlink()
     life.touch(1)
     assert life.run() == SinkError.exit_code
     assert "put those back" in capfd.readouterr().err
+    life.await_folds()
     shutil.rmtree(life.lake / "_catchment")
     shutil.move(tmp_path / "kept", life.lake / "_catchment")
     assert life.run() == 0
@@ -107,13 +108,14 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair)
-    life.describe(sink=life.never_folded)
     life.load(60)
     run_until(life, Fault.AFTER_EPOCH_ROW, 2)
     older = tmp_path / "older"
+    life.await_folds()
     shutil.copytree(life.lake, older)
     life.touch(1)
     assert life.run() == 0
+    life.await_folds()
     shutil.rmtree(life.lake)
     shutil.copytree(older, life.lake)
     epoch = newest(life)
@@ -125,6 +127,7 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     life.touch(2)
     assert life.run() == 0
     life.must_be_exact()
+    life.await_folds()
     shutil.rmtree(life.lake)
     assert life.run() == SinkRestored.exit_code
     assert not life.lake.exists()
@@ -138,15 +141,16 @@ def test_a_table_of_which_an_older_copy_was_put_back_is_refused(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair)
-    life.describe(sink=life.never_folded)
     life.load(60)
     run_until(life, Fault.AFTER_EPOCH_ROW, 2)
     table = min(path.parent for path in life.lake.glob("[!_]*/*/_delta_log"))
+    life.await_folds()
     older, newer = tmp_path / "older", tmp_path / "newer"
     shutil.copytree(table, older)
     life.touch(1)
     assert life.run() == 0
     epoch = newest(life)
+    life.await_folds()
     table.rename(newer)
     shutil.copytree(older, table)
     life.touch(2)
@@ -155,6 +159,7 @@ def test_a_table_of_which_an_older_copy_was_put_back_is_refused(
         assert life.run() == SinkRestored.exit_code
         assert "an older copy of it was put back" in capfd.readouterr().err
     assert newest(life) == epoch
+    life.await_folds()
     shutil.rmtree(table)
     newer.rename(table)
     assert life.run() == 0
