@@ -21,7 +21,9 @@ FreshSchema = Callable[..., str]
 KV = "CREATE TABLE kv (k INT PRIMARY KEY, v VARCHAR(20)) ENGINE=InnoDB"
 
 
-@pytest.mark.parametrize("table", KEYS)
+@pytest.mark.parametrize(
+    "table", [pytest.param(name, marks=() if name == "orders" else pytest.mark.wide) for name in KEYS]
+)
 def test_copy_and_changes_lead_to_the_source(
     shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, drive: Drive, table: str
 ) -> None:

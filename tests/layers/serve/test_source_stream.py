@@ -80,6 +80,7 @@ def test_a_backlog_is_split_and_then_there_is_nothing_new(
     assert len(replay.batches) == after
 
 
+@pytest.mark.wide
 def test_types_arrive_as_declared_and_no_password_in_the_plan(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path
 ) -> None:

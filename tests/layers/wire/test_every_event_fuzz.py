@@ -26,6 +26,8 @@ from tests.layers.wire.seeds import DECLARED, TWO_FILES, Seed
 from tests.layers.wire.small_groups import COLUMNS, GROUPS, WITHOUT_PLACES
 from tests.layers.wire.small_tables import ALTERED, DIFFS, JSON, OF_MARIADB, OF_MYSQL, VECTOR
 
+pytestmark = pytest.mark.wide
+
 ROOT = Path(__file__).parents[3]
 INPUTS = int(os.environ.get("CATCHMENT_FUZZ_INPUTS", "10000000"))
 
@@ -104,7 +106,6 @@ def test_answers(answered: list[Answer]) -> None:
         assert HostileAnswer(answer, answer.rows).ended(random.Random(1)) == "decoded", answer.name
 
 
-@pytest.mark.wide
 def test_changed_bytes(made: list[Recording]) -> None:
     """Changes reach the values of every name, and its errors."""
     outcome = run(all_seeds(made), inputs=40_000, seed=1)

@@ -115,7 +115,13 @@ def test_every_epoch_under_holds_and_writers_is_exact(
     assert _differences(feed, oracle, manifests) == []
 
 
-@pytest.mark.parametrize("careless", [False, True], ids=["floor sealed", "floor at the cut"])
+@pytest.mark.parametrize(
+    "careless",
+    [
+        pytest.param(False, id="floor sealed"),
+        pytest.param(True, id="floor at the cut", marks=pytest.mark.wide),
+    ],
+)
 def test_epochs_of_a_copy_under_long_holds(
     server: PrivateServer,
     tmp_path: Path,

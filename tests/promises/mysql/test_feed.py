@@ -68,7 +68,7 @@ def writer_of(server: PrivateServer, schema: str, tag: str = "") -> Thread:
 @pytest.mark.parametrize(
     "fixture",
     [
-        pytest.param("mysql_server", id="8.0"),
+        pytest.param("mysql_server", id="8.0", marks=pytest.mark.wide),
         pytest.param("mysql_97_server", id="9.7"),
         pytest.param("mariadb_11_server", id="MariaDB 11.8", marks=pytest.mark.wide),
     ],
