@@ -21,7 +21,7 @@ from tests.world.servers.launch import PrivateMySQL
 KEYS = 1200
 TABLES = {"d.t": ("id",), "d.told": ("writer",)}
 _WRITERS = 16
-_RATE = 12.0  # transactions of each in a second, when none is held
+_RATE = 6.0  # transactions of each in a second, when none is held
 _LOADED = 800
 _TIMEOUT_MS = 20_000
 _DELAY_MS = 10, 60  # of holds that nobody can end
