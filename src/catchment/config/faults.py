@@ -25,7 +25,7 @@ _SAID = {
 }
 _BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most", "greater_than": "more than"}
 
-Place = tuple[int | str, ...]
+Location = tuple[int | str, ...]
 
 
 def said(error: ErrorDetails) -> str:
@@ -54,13 +54,13 @@ def keys(section: type[BaseModel], *, required: bool = False) -> list[str]:
     ]
 
 
-def _written_in_its_unit(place: Place) -> Callable[[float], str]:
+def _written_in_its_unit(place: Location) -> Callable[[float], str]:
     """How the value at a place is written: with its unit, where it has one."""
     field = _fields(_section(place[:-1])).get(str(place[-1]))
     return next((m.written for m in (field.metadata if field else ()) if isinstance(m, Unit)), str)
 
 
-def _unknown_key(place: Place) -> str:
+def _unknown_key(place: Location) -> str:
     known = keys(_section(place[:-1]))
     near = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"
@@ -70,7 +70,7 @@ def _fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
-def _section(place: Place) -> type[BaseModel]:
+def _section(place: Location) -> type[BaseModel]:
     """The model of the mapping at `place`."""
     section: type[BaseModel] = Feed
     for step in place:

@@ -7,13 +7,13 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from catchment.config.faults import Place, keys, said
+from catchment.config.faults import Location, keys, said
 from catchment.config.feed import Feed
 from catchment.config.syntax import parse
 from catchment.config.values import SECRETS, Context
 from catchment.model.errors import ConfigError
 
-_Fault = tuple[Place, str]
+_Fault = tuple[Location, str]
 
 
 def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
@@ -60,7 +60,7 @@ def _children(node: yaml.Node | None) -> list[tuple[int | str, yaml.Node]]:
     return list(enumerate(node.value)) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _duplicates(node: yaml.Node, place: Place = ()) -> list[_Fault]:
+def _duplicates(node: yaml.Node, place: Location = ()) -> list[_Fault]:
     """Keys that a mapping has twice; PyYAML keeps the last one without a word."""
     faults: list[_Fault] = []
     children = _children(node)
@@ -72,7 +72,7 @@ def _duplicates(node: yaml.Node, place: Place = ()) -> list[_Fault]:
     return faults
 
 
-def _line(root: yaml.Node, place: Place) -> int:
+def _line(root: yaml.Node, place: Location) -> int:
     """Line of the deepest node on the way to `place` that the file has."""
     node = root
     for step in place:
@@ -83,7 +83,7 @@ def _line(root: yaml.Node, place: Place) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _written(place: Place) -> str:
+def _written(place: Location) -> str:
     """`("source", "shards", 0, "port")` as `source.shards[0].port`."""
     text = ""
     for step in place:

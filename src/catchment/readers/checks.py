@@ -8,7 +8,7 @@ from catchment.epoch.chain import must_continue
 from catchment.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
 from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
-from catchment.model.errors import IncompleteImage as IncompleteImageError
+from catchment.model.errors import IncompleteImage
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -25,14 +25,14 @@ from catchment.source.prove import sealed_behind
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import CutOff, Ddl, Incident, IncompleteImage
+from catchment.wire.log.facts import CutOff, Ddl, Incident, PartialImage
 
 
 def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
     """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks
     nothing.
 
-    Raises Diverged, CutMissed, IncompleteImage, Unsupported.
+    Raises Diverged, CutMissed, PartialImage, Unsupported.
     """
     must_continue(shard, start, stretch.files[0].born if stretch.files else 0, stretch.first)
     if stop is not None and not stretch.reached_stop:
@@ -41,8 +41,8 @@ def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: 
             "planned again"
         )
     for fact in stretch.facts:
-        if isinstance(fact, IncompleteImage):
-            raise IncompleteImageError(
+        if isinstance(fact, PartialImage):
+            raise IncompleteImage(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
                 "binlog_row_image=FULL globally and end the sessions that still write otherwise; then copy "
                 f"the table again with {NEW_FEED}"

@@ -18,7 +18,7 @@ from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.judge import ByText
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import Images, IncompleteImage
+from catchment.wire.log.facts import Images, PartialImage
 
 Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
@@ -69,7 +69,7 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     task, found = images.task, {}
     unclear = bool(stretch.xa or task.state.position.prepared or task.state.definitions)
     for fact in stretch.facts:
-        if isinstance(fact, IncompleteImage):
+        if isinstance(fact, PartialImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
     for event in stored.events:
         did = stored.judged(event, images.wanted.keys())

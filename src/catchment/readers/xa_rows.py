@@ -90,7 +90,7 @@ def must_be_prepared(shard: str, prepared: Prepared, stretch: Stretch) -> None:
             f"the one read before; start {NEW_FEED} to copy again"
         )
     for fact in stretch.facts:
-        if isinstance(fact, facts.IncompleteImage):
+        if isinstance(fact, facts.PartialImage):
             raise IncompleteImage(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
                 f"binlog_row_image=FULL globally and copy the table again with {NEW_FEED}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from catchment.rewind.spill import MEMORY_BYTES, Place, Spilling
+from catchment.rewind.spill import MEMORY_BYTES, Extent, Spilling
 
 
 class ImageSequence(Spilling):
@@ -15,7 +15,7 @@ class ImageSequence(Spilling):
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
         super().__init__(memory_bytes)
-        self._places: list[Place] = []
+        self._places: list[Extent] = []
 
     def tables(self) -> Iterator[pa.Table]:
         """The images, in the tables in which they came. Raises TemporaryDisk."""

@@ -19,7 +19,7 @@ from catchment.model.errors import TemporaryDisk
 MEMORY_BYTES = 32 << 20
 
 
-class Place(NamedTuple):
+class Extent(NamedTuple):
     """Where a table lies in a file: its first byte and its length."""
 
     start: int
@@ -53,12 +53,12 @@ class Spilling(ABC):
         held, self._held, self._held_bytes = self._held, [], 0
         return held
 
-    def _write(self, images: pa.Table) -> Place:
+    def _write(self, images: pa.Table) -> Extent:
         if self._file is None:
             self._file = _File()
         return self._file.write(images)
 
-    def _read(self, place: Place) -> pa.Table:
+    def _read(self, place: Extent) -> pa.Table:
         assert self._file is not None
         return self._file.read(place)
 
@@ -81,15 +81,15 @@ class _File:
         self._sink = pa.PythonFile(self._file, mode="w")
         self._end = 0
 
-    def write(self, images: pa.Table) -> Place:
+    def write(self, images: pa.Table) -> Extent:
         with _temporary_disk():
             with pa.ipc.new_stream(self._sink, images.schema) as writer:
                 writer.write_table(images)
             self._file.flush()
             start, self._end = self._end, self._file.tell()
-        return Place(start, self._end - start)
+        return Extent(start, self._end - start)
 
-    def read(self, place: Place) -> pa.Table:
+    def read(self, place: Extent) -> pa.Table:
         data = bytearray(place.size)
         view, done = memoryview(data), 0
         with _temporary_disk():

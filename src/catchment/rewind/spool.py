@@ -11,7 +11,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.rewind.spill import MEMORY_BYTES, Place, Spilling
+from catchment.rewind.spill import MEMORY_BYTES, Extent, Spilling
 from catchment.wire.keys import keys
 
 BUCKETS = 64
@@ -31,7 +31,7 @@ class Spool(Spilling):
         super().__init__(memory_bytes)
         self._key = key
         self._seed = seed
-        self._parts: list[list[Place]] = [[] for _ in range(BUCKETS)]
+        self._parts: list[list[Extent]] = [[] for _ in range(BUCKETS)]
         self.spilled_bytes = 0
 
     def tables(self, reduce: Reduce) -> Iterator[pa.Table]:
@@ -60,7 +60,7 @@ class Spool(Spilling):
             self.spilled_bytes += part.nbytes
             at += rows
 
-    def _bucket(self, parts: list[Place], reduce: Reduce) -> Iterator[pa.Table]:
+    def _bucket(self, parts: list[Extent], reduce: Reduce) -> Iterator[pa.Table]:
         held: list[pa.Table] = []
         size = 0
         for number, part in enumerate(parts, 1):

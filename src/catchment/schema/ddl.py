@@ -12,7 +12,7 @@ from catchment.model.table import TableId
 from catchment.schema.names import without_marks
 from catchment.schema.statement import NOT_UNDERSTOOD, Word
 from catchment.schema.text import Text, read_text
-from catchment.schema.verbs import DATABASES, Kind, kind_of, object_of
+from catchment.schema.verbs import DATABASES, Act, kind_of, object_of
 
 Here = Mapping[TableId, Collection[str]]
 
@@ -100,7 +100,7 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
     return together(
         [
             _Reading(words, text.schema, chosen, columns).effect()
-            if kind_of(words) is Kind.DEFINES
+            if kind_of(words) is Act.DEFINES
             else HARMLESS
             for words in text.readings
         ]
@@ -125,7 +125,7 @@ def altered_table(
     words: tuple[Word, ...], default_schema: str, chosen: Collection[TableId]
 ) -> TableId | None:
     """The chosen table whose definition an ALTER TABLE, CREATE INDEX or DROP INDEX changes, in one reading of it."""
-    if kind_of(words) is not Kind.DEFINES:
+    if kind_of(words) is not Act.DEFINES:
         return None
     reading = _Reading(words, default_schema, chosen, {})
     kind, place = object_of(words)

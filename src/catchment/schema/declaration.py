@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from catchment.model.definition import DefinedColumn
-from catchment.schema.statement import Unreadable, Word
+from catchment.schema.statement import AmbiguousText, Word
 
 # Names of types in statements -> in the catalog (MariaDB manual: Data Types; MySQL manual: 13.9).
 _SYNONYMS: Final = {
@@ -51,7 +51,7 @@ _DOUBLE_FROM_BITS: Final = 25
 def read_column(words: Sequence[Word], charset: str, *, mysql: bool) -> DefinedColumn:
     """The column that `name type attributes` declares in a table whose default character set is `charset`.
 
-    Raises Unreadable for what is not known to be read right.
+    Raises AmbiguousText for what is not known to be read right.
     """
     name, words = words[0].text, words[1:]
     kind, national, words = _kind(words)
@@ -62,7 +62,7 @@ def read_column(words: Sequence[Word], charset: str, *, mysql: bool) -> DefinedC
     if kind == "float" and len(arguments) == 1 and int(arguments[0].text) >= _DOUBLE_FROM_BITS:
         kind = "double"
     if kind in _SIZED and arguments:
-        raise Unreadable(f"the type that {kind.upper()} of a length becomes depends on the character set")
+        raise AmbiguousText(f"the type that {kind.upper()} of a length becomes depends on the character set")
     own = ""
     if kind in _TEXTS:
         own = "utf8mb3" if national else said.charset(charset)
@@ -78,7 +78,7 @@ def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
     if keywords[:1] == ["NATIONAL"]:
         words, keywords = words[1:], keywords[1:]
     if not keywords or not keywords[0]:
-        raise Unreadable("a column has no type")
+        raise AmbiguousText("a column has no type")
     if keywords[0] in ("BOOL", "BOOLEAN"):
         return "tinyint", False, words[1:]
     if keywords[0] == "LONG":
@@ -87,7 +87,7 @@ def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
         return "mediumtext", False, words[2 if keywords[1:2] in (["VARCHAR"], ["VARCHARACTER"]) else 1 :]
     kind = _SYNONYMS.get(keywords[0], keywords[0].lower())
     if kind not in _PLAIN:
-        raise Unreadable(f"type {keywords[0]} is not known")
+        raise AmbiguousText(f"type {keywords[0]} is not known")
     used = 1
     if kind == "char" and keywords[1:2] == ["VARYING"]:
         kind, used = "varchar", 2
@@ -102,14 +102,14 @@ def _arguments(words: Sequence[Word]) -> tuple[tuple[Word, ...], Sequence[Word]]
         return (), words
     end = next((i for i, w in enumerate(words) if w.keyword == ")"), None)
     if end is None:
-        raise Unreadable("a parenthesis does not end")
+        raise AmbiguousText("a parenthesis does not end")
     inner = words[1:end]
     given = inner[::2]
     if any(w.keyword != "," for w in inner[1::2]) or not given:
-        raise Unreadable("the arguments of a type are not a list")
+        raise AmbiguousText("the arguments of a type are not a list")
     for word in given:
         if "\\" in word.text or (not _LENGTH.fullmatch(word.text) if not word.quote else word.quote == "`"):
-            raise Unreadable(f"{word.text!r} is not a length or a label")
+            raise AmbiguousText(f"{word.text!r} is not a length or a label")
     return tuple(given), words[end + 1 :]
 
 
@@ -117,11 +117,11 @@ def _declared(kind: str, arguments: tuple[Word, ...], *, unsigned: bool) -> str:
     """COLUMN_TYPE of the catalog, as far as it tells how values are stored."""
     if kind in ("enum", "set"):
         if not arguments or any(not w.quote for w in arguments):
-            raise Unreadable(f"an {kind.upper()} has no labels")
+            raise AmbiguousText(f"an {kind.upper()} has no labels")
         labels = [w.text.rstrip(" ").replace("'", "''") for w in arguments]
         return f"{kind}(" + ",".join(f"'{label}'" for label in labels) + ")"
     if any(w.quote for w in arguments):
-        raise Unreadable(f"{kind.upper()} has labels")
+        raise AmbiguousText(f"{kind.upper()} has labels")
     text = ",".join(str(int(w.text)) for w in arguments)
     if kind == "decimal" and len(arguments) == 1:
         text = "10,0" if text == "0" else f"{text},0"
@@ -164,13 +164,13 @@ class _Said:
 
     def _text(self, place: int) -> str:
         if place >= len(self._words):
-            raise Unreadable("a character set has no name")
+            raise AmbiguousText("a character set has no name")
         return self._words[place].text.lower()
 
     def _named(self, place: int) -> str:
         name = self._text(place)
         if name == "default":
-            raise Unreadable("the character set is the default one")
+            raise AmbiguousText("the character set is the default one")
         return "utf8mb3" if name == "utf8" else name
 
     @staticmethod
@@ -180,5 +180,5 @@ class _Said:
             return default
         own = name.partition("_")[0]
         if own == "default":
-            raise Unreadable("the collation is the default one")
+            raise AmbiguousText("the collation is the default one")
         return "utf8mb3" if own == "utf8" else own

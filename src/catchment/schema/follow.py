@@ -10,7 +10,7 @@ from catchment.model.table import TableId
 from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
 from catchment.schema.events import SchemaEvents
-from catchment.schema.statement import NO_BACKSLASH_ESCAPES, Unreadable, Word, beginning, parted
+from catchment.schema.statement import NO_BACKSLASH_ESCAPES, AmbiguousText, Word, beginning, parted
 from catchment.wire.log.facts import Ddl, Fact
 
 _NOT_COLUMNS = frozenset(
@@ -51,7 +51,7 @@ class Followed:
             )
         except AlteredUnseen as why:
             raise AlteredUnseen(f"log {fact.at}: {why}") from None
-        except Unreadable as why:
+        except AmbiguousText as why:
             raise Unsupported(
                 f"{did.table} at {fact.at}: the columns that `{beginning(fact.sql)}` leads to cannot be told: {why}; "
                 "set binlog_row_metadata=FULL on the server, and " + AGAIN.format(table=did.table)
@@ -69,16 +69,16 @@ class Followed:
 def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int = 0) -> Definition:
     """The definition after an ALTER TABLE: first columns go, then others come, in the order of the statement.
 
-    Raises Unreadable when a column's type or place cannot be told, AlteredUnseen when the table is not as the
+    Raises AmbiguousText when a column's type or place cannot be told, AlteredUnseen when the table is not as the
     statement found it.
     """
     if not did.actions:
-        raise Unreadable("the statement reads in more ways than one")
+        raise AmbiguousText("the statement reads in more ways than one")
     if sql_mode & NO_BACKSLASH_ESCAPES and any("\\" in word.text for word in did.actions):
-        raise Unreadable("it holds a backslash, which stands for itself in this sql_mode")
+        raise AmbiguousText("it holds a backslash, which stands for itself in this sql_mode")
     actions = list(parted(did.actions))
     if not all(actions):
-        raise Unreadable("nothing stands behind or before a comma")
+        raise AmbiguousText("nothing stands behind or before a comma")
     columns = list(definition.columns)
     for action in actions:
         if action[0].keyword == "DROP":
@@ -97,7 +97,7 @@ def _column_at(action: Sequence[Word]) -> int:
     elif action[at].keyword in _NOT_COLUMNS:
         return 0
     if action[at].keyword == "(":
-        raise Unreadable("columns are added in parentheses")
+        raise AmbiguousText("columns are added in parentheses")
     return at + 3 if [w.keyword for w in action[at : at + 3]] == ["IF", "NOT", "EXISTS"] else at
 
 

@@ -13,7 +13,7 @@ from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, effect_o
 from catchment.schema.names import without_marks
 from catchment.schema.reach import Objects, Reach, reached
 from catchment.schema.text import Text, read_text
-from catchment.schema.verbs import Kind
+from catchment.schema.verbs import Act
 
 _ALL_AGAIN = f"set binlog_format=ROW for every session, then start {NEW_FEED} to copy the tables again"
 
@@ -60,14 +60,14 @@ def judged(
     if not chosen:
         return HARMLESS
     found: list[Effect] = []
-    if Kind.NOT_KNOWN in text.kinds:
+    if Act.NOT_KNOWN in text.kinds:
         why = (
             f"it cannot be read: {text.unreadable}"
             if text.unreadable
             else "it is not a statement that is known"
         )
         found.append(_by_text(chosen, f"{why}, so it may have changed any table", shown=False))
-    if Kind.DEFINES in text.kinds:
+    if Act.DEFINES in text.kinds:
         found.append(defined)
     if text.changes_rows:
         mine = [table for table in chosen if here is None or table in here]

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from catchment.model.stored import AllStored, Stored
 from catchment.schema.names import Name, named, without_marks
-from catchment.schema.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, Unreadable, Word, readings
+from catchment.schema.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, AmbiguousText, Word, readings
 
 _DYNAMIC = frozenset({"PREPARE", "EXECUTE"})
 # A view's text does not say in which mode it is read. A mode in which it cannot be read is not the one.
@@ -50,7 +50,7 @@ def _body(stored: Stored, *, mysql: bool) -> Body:
     for mode in _MODES if stored.sql_mode is None else (stored.sql_mode,):
         try:
             read += readings(stored.text, mysql=mysql, sql_mode=mode)
-        except Unreadable as why:
+        except AmbiguousText as why:
             unreadable = str(why)
     if not read:
         return Body(stored.what, frozenset(), f"its body cannot be read: {unreadable}")

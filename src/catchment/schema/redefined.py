@@ -7,7 +7,7 @@ from catchment.schema.names import without_marks
 from catchment.schema.reach import Reach
 from catchment.schema.statement import Word
 from catchment.schema.text import Text
-from catchment.schema.verbs import DATABASES, Kind, object_of
+from catchment.schema.verbs import DATABASES, Act, object_of
 
 _STORED = frozenset({"VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "PACKAGE"})
 _TABLES = frozenset({"TABLE", "TABLES"})
@@ -42,7 +42,7 @@ class Redefined:
 
 def redefined(text: Text) -> Redefined | None:
     """What a statement defines of what is stored; None when nothing."""
-    if text.unreadable or Kind.NOT_KNOWN in text.kinds:
+    if text.unreadable or Act.NOT_KNOWN in text.kinds:
         return Redefined(unknown=True)
     found = [one for words in text.readings if (one := _of(words, text.schema)) is not None]
     if not found:

@@ -37,7 +37,7 @@ _SHOWN_MAX = 80
 NOT_UNDERSTOOD = "a statement that names it is not one that is known to leave rows alone"
 
 
-class Unreadable(ValueError):
+class AmbiguousText(ValueError):
     """The text cannot be cut into words in one way only. `words`: those before that place."""
 
     def __init__(self, why: str, words: Sequence["Word"] = ()) -> None:
@@ -73,24 +73,24 @@ def readings(sql: str, *, mysql: bool = False, sql_mode: int | None = None) -> t
     """The one or two ways in which the server may have read `sql`, without the prefix SET STATEMENT ... FOR.
 
     Executable comments are opened. One that asks for a version that this server may not have is also left
-    out, as a second reading. `sql_mode`: as the event has it, None when it is not known. Raises Unreadable.
+    out, as a second reading. `sql_mode`: as the event has it, None when it is not known. Raises AmbiguousText.
     """
     if "sql_mode" in sql.lower():
         sql_mode = None  # SET STATEMENT sql_mode: read in the session's, logged with its own
     try:
         run = _words(sql, all_run=True, mysql=mysql, sql_mode=sql_mode)
-    except Unreadable as why:
-        raise Unreadable(str(why), _as_far(sql, why, mysql=mysql, sql_mode=sql_mode)) from None
+    except AmbiguousText as why:
+        raise AmbiguousText(str(why), _as_far(sql, why, mysql=mysql, sql_mode=sql_mode)) from None
     left_out = _words(sql, all_run=False, mysql=mysql, sql_mode=sql_mode)
     both = (run,) if run == left_out else (run, left_out)
     return tuple(_without_settings(words) for words in both)
 
 
-def _as_far(sql: str, why: Unreadable, *, mysql: bool, sql_mode: int | None) -> Sequence[Word]:
+def _as_far(sql: str, why: AmbiguousText, *, mysql: bool, sql_mode: int | None) -> Sequence[Word]:
     """The words before the place that cannot be read, if they are the same without executable comments."""
     try:
         _words(sql, all_run=False, mysql=mysql, sql_mode=sql_mode)
-    except Unreadable as other:
+    except AmbiguousText as other:
         return why.words if other.words == why.words else ()
     return ()
 
@@ -110,16 +110,16 @@ def _words(sql: str, *, all_run: bool, mysql: bool, sql_mode: int | None) -> tup
                 skipped_until = _end_of_skipped(sql, match.end(), words)
         elif kind == "close":
             if not open_comments:
-                raise Unreadable("a comment ends that did not begin", words)
+                raise AmbiguousText("a comment ends that did not begin", words)
             open_comments.pop()
         elif kind not in ("space", "comment") and all(open_comments):
             if kind == "string" and sql_mode is None and re.search(r"\\['\"]", text):
-                raise Unreadable("a backslash stands before a quote", words)
+                raise AmbiguousText("a backslash stands before a quote", words)
             words.append(_word(kind, text, words, quoted_names=quoted_names))
         if match.start() < skipped_until < match.end() and kind != "close":
-            raise Unreadable("an executable comment ends elsewhere where it is not run", words)
+            raise AmbiguousText("an executable comment ends elsewhere where it is not run", words)
     if open_comments:
-        raise Unreadable("an executable comment does not end", words)
+        raise AmbiguousText("an executable comment does not end", words)
     while words and words[-1] == Word(";"):
         words.pop()
     return tuple(words)
@@ -142,7 +142,7 @@ def _end_of_skipped(sql: str, start: int, words: Sequence[Word]) -> int:
     """Behind the first `*/`, where a server that skips a comment goes on; it looks for nothing but comments in it."""
     end = sql.find("*/", start)
     if end < 0 or "/*" in sql[start:end]:
-        raise Unreadable(
+        raise AmbiguousText(
             "an executable comment that may not be run holds another one, or does not end", words
         )
     return end + 2
@@ -168,12 +168,12 @@ def parted(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 def _word(kind: str | None, text: str, before: Sequence[Word], *, quoted_names: bool) -> Word:
     if kind == "strange" or (kind == "mark" and text in "'\"`"):
         why = "a quote does not end" if kind == "mark" else f"{text!r} stands outside of quotes"
-        raise Unreadable(why, before)
+        raise AmbiguousText(why, before)
     if kind == "string" and (text[0] == "'" or not quoted_names):
         return Word(text[1:-1].replace(text[0] * 2, text[0]), "'")
     if kind in ("string", "name"):
         if _NOT_DECODED in text:
-            raise Unreadable("a name is not text in the statement's character set", before)
+            raise AmbiguousText("a name is not text in the statement's character set", before)
         return Word(text[1:-1].replace(text[0] * 2, text[0]), text[0])
     return Word(text)
 
@@ -190,4 +190,4 @@ def _without_settings(words: tuple[Word, ...]) -> tuple[Word, ...]:
             return words
         if word.keyword == "FOR":
             return words[place + 1 :]
-    raise Unreadable("SET STATEMENT without FOR")
+    raise AmbiguousText("SET STATEMENT without FOR")

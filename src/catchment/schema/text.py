@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from catchment.schema.names import Name, named
-from catchment.schema.statement import Unreadable, Word, readings
-from catchment.schema.verbs import Kind, kind_of, query_of
+from catchment.schema.statement import AmbiguousText, Word, readings
+from catchment.schema.verbs import Act, kind_of, query_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,29 +15,29 @@ class Text:
     sql: str
     schema: str
     readings: tuple[tuple[Word, ...], ...]
-    kinds: frozenset[Kind]
+    kinds: frozenset[Act]
     names: frozenset[Name]
     unreadable: str = ""
 
     @property
     def changes_rows(self) -> bool:
         """Whether it may change rows of what its names lead to."""
-        return Kind.CHANGES_ROWS in self.kinds
+        return Act.CHANGES_ROWS in self.kinds
 
 
 def read_text(sql: str, default_schema: str, *, mysql: bool = False, sql_mode: int | None = None) -> Text:
     """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
     try:
         read = readings(sql, mysql=mysql, sql_mode=sql_mode)
-    except Unreadable as why:
-        leaves = why.words[1:] and kind_of(why.words) is Kind.LEAVES_ROWS
-        kind = Kind.LEAVES_ROWS if leaves else Kind.NOT_KNOWN
+    except AmbiguousText as why:
+        leaves = why.words[1:] and kind_of(why.words) is Act.LEAVES_ROWS
+        kind = Act.LEAVES_ROWS if leaves else Act.NOT_KNOWN
         return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why))
-    kinds, names = set[Kind](), set[Name]()
+    kinds, names = set[Act](), set[Name]()
     for words in read:
         kind = kind_of(words)
         # The table that a CREATE TABLE makes has no trigger yet.
-        changing = query_of(words) if kind is Kind.DEFINES else words if kind is Kind.CHANGES_ROWS else ()
-        kinds |= {kind, Kind.CHANGES_ROWS} if changing else {kind}
+        changing = query_of(words) if kind is Act.DEFINES else words if kind is Act.CHANGES_ROWS else ()
+        kinds |= {kind, Act.CHANGES_ROWS} if changing else {kind}
         names |= named(changing, default_schema)
     return Text(sql, default_schema, read, frozenset(kinds), frozenset(names))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from catchment.schema.statement import Word
 
 
-class Kind(Enum):
+class Act(Enum):
     """What a statement may do to rows."""
 
     LEAVES_ROWS = "leaves rows alone, whatever it names"
@@ -102,23 +102,23 @@ def _behind_account(words: Sequence[Word], place: int) -> int:
     return place
 
 
-def kind_of(words: Sequence[Word]) -> Kind:
+def kind_of(words: Sequence[Word]) -> Act:
     """The kind of a statement in one reading of it."""
     beginning = tuple(word.keyword for word in words[:_LONGEST])
     head = beginning[0] if words else ""
     acts_on = object_of(words)[0] if head in _ACTING else ""
     if acts_on not in _WITH_BODY and Word(";") in words:
-        return Kind.NOT_KNOWN
+        return Act.NOT_KNOWN
     if (
         not words  # "# Dummy event replacing event type 160"
         or acts_on in _OBJECTS
         or any(beginning[:length] in _BEGINNINGS for length in range(1, _LONGEST + 1))
         or (len(words) == len(beginning) and beginning in _WHOLE)
     ):
-        return Kind.LEAVES_ROWS
+        return Act.LEAVES_ROWS
     if acts_on or head in _DEFINING:
-        return Kind.DEFINES
-    return Kind.CHANGES_ROWS if head in _CHANGING | _EXPLAINING else Kind.NOT_KNOWN
+        return Act.DEFINES
+    return Act.CHANGES_ROWS if head in _CHANGING | _EXPLAINING else Act.NOT_KNOWN
 
 
 def query_of(words: Sequence[Word]) -> Sequence[Word]:

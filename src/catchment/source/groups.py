@@ -16,7 +16,7 @@ _XA = np.array([_KINDS.index(GroupKind.XA_PREPARE), _KINDS.index(GroupKind.XA_EN
 
 
 @dataclass(frozen=True)
-class Place:
+class GroupPlace:
     """Where a group begins and ends, and when it was written, in seconds since 1970."""
 
     start: LogOffset
@@ -40,7 +40,7 @@ class Tally:
     named: GtidSet = field(default_factory=GtidSet)
     newest: dict[int, Gtid] = field(default_factory=dict)
     newest_before: dict[int, Gtid] = field(default_factory=dict)
-    xa: dict[int, Place] = field(default_factory=dict)
+    xa: dict[int, GroupPlace] = field(default_factory=dict)
     event_time: int = 0
 
     @property
@@ -126,8 +126,8 @@ def _gtid(column: _Columns, row: int) -> Gtid:
     return Gtid(int(column["domain"][row]), int(column["server_id"][row]), int(column["sequence"][row]))
 
 
-def _place(column: _Columns, row: int, files: list[str]) -> Place:
+def _place(column: _Columns, row: int, files: list[str]) -> GroupPlace:
     """Start, end and time of a group."""
     file = files[int(column["file"][row])]
     start, end = LogOffset(file, int(column["start"][row])), LogOffset(file, int(column["end"][row]))
-    return Place(start, end, int(column["timestamp"][row]))
+    return GroupPlace(start, end, int(column["timestamp"][row]))

@@ -26,13 +26,13 @@ TAKE_BYTES = 8 << 20
 TURN_BYTES = 32 << 20
 
 
-class Groups(msgspec.Struct, frozen=True):
-    """Groups that ended (schema: wire.log.groups.SCHEMA). All of their images came before; there may be none."""
+class EndedGroups(msgspec.Struct, frozen=True):
+    """EndedGroups that ended (schema: wire.log.groups.SCHEMA). All of their images came before; there may be none."""
 
     batch: pa.RecordBatch
 
 
-Piece = Images | Groups
+Piece = Images | EndedGroups
 
 
 class LogReader(Iterator[Piece]):
@@ -157,7 +157,7 @@ class _Reading:
         """What has been decoded, of groups as much as the budget allows."""
         self._turn_bytes = self.read_bytes
         yield from map(_without_hidden, self.decoder.take_images())
-        yield Groups(self.tally.add(self.decoder.take_groups(), [file.name for file in self.decoder.files]))
+        yield EndedGroups(self.tally.add(self.decoder.take_groups(), [file.name for file in self.decoder.files]))
 
 
 def _pieces(reading: _Reading, endpoint: Endpoint, server: Server | None) -> Generator[Piece, None, None]:

@@ -18,7 +18,7 @@ from catchment.schema.judge import ByText, judged, not_shown
 from catchment.schema.reach import Objects, reached
 from catchment.schema.redefined import Redefined, redefined
 from catchment.schema.text import Text
-from catchment.schema.verbs import Kind
+from catchment.schema.verbs import Act
 from catchment.source.log import read_facts
 from catchment.source.objects import read_objects
 from catchment.source.session import connect
@@ -69,7 +69,7 @@ class StoredAt:
         """What a statement of the stretch did to the chosen tables, by its rows too; raises SourceError."""
         text = event.text
         did = judged(text, event.effect, chosen, None, here=event.here)
-        if not isinstance(did, ByText) or did.shown or Kind.NOT_KNOWN in text.kinds:
+        if not isinstance(did, ByText) or did.shown or Act.NOT_KNOWN in text.kinds:
             return did
         proof = self._proof()
         did = judged(text, event.effect, chosen, proof.objects, here=event.here)

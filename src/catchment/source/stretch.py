@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from catchment.model.gtidset import GtidSet, UuidGtid
 from catchment.model.position import GroupKind, Gtid, LastEvent, LastGroup, LogOffset, XaGroup, reaches
-from catchment.source.groups import Place, Tally
+from catchment.source.groups import GroupPlace, Tally
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.log.facts import Checkpoint, Fact, LogFile, XaEnd, XaPrepare
 
@@ -87,7 +87,7 @@ def _end(group: LastGroup | None) -> LogOffset | None:
     return None if group is None else group.end
 
 
-def _xa_groups(facts: tuple[Fact, ...], places: dict[int, Place]) -> tuple[XaGroup, ...]:
+def _xa_groups(facts: tuple[Fact, ...], places: dict[int, GroupPlace]) -> tuple[XaGroup, ...]:
     found = []
     for fact in facts:
         if isinstance(fact, XaPrepare | XaEnd) and fact.group in places:

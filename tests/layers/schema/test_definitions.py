@@ -16,7 +16,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.schema.ddl import Columns, Stop, effect
 from catchment.schema.follow import Followed, altered
-from catchment.schema.statement import Unreadable
+from catchment.schema.statement import AmbiguousText
 from catchment.source.catalog import read_definition
 from catchment.source.session import connect
 from catchment.wire.log.declared import expected_of, table_of
@@ -320,7 +320,7 @@ def test_a_table_that_is_not_as_the_statement_found_it(sql: str) -> None:
     ],
 )
 def test_what_cannot_be_told_is_refused(sql: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(AmbiguousText):
         after(sql)
     fact = Ddl(0, "shop", sql, LogOffset("binlog.000001", 4), 0, flagged=True, sql_mode=0)
     with pytest.raises(Unsupported, match=r"shop\.t at binlog.000001:4: .* binlog_row_metadata=FULL"):

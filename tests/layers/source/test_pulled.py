@@ -17,7 +17,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.rewind.states import without_voids
 from catchment.source import dump, log
-from catchment.source.log import Groups, LogReader, Piece, read_log
+from catchment.source.log import EndedGroups, LogReader, Piece, read_log
 from catchment.source.session import connect
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
@@ -201,7 +201,7 @@ def test_the_consumer_has_its_turn_where_the_log_holds_nothing_for_it(
     turns = []
     with read_log(shard.endpoint, shard.known, shard.start, shard.stop, Wanted()) as reader:
         for piece in reader:
-            assert isinstance(piece, Groups)
+            assert isinstance(piece, EndedGroups)
             turns.append(reader.stretch.read_bytes)
     assert max(b - a for a, b in zip([0, *turns], turns, strict=False)) <= (5 << 20) + READ_BYTES
     assert len(turns) >= ROWS * ROW_BYTES // ((5 << 20) + READ_BYTES)

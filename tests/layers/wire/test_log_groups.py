@@ -266,7 +266,7 @@ def test_files(shard: PrivateServer) -> None:
 
 def stopped(decoder: LogDecoder) -> str:
     """The file after the one that ended with a STOP event."""
-    (stop,) = [fact for fact in decoder.facts if isinstance(fact, facts.Stop)]
+    (stop,) = [fact for fact in decoder.facts if isinstance(fact, facts.ServerStop)]
     names = [file.name for file in decoder.files]
     return names[names.index(stop.at.file) + 1]
 

@@ -14,7 +14,7 @@ from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.decoder import LogDecoder
-from catchment.wire.log.facts import IncompleteImage
+from catchment.wire.log.facts import PartialImage
 from tests.layers.wire.answers import Session, run
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.layers.wire.odd_values import fill, said
@@ -140,7 +140,7 @@ def test_incomplete_images(
     )
     raw = read_dump(shard, start)
     decoder = decoded(raw, start, wanted=[TableId(schema, "t")])
-    lacking = [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
+    lacking = [fact for fact in decoder.facts if isinstance(fact, PartialImage)]
     assert [(fact.group, fact.table.name) for fact in lacking] == [(0, "t"), (1, "t")][: len(lacking)]
     assert len(lacking) >= 1
     assert [row[OP] for row in images_of(decoder).to_pylist()][-1] == DELETE

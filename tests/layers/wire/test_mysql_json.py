@@ -65,7 +65,7 @@ def table(mysql: PrivateMySQL, fresh_schema: Callable[[PrivateServer], str]) -> 
 def logged(mysql: PrivateMySQL, start: Any, **options: Any) -> list[dict[str, Any]]:
     """The images of all rows since `start`, in order."""
     decoder = decoded(read_dump(mysql, start), start, **options)
-    assert not [f for f in decoder.facts if isinstance(f, facts.IncompleteImage | facts.Statement)]
+    assert not [f for f in decoder.facts if isinstance(f, facts.PartialImage | facts.Statement)]
     rows = [row for images in decoder.take_images() for row in images.batch.to_pylist()]
     return sorted(rows, key=lambda row: int(row[SEQ]))
 

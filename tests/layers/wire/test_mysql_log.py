@@ -207,7 +207,7 @@ def test_images_that_lack_columns(write: Write) -> None:
         "SET binlog_row_image = FULL",
     )
     log = write(*statements, sparse=True)
-    lacking = [f for f in log.facts if isinstance(f, facts.IncompleteImage)]
+    lacking = [f for f in log.facts if isinstance(f, facts.PartialImage)]
     assert [(f.before, f.after, f.rows) for f in lacking] == [
         (("id",), ("v",), (1, 3)),
         (("id", "v", "j", "y", "n", "e"), ("id", "v", "j", "y", "n", "e"), (3, 5)),
@@ -223,7 +223,7 @@ def test_images_that_lack_columns(write: Write) -> None:
         (0, 1, None, None, None),
     ]
     told = write("DELETE FROM {t}", *statements)
-    lacking = [f for f in told.facts if isinstance(f, facts.IncompleteImage)]
+    lacking = [f for f in told.facts if isinstance(f, facts.PartialImage)]
     assert [f.rows[1] - f.rows[0] for f in lacking] == [0, 0, 0, 0]
     assert [row["id"] for row in told.rows if row[SIDE] == 1] == [1]
 

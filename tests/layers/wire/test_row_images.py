@@ -21,7 +21,7 @@ from catchment.source.catalog import left_out_columns, read_definition
 from catchment.source.session import connect
 from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.decoder import LogDecoder
-from catchment.wire.log.facts import IncompleteImage
+from catchment.wire.log.facts import PartialImage
 from tests.layers.wire.answers import Session, run
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.layers.wire.events import events_of, kind_of
@@ -63,7 +63,7 @@ def _decoded(
     *,
     sparse: bool,
     definition: Definition | None = None,
-) -> tuple[LogDecoder, list[IncompleteImage]]:
+) -> tuple[LogDecoder, list[PartialImage]]:
     decoder = decoded(
         raw,
         start,
@@ -72,14 +72,14 @@ def _decoded(
         sparse=sparse,
         definitions={} if definition is None else {table: definition},
     )
-    return decoder, [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
+    return decoder, [fact for fact in decoder.facts if isinstance(fact, PartialImage)]
 
 
 def _rows(decoder: LogDecoder) -> pa.Table:
     return pa.Table.from_batches([images.batch for images in decoder.take_images()])
 
 
-def _same_but_for_what_is_lacking(found: pa.Table, full: pa.Table, facts: list[IncompleteImage]) -> set[str]:
+def _same_but_for_what_is_lacking(found: pa.Table, full: pa.Table, facts: list[PartialImage]) -> set[str]:
     """Compare row by row; the names of the columns that some image lacked."""
     present = {seq: fact for fact in facts for seq in range(*fact.rows)}
     names = [name for name in full.column_names if name not in INTERNAL]

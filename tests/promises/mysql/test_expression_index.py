@@ -16,7 +16,7 @@ from catchment.model.table import TableId
 from catchment.serve.spark_source.driver import read_shape
 from catchment.source.catalog import read_table
 from catchment.source.session import connect
-from catchment.wire.log.facts import IncompleteImage
+from catchment.wire.log.facts import PartialImage
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.layers.wire.test_metadata_levels import T, defined
 from tests.promises.exact.feedrun import FeedRun, make_feed
@@ -48,7 +48,7 @@ def test_rows_lack_the_hidden_columns_alone(
     raw = read_dump(server, start)
     for before in ("full", "key"):
         decoder = decoded(raw, start, wanted=[table], before=before)
-        (lacking,) = [fact for fact in decoder.facts if isinstance(fact, IncompleteImage)]
+        (lacking,) = [fact for fact in decoder.facts if isinstance(fact, PartialImage)]
         assert (lacking.before, lacking.after) == (("id",), ("z",))
         (images,) = decoder.take_images()
         rows = [(row[SIDE], row["id"], row["v"], row["w"]) for row in images.batch.to_pylist()]

@@ -34,7 +34,7 @@ from catchment.serve.spark_source.rows import GroupFacts, batches, changed_rows,
 from catchment.source.ask_ranges import inside
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
-from catchment.source.log import Groups, read_log
+from catchment.source.log import EndedGroups, read_log
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
@@ -140,7 +140,7 @@ def _read_log(work: LogRange, endpoint: Endpoint, schema: StructType) -> Iterato
         wanted = replace(at_start, on_ddl=followed.on_ddl)
         with read_log(endpoint, server, start, work.stop, wanted) as log:
             for piece in log:
-                if isinstance(piece, Groups):
+                if isinstance(piece, EndedGroups):
                     groups.add(piece.batch)
                 else:
                     kept.add(_followed(work, piece))

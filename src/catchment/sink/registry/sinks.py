@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SinkKind:
     """How a sink is made. `sink`: for a feed, with what it calls after each table's commit of an epoch. `reading`: for
     the path of what it holds; None where others read that, not `catchment.read`."""
 
@@ -38,7 +38,7 @@ def reading_of(path: Path, kind: str | None = None) -> Reading:
     return reading(path)
 
 
-def _kind(name: str | None) -> Kind:
+def _kind(name: str | None) -> SinkKind:
     """The kind of that name, without one the first."""
     found = SINKS.get(name) if name is not None else next(iter(SINKS.values()))
     if found is None:
@@ -60,4 +60,4 @@ def _delta_reading(path: Path) -> Reading:
     return DeltaReading(path)
 
 
-SINKS = {"delta": Kind(_delta, _delta_reading)}
+SINKS = {"delta": SinkKind(_delta, _delta_reading)}

@@ -190,7 +190,7 @@ class Contents:
             rows = (first, self.order.sequence)
             table_id = table.table.id
             self.facts.append(
-                facts.IncompleteImage(self.groups.ordinal, table_id, self.here(e), before, after, rows)
+                facts.PartialImage(self.groups.ordinal, table_id, self.here(e), before, after, rows)
             )
         return state
 

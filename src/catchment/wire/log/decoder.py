@@ -289,7 +289,7 @@ class LogDecoder(Transactions):
             self.facts.append(facts.Checkpoint(read_text(b)[:size], self.here(e)))
         elif kind == EVENT_STOP:
             self.complete_file()
-            self.facts.append(facts.Stop(self.here(e)))
+            self.facts.append(facts.ServerStop(self.here(e)))
         elif kind == EVENT_INCIDENT:
             number = read_little(b, 2)
             claim(b, 1)

@@ -26,7 +26,7 @@ class LogDecoder:
     `before`: "full" decodes BEFORE images whole. "key" decodes only their key columns (the others are null). It leaves
     the BEFORE image of an update out when the key stays the same, byte for byte.
 
-    With `sparse`, row events that lack columns are decoded too, absent columns as null. The fact IncompleteImage says
+    With `sparse`, row events that lack columns are decoded too, absent columns as null. The fact PartialImage says
     which are there; without `sparse` it is all that is told of such an event. Of an update that lacks columns both
     images are given, whatever `before` says.
 

@@ -79,7 +79,7 @@ class RotateTo(msgspec.Struct, frozen=True):
     at: LogOffset
 
 
-class Stop(msgspec.Struct, frozen=True):
+class ServerStop(msgspec.Struct, frozen=True):
     """The server was shut down in order."""
 
     at: LogOffset
@@ -118,7 +118,7 @@ class Incident(msgspec.Struct, frozen=True):
     at: LogOffset
 
 
-class IncompleteImage(msgspec.Struct, frozen=True):
+class PartialImage(msgspec.Struct, frozen=True):
     """A row event lacks columns: `binlog_row_image` was not FULL in its session.
 
     `before` and `after` are the columns that its images have (none when it has no such image). `rows` is the
@@ -135,5 +135,5 @@ class IncompleteImage(msgspec.Struct, frozen=True):
 
 
 Fact = (
-    Ddl | Statement | Checkpoint | RotateTo | Stop | CutOff | XaPrepare | XaEnd | Incident | IncompleteImage
+    Ddl | Statement | Checkpoint | RotateTo | ServerStop | CutOff | XaPrepare | XaEnd | Incident | PartialImage
 )

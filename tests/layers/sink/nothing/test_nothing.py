@@ -14,7 +14,7 @@ from catchment.doctor.standing import check_standing
 from catchment.feed.verify import verify
 from catchment.model.errors import ConfigError
 from catchment.model.table import TableId
-from catchment.sink.registry.sinks import SINKS, Kind
+from catchment.sink.registry.sinks import SINKS, SinkKind
 from tests.layers.sink.nothing.sink import Asked, NothingSink
 from tests.promises.exact.steps import Steps, run_here
 
@@ -26,7 +26,7 @@ ROWS = 2500
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """What the sink is asked by all runs of a test."""
     asked = Asked()
-    monkeypatch.setitem(SINKS, "nothing", Kind(lambda feed, after_table: NothingSink(asked), None))
+    monkeypatch.setitem(SINKS, "nothing", SinkKind(lambda feed, after_table: NothingSink(asked), None))
     return asked
 
 
