@@ -7,8 +7,7 @@ from itertools import dropwhile
 from catchment.epoch.chain import must_continue
 from catchment.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
-from catchment.model.errors import NEW_FEED, CutMissed, Unsupported
-from catchment.model.errors import IncompleteImage
+from catchment.model.errors import NEW_FEED, CutMissed, IncompleteImage, Unsupported
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId

@@ -157,7 +157,9 @@ class _Reading:
         """What has been decoded, of groups as much as the budget allows."""
         self._turn_bytes = self.read_bytes
         yield from map(_without_hidden, self.decoder.take_images())
-        yield EndedGroups(self.tally.add(self.decoder.take_groups(), [file.name for file in self.decoder.files]))
+        yield EndedGroups(
+            self.tally.add(self.decoder.take_groups(), [file.name for file in self.decoder.files])
+        )
 
 
 def _pieces(reading: _Reading, endpoint: Endpoint, server: Server | None) -> Generator[Piece, None, None]:

@@ -135,5 +135,14 @@ class PartialImage(msgspec.Struct, frozen=True):
 
 
 Fact = (
-    Ddl | Statement | Checkpoint | RotateTo | ServerStop | CutOff | XaPrepare | XaEnd | Incident | PartialImage
+    Ddl
+    | Statement
+    | Checkpoint
+    | RotateTo
+    | ServerStop
+    | CutOff
+    | XaPrepare
+    | XaEnd
+    | Incident
+    | PartialImage
 )
