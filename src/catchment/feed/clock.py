@@ -139,6 +139,7 @@ class Clock:
                 try:
                     self._tick(pool)
                     silent_since = self._failed = None
+                    self._tried(began)
                 # An error of any kind: else whoever waits for a tick would wait for ever.
                 except Exception as error:
                     silent_since = silent_since or began
@@ -147,9 +148,6 @@ class Clock:
                         self._fail(error)
                     if not passing:
                         break
-                with self._condition:
-                    self._tried_at = began
-                    self._condition.notify_all()
                 self._rest_of(began, pool)
         for reader in self._readers.values():
             reader.close()
@@ -185,6 +183,12 @@ class Clock:
         with self._condition:
             self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
             self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
+
+    def _tried(self, began: float) -> None:
+        """Whoever asked before has the answer: a tick, or that it was dropped. A shard that is silent is asked again."""
+        with self._condition:
+            self._tried_at = began
+            self._condition.notify_all()
 
     def _must_do_without(self, asked: Answers[tuple[LogOffset, int]]) -> None:
         """Raise what kept a shard from answering, unless a tick may go without it: for LATE_SECONDS it waits."""
