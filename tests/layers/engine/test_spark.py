@@ -156,8 +156,21 @@ def test_no_interrupt_is_lost_while_java_is_called(engine: SparkEngine, spark: S
     rng = random.Random(5)
     engine.each(_sleep, [0.0, 0.0])
     for _ in range(150):
-        seconds = 0.005 + rng.random() * 0.06
-        threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        begun = threading.Event()
+        threading.Thread(target=_interrupt, args=(begun, 0.06 * rng.random())).start()
         with pytest.raises(KeyboardInterrupt):
-            engine.each(_sleep, [0.0, 5.0])
+            _begin(begun, engine)
         spark.cancelAllJobs()
+
+
+def _begin(begun: threading.Event, engine: SparkEngine) -> None:
+    """A job that outlasts every interrupt of the test. None comes before it has begun."""
+    begun.set()
+    engine.each(_sleep, [0.0, 30.0])
+
+
+def _interrupt(begun: threading.Event, seconds: float) -> None:
+    """Interrupt this process so long after it has begun."""
+    begun.wait()
+    time.sleep(seconds)
+    os.kill(os.getpid(), signal.SIGINT)
