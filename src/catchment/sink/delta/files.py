@@ -74,6 +74,24 @@ def write_parquet(
     return size, footer
 
 
+def write_bytes(target: Path, content: bytes) -> None:
+    """A new durable file. Raises SinkError and leaves nothing then."""
+    try:
+        make_directory(target.parent)
+        file = target.open("xb")
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(target.parent)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise _unwritable(target, error) from error
+
+
 def _unwritable(target: Path, error: Exception) -> SinkError:
     return SinkError(f"cannot write {target}: {error}; check space and rights there")
 
