@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.plain.join import Joined, commit, prepare
 from catchment.sink.delta.plain.log import PlainLog
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.tail import Limits
@@ -27,6 +28,8 @@ class Settling:
         self.plain = root / "plain"
         self.states: dict[int, State] = {}
         self.exact: dict[int, State] = {}
+        self.prepared: list[Joined] = []
+        self.joins = 0
 
     def apply(self, rng: random.Random) -> None:
         """An epoch of changes to copied keys, and now and then a chunk."""
@@ -49,6 +52,24 @@ class Settling:
         settled = settle(SettleOrder(self.plain, tail, shape, FEED, 1, self.lake.epoch, limits or Limits()))
         if settled is not None:
             self.exact[settled.version] = self.states[settled.epoch]
+
+    def prepare_join(self, rng: random.Random) -> None:
+        """Write a file for some of the newest version's, whatever is due."""
+        snapshot = PlainLog(self.plain).newest()
+        if snapshot is not None and snapshot.files:
+            files = sorted(snapshot.files.values(), key=lambda file: file.path)
+            joined = prepare(self.plain, self.lake.shape, rng.sample(files, rng.randint(1, len(files))))
+            self.prepared += [joined] if joined is not None else []
+
+    def commit_join(self) -> None:
+        """Commit the oldest join that was prepared, whatever has come since; nothing when a source is gone."""
+        if self.prepared:
+            before = PlainLog(self.plain).newest()
+            assert before is not None
+            after = commit(PlainLog(self.plain), self.prepared.pop(0))
+            if after is not None:
+                self.joins += 1
+                self.exact[after.version] = self.exact[before.version]
 
     def expected(self, version: int) -> Rows:
         found = [(key[0], epoch, *row) for key, (epoch, row) in self.exact[version].items()]
@@ -73,7 +94,12 @@ def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed
         world.apply(rng)
         if rng.random() < 0.4:
             world.settle(rng.choice((None, Limits(rows=6), Limits(bytes=1))))
+        if rng.random() < 0.3:
+            world.prepare_join(rng)
+        if rng.random() < 0.3:
+            world.commit_join()
     world.settle()
+    assert world.joins
     assert len(world.exact) > 5
     for version in world.exact:
         for read in (by_polars, by_delta_rs):

@@ -14,24 +14,23 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import LeaseLost, SinkConflict, SinkError
 from catchment.model.version import __version__
 from catchment.sink.delta.commit import CONFIGURATION
-from catchment.sink.delta.files import delta_stats, make_directory, sync_directory, write_parquet
+from catchment.sink.delta.files import make_directory, sync_directory, write_parquet
 from catchment.sink.delta.layout import (
     DELETED,
-    EPOCH,
     SHARD,
     epoch_app,
     fence_app,
     identity_columns,
     key_columns,
 )
-from catchment.sink.delta.plain.actions import Action, Add, MetaData, Txn, Vector
+from catchment.sink.delta.plain.actions import Action, Add, MetaData, Txn
+from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.log import PlainFile, PlainLog, Snapshot
 from catchment.sink.delta.plain.shape import plain_schema, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
@@ -179,16 +178,8 @@ class _Made:
         self.died += len(dead) - len(before)
         if len(dead) == rows:
             return
-        vector: Vector | None = self._vectors.add(dead) if dead else None
-        stats = msgspec.json.decode(add.stats) | {"tightBounds": vector is None}
-        self.actions.append(
-            msgspec.structs.replace(
-                add,
-                stats=msgspec.json.encode(stats).decode(),
-                deletion_vector=vector,
-                modification_time=self._now_ms,
-            )
-        )
+        after = with_dead(add, dead, self._vectors)
+        self.actions.append(msgspec.structs.replace(after, data_change=True, modification_time=self._now_ms))
 
     def _chunk(self, path: str) -> tuple[Add, int]:
         """A copied chunk under a name of the plain table: the same file, of which no byte is written again."""
@@ -203,7 +194,7 @@ class _Made:
             raise SinkError(
                 f"cannot link {source} to {target}: {error}; check space and rights there"
             ) from error
-        return self._described(target)
+        return described(target, self._order.shape, self._now_ms)
 
     def _upserts(self, rows: pa.Table, epoch: int) -> Add:
         """A new file of what lives, in order of (shard, key)."""
@@ -213,10 +204,4 @@ class _Made:
         held = rows.select([f.name for f in schema if f.name in wanted.names])
         target = self._order.plain / f"{epoch}-{uuid.uuid4().hex[:12]}.parquet"
         write_parquet(target, [held], held.schema, (SHARD, *key_columns(shape)))
-        return self._described(target)[0]
-
-    def _described(self, path: Path) -> tuple[Add, int]:
-        footer = pq.read_metadata(path)
-        stats = delta_stats(footer, (SHARD, EPOCH, *key_columns(self._order.shape)))
-        add = Add(path.name, path.stat().st_size, self._now_ms, True, stats)
-        return add, footer.num_rows
+        return described(target, shape, self._now_ms)[0]
