@@ -1,5 +1,6 @@
 """Servers and a Spark shared by the whole run, and a fresh schema for each test."""
 
+import gc
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in item.iter_markers("mariadb"):
             item.add_marker(pytest.mark.skip(reason=f"not on MySQL: {mark.args[0]}"))
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live to the end: Python's collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 _Had = TypeVar("_Had")

@@ -118,7 +118,9 @@ class EpochConfig(Section):
         description="Time between two epochs, when the sink keeps up.",
     )
     tick: Seconds = Field(
-        default=0.1, ge=TICK_SECONDS_MIN, description="Time between two readings of all shards' positions."
+        default=0.1,
+        ge=TICK_SECONDS_MIN,
+        description="Least time between two readings of all shards' positions.",
     )
     away_max: Seconds = Field(
         default=600.0,

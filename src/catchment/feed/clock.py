@@ -1,6 +1,7 @@
 """The clock: reads the log offsets of all shards at once, and names cuts.
 
-One thread, ten ticks a second by default. The clock drops a tick that goes backwards on a shard. At the second in a row
+One thread. It ticks when somebody asks, ten times a second at most by default; else once a second, so that a silent
+shard is noticed. The clock drops a tick that goes backwards on a shard. At the second in a row
 it reads the log at the shard's verified position. Either that is another log, or the tick before was torn (DESIGN 3).
 """
 
@@ -17,6 +18,8 @@ from catchment.model.position import LogOffset, Position, Resets, Server
 from catchment.model.source import Endpoint
 from catchment.watch.troubles import Troubles
 
+# Nobody waits for the ticks in between: ten a second and shard were half of what a feed at rest cost.
+_IDLE_SECONDS = 1.0
 # After this silence of a shard that ticks wait for, `after` raises; until then no cut is taken.
 SILENT_SECONDS_MAX = 30.0
 
@@ -59,6 +62,7 @@ class Clock:
         self._number = last
         self._condition = world.condition()
         self._newest: Tick | None = None
+        self._tried_at = self._wanted_since = 0.0
         self._failed: Exception | None = None
         self._stopping = world.event()
         self._wake = world.event()
@@ -87,11 +91,18 @@ class Clock:
         self._thread.join(timeout=15)
 
     def after(self, number: int, timeout: float) -> Tick | None:
-        """The newest tick if it is beyond tick `number`, else wait for one; None at the timeout. Raises what
-        ended the clock, and ConnectionLost while a shard has been silent for too long: later the clock may go on.
+        """The newest tick beyond tick `number`, once the clock has tried to take one just now; None at the timeout if
+        there is none. Raises what ended the clock, and ConnectionLost while a shard has been silent for too long: later
+        the clock may go on.
         """
+        since = world.steady_seconds() - self._seconds
         with self._condition:
-            self._condition.wait_for(lambda: self._failed or self._beyond(number), timeout)
+            if self._tried_at < since:
+                self._wanted_since = since
+                self._wake.set()
+            self._condition.wait_for(
+                lambda: self._failed or (self._tried_at >= since and self._beyond(number)), timeout
+            )
             if self._failed is not None:
                 raise self._failed
             return self._beyond(number)
@@ -128,6 +139,7 @@ class Clock:
                 try:
                     self._tick(pool)
                     silent_since = self._failed = None
+                    self._tried(began)
                 # An error of any kind: else whoever waits for a tick would wait for ever.
                 except Exception as error:
                     silent_since = silent_since or began
@@ -146,7 +158,9 @@ class Clock:
             self._wake.clear()
             while self._questions:
                 self._answer(self._questions.popleft(), pool)
-            if not self._wake.wait(max(0.0, self._seconds - (world.steady_seconds() - began))):
+            wanted = self._tried_at < self._wanted_since
+            pause = self._seconds if wanted else max(self._seconds, _IDLE_SECONDS)
+            if not self._wake.wait(max(0.0, pause - (world.steady_seconds() - began))):
                 return
 
     def _answer(self, question: "_Question", pool: world.Pool) -> None:
@@ -169,6 +183,11 @@ class Clock:
         with self._condition:
             self._number = max(self._number + 1, epoch_number(min(times) // 1_000_000))
             self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
+
+    def _tried(self, began: float) -> None:
+        """Whoever asked before has the answer: a tick, or that it was dropped. A shard that is silent is asked again."""
+        with self._condition:
+            self._tried_at = began
             self._condition.notify_all()
 
     def _must_do_without(self, asked: Answers[tuple[LogOffset, int]]) -> None:
