@@ -185,7 +185,7 @@ class Clock:
             self._newest = Tick(self._number, min(times), max(times) - min(times), offsets)
 
     def _tried(self, began: float) -> None:
-        """Whoever asked before has the answer: a tick, or that it was dropped. A shard that is silent is asked again."""
+        """Whoever asked before has the answer: a tick, or that it was dropped. A silent shard is asked again."""
         with self._condition:
             self._tried_at = began
             self._condition.notify_all()
