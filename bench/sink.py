@@ -25,7 +25,7 @@ from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare
-from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir
+from catchment.sink.delta.layout import arrow_schema, key_columns, tail_dir
 from catchment.sink.delta.reading.state import DeltaState
 
 SMALL_ROWS = 1_000_000
@@ -113,7 +113,7 @@ def median(runs: int, work: Callable[[], object]) -> float:
 
 def read(root: Path) -> None:
     """One full read of all columns."""
-    directory = table_dir(root, SHAPE.table)
+    directory = tail_dir(root, SHAPE.table)
     handle = open_table(directory)
     assert handle is not None
     files = file_lists(handle)
@@ -143,7 +143,7 @@ def write(root: Path, part: Part, epoch: int, ids: npt.NDArray[np.int64]) -> Dat
     schema = arrow_schema(SHAPE)
     rows = pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
     name = f"{epoch}-bench-{ids[0]}"
-    directory = table_dir(root, SHAPE.table)
+    directory = tail_dir(root, SHAPE.table)
     return write_file(directory, part, name, [rows], schema, key_columns(SHAPE), ordered=part is Part.BASE)
 
 

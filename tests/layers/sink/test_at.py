@@ -17,7 +17,7 @@ from catchment.model.errors import ConfigError, SinkError
 from catchment.sink.delta.clean import clean_feed
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.fold.fold import fold
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape, write
 
@@ -226,7 +226,7 @@ def test_epochs_whose_files_are_gone_are_named_so(timed: Feeder) -> None:
 
 def test_epochs_that_only_folds_followed_stay_readable(timed: Feeder) -> None:
     assert fold(timed.root, ORDERS, FEED, 1) is not None
-    for path in table_dir(timed.root, ORDERS.table).glob("_part=changes/*"):
+    for path in tail_dir(timed.root, ORDERS.table).glob("_part=changes/*"):
         path.unlink()
     assert readable(timed) == [True, False, False, False]
     assert rows_at(timed, None) == 4
@@ -234,7 +234,7 @@ def test_epochs_that_only_folds_followed_stay_readable(timed: Feeder) -> None:
 
 def test_epochs_whose_log_is_gone_are_named_so(timed: Feeder) -> None:
     """Delta keeps its log two days, from a checkpoint on."""
-    directory = table_dir(timed.root, ORDERS.table)
+    directory = tail_dir(timed.root, ORDERS.table)
     DeltaTable(directory).create_checkpoint()
     timed.put_at(FOUR + 605, 0, ORDERS, (5, "x"))
     for version in range(4):

@@ -37,7 +37,7 @@ from catchment.sink.delta.fold.fold import (
 )
 from catchment.sink.delta.fold.process import FoldOrder, carry_out
 from catchment.sink.delta.fold.rewrite import FileSize
-from catchment.sink.delta.layout import arrow_schema, table_dir
+from catchment.sink.delta.layout import arrow_schema, tail_dir
 from tests.layers.sink.model import FEED, INT, ORDERS, Row, delta, manifest, shape, write
 from tests.world.records import name_of
 
@@ -55,7 +55,7 @@ def change(root: Path, epoch: int, *ids: int, deleted: bool = False) -> DataFile
 
 
 def files(root: Path) -> set[str]:
-    return {uri.rsplit("/", 1)[1] for uri in DeltaTable(table_dir(root, ORDERS.table)).file_uris()}
+    return {uri.rsplit("/", 1)[1] for uri in DeltaTable(tail_dir(root, ORDERS.table)).file_uris()}
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_new_keys_go_where_they_belong_and_files_stay_in_order(tmp_path: Path, s
     sink.apply(delta(ORDERS, write(tmp_path, ORDERS, Part.CHANGES, "2-a-c", rows)), 2, 1)
     assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
     ranges = []
-    for uri in DeltaTable(table_dir(tmp_path, ORDERS.table)).file_uris():
+    for uri in DeltaTable(tail_dir(tmp_path, ORDERS.table)).file_uris():
         keys = pq.read_table(uri, columns=["_shard", "id"], partitioning=None).to_pylist()
         keys = [(row["_shard"], row["id"]) for row in keys]
         assert keys == sorted(keys)
@@ -116,7 +116,7 @@ def test_a_fold_whose_commit_stood_when_the_call_failed_keeps_its_files(
     tmp_path: Path, sink: DeltaSink
 ) -> None:
     """Delta writes a checkpoint after version 99: a full disk refuses it when the fold is live already."""
-    directory = table_dir(tmp_path, ORDERS.table)
+    directory = tail_dir(tmp_path, ORDERS.table)
     for epoch in range(2, 97):
         sink.apply(delta(ORDERS, change(tmp_path, epoch, epoch)), epoch, 1)
     assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
@@ -163,7 +163,7 @@ def test_a_column_newer_than_the_committed_shape_survives(tmp_path: Path, sink: 
     rows = [("s/0", 2, False, (11, "x", 77))]
     sink.apply(delta(wider, write(tmp_path, wider, Part.CHANGES, "2-a-c", rows)), 2, 1)
     assert fold(tmp_path, ORDERS, FEED, 1, SMALL) is not None
-    table = DeltaTable(table_dir(tmp_path, ORDERS.table))
+    table = DeltaTable(tail_dir(tmp_path, ORDERS.table))
     values = [v for u in table.file_uris() for v in _column(u, "extra")]
     assert sorted(v for v in values if v is not None) == [77]
 
@@ -202,7 +202,7 @@ def test_what_is_due_is_folded(tmp_path: Path, sink: DeltaSink) -> None:
     assert carry_out(order).changes == {}
     due = msgspec.structs.replace(order, limits=FoldLimits(share=0.05))
     assert carry_out(due).changes == {"shop.orders": 2}
-    stats = table_stats(DeltaTable(table_dir(tmp_path, ORDERS.table)))
+    stats = table_stats(DeltaTable(tail_dir(tmp_path, ORDERS.table)))
     assert (stats.base_rows, stats.changes_rows, stats.unfolded_share) == (12, 0, 0.0)
     assert carry_out(due).changes == {}
 
@@ -221,16 +221,16 @@ def test_a_table_that_cannot_be_folded_holds_up_no_other(
     record = manifest(2, (others[0], ORDERS, others[1]))
     versions = sink.apply_epoch(record, 1)
     EpochsTable(tmp_path, FEED).append(record, Commit(2, name_of(record), 1, versions), 1)
-    for path in table_dir(tmp_path, ORDERS.table).glob(f"_part={part.value}/*"):
+    for path in tail_dir(tmp_path, ORDERS.table).glob(f"_part={part.value}/*"):
         damage(path)
     lost = write(tmp_path, others[1], Part.CHANGES, "1-lost", [("s/0", 1, False, (1,))])
-    lost_path = table_dir(tmp_path, others[1].table) / lost.path
+    lost_path = tail_dir(tmp_path, others[1].table) / lost.path
     os.utime(lost_path, (0, 0))
     order = FoldOrder(str(tmp_path), FEED, 1, FoldLimits(), keep_seconds=3600, all_tables=True)
     with pytest.raises(SinkError, match=rf"orders/_part={part.value}/.*cannot be read"):
         carry_out(order)
     for table in others:
-        assert table_stats(DeltaTable(table_dir(tmp_path, table.table))).changes_files == 0
+        assert table_stats(DeltaTable(tail_dir(tmp_path, table.table))).changes_files == 0
     assert not lost_path.exists(), "the cleaner has its turn"
 
 
@@ -243,7 +243,7 @@ def test_rows_of_a_folded_file_stand_in_order(tmp_path: Path, others: tuple[int,
         sink.apply(delta(ORDERS, write(tmp_path, ORDERS, Part.BASE, f"{epoch}-a", rows)), epoch, 1)
     sink.apply(delta(ORDERS, change(tmp_path, 3, 10, 20, 30, others[1], others[1] + 1)), 3, 1)
     assert fold(tmp_path, ORDERS, FEED, 1) is not None
-    (uri,) = DeltaTable(table_dir(tmp_path, ORDERS.table)).file_uris()
+    (uri,) = DeltaTable(tail_dir(tmp_path, ORDERS.table)).file_uris()
     ids = pq.read_table(uri, partitioning=None)["id"].to_pylist()
     assert ids == sorted({0, 10, 20, 30, 40, *others, others[1] + 1})
     notes = pq.read_metadata(uri).metadata
@@ -258,7 +258,7 @@ def test_changes_larger_than_memory_are_folded_a_part_at_a_time(
     rows: list[tuple[str, int, bool, Row]] = [("s/0", 2, i == 3, (i, str(i) * (1 << 20))) for i in range(9)]
     schema = arrow_schema(ORDERS)
     one_by_one = [pa.Table.from_pylist([_named(row)], schema) for row in rows]
-    name = table_dir(tmp_path, ORDERS.table)
+    name = tail_dir(tmp_path, ORDERS.table)
     large = write_file(name, Part.CHANGES, "2-a-c", one_by_one, schema, ["id"])
     sink.apply(delta(ORDERS, large), 2, 1)
     sink.apply(delta(ORDERS, change(tmp_path, 3, 1)), 3, 1)
@@ -300,7 +300,7 @@ def test_small_files_of_changes_are_gathered_and_the_base_is_left_alone(
 ) -> None:
     for epoch in range(2, 30):
         sink.apply(delta(ORDERS, change(tmp_path, epoch, 1, epoch, deleted=epoch % 5 == 0)), epoch, 1)
-    table = DeltaTable(table_dir(tmp_path, ORDERS.table))
+    table = DeltaTable(tail_dir(tmp_path, ORDERS.table))
     before = table_stats(table)
     assert should_gather(before)
     prepared = prepare_gathering(tmp_path, ORDERS, FoldOptions())

@@ -19,7 +19,7 @@ from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
 from catchment.sink.delta.fold.rewrite import FileSize
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.reading.state import DeltaState
 from tests.layers.sink.model import FEED, INT, TEXT, Key, delta, shape, write
 
@@ -111,7 +111,7 @@ class Lake:
             self.versions[report.version] = dict(self.state)
 
     def at(self, version: int) -> DeltaState:
-        directory = table_dir(self.root, self.shape.table)
+        directory = tail_dir(self.root, self.shape.table)
         handle = open_table(directory, version)
         assert handle is not None
         files = file_lists(handle)

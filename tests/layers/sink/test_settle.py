@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.plain.join import Joined, commit, prepare
 from catchment.sink.delta.plain.log import PlainLog
 from catchment.sink.delta.plain.settle import SettleOrder, settle
@@ -48,7 +48,7 @@ class Settling:
         if not self.lake.epoch:
             return
         shape = self.lake.shape
-        tail = table_dir(self.lake.root, shape.table)
+        tail = tail_dir(self.lake.root, shape.table)
         settled = settle(SettleOrder(self.plain, tail, shape, FEED, 1, self.lake.epoch, limits or Limits()))
         if settled is not None:
             self.exact[settled.version] = self.states[settled.epoch]

@@ -21,7 +21,7 @@ from catchment.serve.spark_source.offset import read as read_offset
 from catchment.serve.spark_source.offset import written
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epochs_dir, table_dir
+from catchment.sink.delta.layout import epochs_dir, tail_dir
 from catchment.state.faults import Fault
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
@@ -128,7 +128,7 @@ def test_the_feed_goes_on(kept: Path, end: str, share: int, monkeypatch: pytest.
         assert row.manifest.cut == record(kept / "made", turn).cut
     for directory_ in (
         epochs_dir(directory / "lake"),
-        *(table_dir(directory / "lake", t.table) for t in TABLES),
+        *(tail_dir(directory / "lake", t.table) for t in TABLES),
     ):
         assert DeltaTable(directory_).metadata().configuration["catchment.layout"] == str(LAKE_LAYOUT)
     assert tables_at(directory / "lake").keys() == {str(table.table) for table in TABLES}
@@ -200,7 +200,7 @@ def test_a_lake_of_a_later_layout_is_refused_by_who_wrote_this_one(
     monkeypatch.setattr("catchment.sink.delta.commit.LAKE_LAYOUT", 1)
     for directory in (
         epochs_dir(kept / "whole/lake"),
-        *(table_dir(kept / "whole/lake", t.table) for t in TABLES),
+        *(tail_dir(kept / "whole/lake", t.table) for t in TABLES),
     ):
         with pytest.raises(SinkError, match=f"has layout {LAKE_LAYOUT}, of a later Catchment"):
             open_table(directory)

@@ -14,7 +14,7 @@ from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
 from catchment.sink.delta.fold import turns
 from catchment.sink.delta.fold.process import FoldOrder
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from catchment.watch.report import Observer, Report, Rest
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here
@@ -65,7 +65,7 @@ def test_a_table_whose_log_cannot_be_read(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It gets no change, so that folding alone wants to read it; of the other table the shares are known."""
-    directory = table_dir(steps.feed.sink.path, TableId(steps.schema, "t"))
+    directory = tail_dir(steps.feed.sink.path, TableId(steps.schema, "t"))
     known: list[set[str]] = []
     turn = turns.Folding.turn
 

@@ -9,7 +9,7 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app, tail_dir
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written
 
@@ -22,7 +22,7 @@ def applied(life: Life) -> set[int]:
     """The epochs that the lake's tables carry, 0 for a table that is not there."""
     found = set()
     for name in life.keys:
-        table = open_table(table_dir(life.lake, TableId.parse(name)))
+        table = open_table(tail_dir(life.lake, TableId.parse(name)))
         found.add((table and table.transaction_version(epoch_app("life", TableId.parse(name)))) or 0)
     return found
 

@@ -17,7 +17,8 @@ from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import FOLD_PREFIX, epochs_dir, table_dir
+from catchment.sink.delta.layout import FOLD_PREFIX, epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.plain.clean import unneeded
 
 FOLD_AGE_S = 6 * 3600.0
 
@@ -42,13 +43,14 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
     failures: list[SinkError] = []
     for shape in row.manifest.shapes:
-        directory = table_dir(root, shape.table)
+        directory = tail_dir(root, shape.table)
         version = row.commit.versions.get(str(shape.table))
         if version is None:
             continue
         try:
             reports.append(clean_attempts(directory, row.manifest.epoch, version, attempt_age_s))
             reports.append(_clean_replaced(directory, keep_s, [version]))
+            reports.append(_clean_plain(table_dir(root, shape.table), keep_s))
         except SinkError as error:
             failures.append(error)
     if failures:
@@ -109,6 +111,13 @@ def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> Clea
     for path in present:
         _delete(path)
     return CleanReport(0, len(present))
+
+
+def _clean_plain(directory: Path, keep_s: float) -> CleanReport:
+    lost = unneeded(directory, 3600.0 * window_hours(keep_s))
+    for path in lost:
+        _delete(path)
+    return CleanReport(0, len(lost))
 
 
 def _delete(path: Path) -> None:

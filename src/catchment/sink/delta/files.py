@@ -28,7 +28,7 @@ FIRST_KEY, LAST_KEY = "catchment.first", "catchment.last"
 
 
 def write_file(
-    table_dir: str | Path,
+    tail_dir: str | Path,
     part: Part,
     name: str,
     batches: Iterable[pa.RecordBatch | pa.Table],
@@ -45,7 +45,7 @@ def write_file(
     """
     path = file_path(part, name)
     identity = (SHARD, *key_columns) if ordered else ()
-    size, footer = write_parquet(Path(table_dir) / path, batches, schema, identity)
+    size, footer = write_parquet(Path(tail_dir) / path, batches, schema, identity)
     stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
     return DataFile(path, size, footer.num_rows, part, stats)
 

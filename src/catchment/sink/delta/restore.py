@@ -18,7 +18,7 @@ from catchment.sink.delta.commit import (
     open_table,
     sync_version,
 )
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app, tail_dir
 
 _THREADS = 8
 
@@ -30,7 +30,7 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
     """
 
     def check(name: TableId) -> None:
-        directory = table_dir(root, name)
+        directory = tail_dir(root, name)
         table = open_table(directory)
         if table is None:
             gone(str(name), directory)
@@ -56,7 +56,7 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
     """
     highest = row.manifest.epoch
     for shape in row.manifest.shapes:
-        directory = table_dir(root, shape.table)
+        directory = tail_dir(root, shape.table)
         table = open_table(directory)
         if table is None:
             gone(str(shape.table), directory)
@@ -86,7 +86,7 @@ def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
     """
     for delta in manifest.deltas:
         name = delta.shape.table
-        directory = table_dir(root, name)
+        directory = tail_dir(root, name)
         table = open_table(directory)
         if table is not None and table.transaction_version(epoch_app(feed, name)) == manifest.epoch:
             continue

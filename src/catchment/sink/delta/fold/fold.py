@@ -33,7 +33,7 @@ from catchment.sink.delta.fold.due import small_run
 from catchment.sink.delta.fold.net import NetChanges, Pinned, choose, load_net, plain_size
 from catchment.sink.delta.fold.rewrite import FileSize, Unit, cut, items, new_rows, units
 from catchment.sink.delta.fold.weave import slices
-from catchment.sink.delta.layout import FOLD_PREFIX, PART, SHARD, identity_columns, table_dir
+from catchment.sink.delta.layout import FOLD_PREFIX, PART, SHARD, identity_columns, tail_dir
 
 
 class FoldOptions(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ def fold(
 
 def prepare(root: str | Path, shape: TableShape, options: FoldOptions) -> PreparedFold | None:
     """Write the files of a fold of the newest version; nothing is visible yet."""
-    directory = table_dir(root, shape.table)
+    directory = tail_dir(root, shape.table)
     table = open_table(directory)
     if table is None:
         return None
@@ -113,7 +113,7 @@ def prepare_division(root: str | Path, shape: TableShape, options: FoldOptions) 
 
     Such a file is of one epoch, so its keys are distinct and the parts may be folded one after another.
     """
-    directory = table_dir(root, shape.table)
+    directory = tail_dir(root, shape.table)
     table = open_table(directory)
     if table is None:
         return None
@@ -137,7 +137,7 @@ def prepare_gathering(root: str | Path, shape: TableShape, options: FoldOptions)
 
     Each change keeps its epoch, so whatever other files hold, the newest change of a key stays the newest.
     """
-    directory = table_dir(root, shape.table)
+    directory = tail_dir(root, shape.table)
     table = open_table(directory)
     if table is None:
         return None
@@ -171,7 +171,7 @@ def commit(root: str | Path, prepared: PreparedFold, feed: str, fence: int) -> F
 
     They are not deleted here: a commit that failed may stand, and versions that readers have open may name them.
     """
-    directory = table_dir(root, prepared.shape.table)
+    directory = tail_dir(root, prepared.shape.table)
     name = str(prepared.shape.table)
 
     def attempt(table: DeltaTable) -> int:

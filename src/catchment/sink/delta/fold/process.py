@@ -12,23 +12,17 @@ from typing import IO
 
 import msgspec
 
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import EpochRow, TableShape
 from catchment.model.errors import CatchmentError, LeaseLost
 from catchment.sink.delta.clean import clean_feed
-from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.due import FoldLimits, should_fold, should_gather, table_stats
-from catchment.sink.delta.fold.fold import (
-    FoldOptions,
-    PreparedFold,
-    commit,
-    prepare,
-    prepare_division,
-    prepare_gathering,
-)
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.fold.due import FoldLimits
+from catchment.sink.delta.fold.fold import FoldOptions
+from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.plain.keep_up import keep_up
+from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.port import Folded
-from catchment.state.faults import Fault, Injector, from_environment
+from catchment.state.faults import Injector, from_environment
 
 NICENESS = 5
 
@@ -60,7 +54,7 @@ def carry_out(order: FoldOrder) -> Folded:
     fault = from_environment()
     for shape in row.manifest.shapes:
         try:
-            folded = _fold_table(order, shape, fault)
+            folded = _keep_up(order, row, shape, fault)
         except Exception as error:
             failures.append(error)
             continue
@@ -75,34 +69,10 @@ def carry_out(order: FoldOrder) -> Folded:
     return Folded(changes, cleaned.attempts + cleaned.replaced)
 
 
-def _fold_table(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
-    """Fold a table that is due, else gather its small files of changes; the changes it took up."""
-    table = open_table(table_dir(order.root, shape.table))
-    if table is None:
-        return 0
-    stats = table_stats(table)
-    if not (order.all_tables or should_fold(stats, order.limits)):
-        return _gather(order, shape, fault) if should_gather(stats) else 0
-    _commit(order, prepare_division(order.root, shape, order.options), fault)
-    folded = taken = _commit(order, prepare(order.root, shape, order.options), fault)
-    # One fold takes up what fits into memory; changes that come meanwhile wait for the next process.
-    while taken and folded < stats.changes_rows:
-        taken = _commit(order, prepare(order.root, shape, order.options), fault)
-        folded += taken
-    return folded
-
-
-def _gather(order: FoldOrder, shape: TableShape, fault: Injector) -> int:
-    return _commit(order, prepare_gathering(order.root, shape, order.options), fault)
-
-
-def _commit(order: FoldOrder, prepared: PreparedFold | None, fault: Injector) -> int:
-    """Commit a prepared fold; the changes that it took up, 0 when there was none or another was faster."""
-    if prepared is None:
-        return 0
-    fault(Fault.DURING_FOLD)
-    report = commit(order.root, prepared, order.feed, order.fence)
-    return report.changes if report is not None else 0
+def _keep_up(order: FoldOrder, row: EpochRow, shape: TableShape, fault: Injector) -> int:
+    """Bring a table's plain table to the newest epoch; the changes that it took up."""
+    plain, tail = table_dir(order.root, shape.table), tail_dir(order.root, shape.table)
+    return keep_up(SettleOrder(plain, tail, shape, order.feed, order.fence, row.manifest.epoch), fault)
 
 
 def start(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":

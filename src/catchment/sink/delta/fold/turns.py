@@ -26,7 +26,7 @@ from catchment.sink.delta.fold.due import (
     table_stats,
 )
 from catchment.sink.delta.fold.process import FoldOrder, start
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from catchment.state.lease import LEASE_SECONDS
 
 START_SECONDS_MIN = 5.0
@@ -158,7 +158,7 @@ class Folding:
         """Read a table's figures from its log. Of a table whose log cannot be read they are missing, which is logged
         once."""
         try:
-            table = open_table(table_dir(self._order.root, shape.table))
+            table = open_table(tail_dir(self._order.root, shape.table))
             stats = table_stats(table) if table is not None else TableStats(0, 0, 0, 0, 0, 0.0)
         except SinkError as error:
             if self._unreadable.get(shape.table) != str(error):

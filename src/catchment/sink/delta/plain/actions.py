@@ -5,6 +5,7 @@ deltalake 1.6 writes no deletion vectors, so the commits that have them are writ
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -30,6 +31,11 @@ class Add(msgspec.Struct, frozen=True, rename="camel"):
     partition_values: dict[str, str | None] = {}
     deletion_vector: Vector | None = None
 
+    @property
+    def file(self) -> str:
+        """Its path as the file system has it, relative to the table."""
+        return unquote(self.path)
+
 
 class Remove(msgspec.Struct, frozen=True, rename="camel"):
     """A file, under the vector that it had, is no longer in the table."""
@@ -37,10 +43,15 @@ class Remove(msgspec.Struct, frozen=True, rename="camel"):
     path: str
     deletion_timestamp: int
     data_change: bool
-    size: int
+    size: int | None = None
     extended_file_metadata: bool = True
     partition_values: dict[str, str | None] = {}
     deletion_vector: Vector | None = None
+
+    @property
+    def file(self) -> str:
+        """Its path as the file system has it, relative to the table."""
+        return unquote(self.path)
 
 
 class Txn(msgspec.Struct, frozen=True, rename="camel"):

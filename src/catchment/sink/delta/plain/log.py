@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -40,7 +39,7 @@ class PlainFile(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """Relative to the table, as the file system has it."""
-        return unquote(self.add.path)
+        return self.add.file
 
     @property
     def dead(self) -> Vector | None:
@@ -119,6 +118,35 @@ class PlainLog:
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
         return found
+
+    def carrying(self, name: str, most: int) -> Snapshot | None:
+        """The last version that carries at most `most` of an application, of those whose log is there; None where none
+        does. What is carried never falls. Raises SinkError.
+        """
+        newest = self.newest()
+        if newest is None:
+            return None
+        low, high = 0, newest.version
+        while low < high:
+            middle = (low + high + 1) // 2
+            carried = self._carried(name, middle)
+            if carried is None or carried <= most:
+                low = middle
+            else:
+                high = middle - 1
+        carried = self._carried(name, low)
+        return self.at(low) if carried is not None and carried <= most else None
+
+    def _carried(self, name: str, version: int) -> int | None:
+        """What an application had reached at a version; None where the log does not tell any more."""
+        for number in range(version, -1, -1):
+            content = self._commit(number)
+            if content is None:
+                return None
+            for line in lines(content):
+                if line.txn is not None and line.txn.app_id == name:
+                    return line.txn.version
+        return None
 
     def put(self, on: Snapshot | None, info: dict[str, Any], actions: Iterable[Action]) -> Snapshot | None:
         """Commit on top of a version; None when another commit came first. Durable when it returns.

@@ -70,7 +70,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 def settle(order: SettleOrder) -> Settled | None:
-    """Settle the epochs that the order's limits admit; None when the table has them all.
+    """Settle the epochs that the order's limits admit; None when the table has all that has come to it.
 
     Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every attempt, and
     SinkError when the lake refuses.
@@ -88,7 +88,10 @@ def settle(order: SettleOrder) -> Settled | None:
             until=order.until,
             limits=order.limits,
         )
-        settled = _commit(order, log, on, found)
+        head = _head(order, on)
+        if found is None and not head:
+            return None  # nothing has come to this table
+        settled = _commit(order, log, on, found, head)
         if settled is not None:
             return settled
     raise SinkConflict(
@@ -108,7 +111,9 @@ def _since(order: SettleOrder, on: Snapshot | None) -> int:
     return on.transactions.get(order.app, 0)
 
 
-def _commit(order: SettleOrder, log: PlainLog, on: Snapshot | None, found: Waiting | None) -> Settled | None:
+def _commit(
+    order: SettleOrder, log: PlainLog, on: Snapshot | None, found: Waiting | None, head: list[Action]
+) -> Settled | None:
     """One try on top of one version; None when another commit came first."""
     now_ms = time.time_ns() // 1_000_000
     make_directory(order.plain / "_delta_log")
@@ -116,7 +121,6 @@ def _commit(order: SettleOrder, log: PlainLog, on: Snapshot | None, found: Waiti
     made = _Made(order, now_ms)
     if found is not None:
         made.take(on.files if on is not None else {}, found)
-    head = _head(order, on, now_ms)
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, epoch, now_ms)]
     info: dict[str, Any] = {
         "timestamp": now_ms,
@@ -131,10 +135,11 @@ def _commit(order: SettleOrder, log: PlainLog, on: Snapshot | None, found: Waiti
     return Settled(after.version, epoch, len(found.net) if found is not None else 0, made.died)
 
 
-def _head(order: SettleOrder, on: Snapshot | None, now_ms: int) -> list[Action]:
+def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     """Protocol and schema, where the table does not have them: it is new, or the shape has other columns."""
     schema, protocol = schema_string(order.shape), protocol_of(order.shape)
     if on is None:
+        now_ms = time.time_ns() // 1_000_000
         owner = {"catchment.feed": order.feed}
         return [protocol, MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | owner)]
     found: list[Action] = []

@@ -7,13 +7,14 @@ vectors that stand beside the data files.
 import struct
 import uuid
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from pyroaring import BitMap
 
 from catchment.model.errors import SinkError
 from catchment.sink.delta.files import write_bytes
-from catchment.sink.delta.plain.actions import Vector
+from catchment.sink.delta.plain.actions import Add, Remove, Vector
 
 DIRECTORY = "_dv"
 _MAGIC = 1681511377
@@ -68,6 +69,13 @@ def file_of(vector: Vector) -> str:
     prefix, name = vector.path_or_inline_dv[:-_NAME_DIGITS], vector.path_or_inline_dv[-_NAME_DIGITS:]
     file = _name(uuid.UUID(bytes=_unz85(name)))
     return f"{prefix}/{file}" if prefix else file
+
+
+def files_of(action: Add | Remove) -> Iterator[str]:
+    """The files that an action names, relative to the table: a data file, and that of its vector."""
+    yield action.file
+    if action.deletion_vector is not None and action.deletion_vector.storage_type == "u":
+        yield file_of(action.deletion_vector)
 
 
 def encoded(dead: BitMap) -> bytes:

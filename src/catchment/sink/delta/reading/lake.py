@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from msgspec.structs import replace
 
 from catchment.model.epoch import EpochRow, Part, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.epochs import EpochsTable, feeds
-from catchment.sink.delta.layout import epoch_app, epochs_dir, table_dir
+from catchment.sink.delta.layout import EPOCH, epoch_app, epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.plain.log import PlainLog, Snapshot
 from catchment.sink.delta.reading.history import oldest_version
+from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
 from catchment.sink.delta.reading.state import DeltaState
 
@@ -54,17 +57,43 @@ class DeltaReading:
 def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
     """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
     shape = next(shape for shape in row.manifest.shapes if shape.table == table)
+    # The tail first: it loses only what the plain table has by then.
+    tail = _as_of(root, row, table)
+    plain = _plain_as_of(root, row, table)
+    app = epoch_app(row.manifest.feed, table)
+    settled = 0 if plain is None else plain.transactions.get(app, 0)
+    later = {
+        part: tuple(str(tail_dir(root, table) / f["path"]) for f in files if f[f"max.{EPOCH}"] > settled)
+        for part, files in file_lists(tail).items()
+    }
+    found = DeltaState(shape, row.commit.epoch, tail.version(), later[Part.BASE], later[Part.CHANGES], origin)
+    if plain is None:
+        return found
     directory = table_dir(root, table)
-    handle = _as_of(root, row, table)
-    files = file_lists(handle)
-    base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
-    return DeltaState(shape, row.commit.epoch, handle.version(), base, changes, origin)
+    whole = tuple(str(directory / file.path) for file in plain.files.values() if file.dead is None)
+    worn = tuple(
+        Worn(str(directory), str(directory / file.path), file.dead)
+        for file in plain.files.values()
+        if file.dead is not None
+    )
+    tables = Tables(str(directory), plain.version, str(tail_dir(root, table)), tail.version(), settled)
+    return replace(found, base=(*whole, *found.base), worn=worn, tables=tables)
+
+
+def _plain_as_of(root: Path, row: EpochRow, table: TableId) -> Snapshot | None:
+    """The newest version of the plain table that is not later than the epoch; None before the first settle. Each of
+    them serves: a settle, or files that were joined since."""
+    log, app = PlainLog(table_dir(root, table)), epoch_app(row.manifest.feed, table)
+    newest = log.newest()
+    if newest is None or newest.transactions.get(app, 0) <= row.commit.epoch:
+        return newest
+    return log.carrying(app, row.commit.epoch)
 
 
 def _as_of(root: Path, row: EpochRow, table: TableId) -> DeltaTable:
     """The newest version, as long as no later epoch has come to the table; else the version that the epoch names. So
     folds since, which change no row, serve at once, also while the source is at rest."""
-    directory, version = table_dir(root, table), row.commit.versions[str(table)]
+    directory, version = tail_dir(root, table), row.commit.versions[str(table)]
     newest = open_table(directory)
     if newest is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")

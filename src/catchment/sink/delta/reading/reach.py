@@ -11,7 +11,7 @@ from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app, tail_dir
 from catchment.sink.delta.reading.history import oldest_version
 
 
@@ -58,7 +58,7 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
 
 
 def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
-    directory = table_dir(root, table)
+    directory = tail_dir(root, table)
     newest = open_table(directory)
     if newest is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")

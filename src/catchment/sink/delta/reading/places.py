@@ -1,0 +1,31 @@
+"""Where the rows of a state lie that are not simply all rows of a file."""
+
+from pathlib import Path
+
+import msgspec
+
+from catchment.sink.delta.plain.actions import Vector
+from catchment.sink.delta.plain.vectors import load
+
+
+class Worn(msgspec.Struct, frozen=True):
+    """A file of a plain table of which some rows are dead; `table` is the table's directory."""
+
+    table: str
+    path: str
+    dead: Vector
+
+    def positions(self) -> str:
+        """Numbers of the dead rows, with commas. Raises SinkError."""
+        return ",".join(map(str, load(Path(self.table), self.dead)))
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """Where an engine that knows Delta finds a state: a version of the plain table, and one of the tail, of which the
+    epochs behind `settled` count."""
+
+    plain: str
+    plain_version: int
+    tail: str
+    tail_version: int
+    settled: int
