@@ -27,7 +27,7 @@ class Add(msgspec.Struct, frozen=True, rename="camel"):
     size: int
     modification_time: int
     data_change: bool
-    stats: str
+    stats: str | None = None
     partition_values: dict[str, str | None] = {}
     deletion_vector: Vector | None = None
 

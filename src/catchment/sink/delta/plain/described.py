@@ -22,8 +22,8 @@ def described(path: Path, shape: TableShape, now_ms: int) -> tuple[Add, int]:
     return Add(path.name, size, now_ms, True, stats), footer.num_rows
 
 
-def with_dead(add: Add, dead: BitMap, vectors: VectorFile) -> Add:
-    """The action with these rows dead. Bounds are those of all rows, so they are not tight when some are."""
-    stats = msgspec.json.decode(add.stats) | {"tightBounds": not dead}
+def with_dead(add: Add, rows: int, dead: BitMap, vectors: VectorFile) -> Add:
+    """The action, of a file of so many rows, with these dead. Its bounds are those of all rows: not tight."""
+    stats = msgspec.json.decode(add.stats or b"{}") | {"numRecords": rows, "tightBounds": not dead}
     vector = vectors.add(dead) if dead else None
     return msgspec.structs.replace(add, stats=msgspec.json.encode(stats).decode(), deletion_vector=vector)

@@ -139,6 +139,6 @@ def _actions(directory: Path, files: Mapping[str, PlainFile], joined: Joined) ->
         actions.append(now.removed(now_ms, data_change=False))
     if len(died) < joined.rows:
         vectors = VectorFile(directory)
-        actions.append(with_dead(joined.add, died, vectors))
+        actions.append(with_dead(joined.add, joined.rows, died, vectors))
         vectors.write()
     return actions

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catchment.model.errors import SinkError
-from catchment.sink.delta.files import sync_directory
+from catchment.sink.delta.files import lake_file, sync_directory
 from catchment.sink.delta.plain.actions import (
     Action,
     Add,
@@ -19,7 +19,6 @@ from catchment.sink.delta.plain.actions import (
     MetaData,
     Protocol,
     Remove,
-    Txn,
     Vector,
     encoded,
     lines,
@@ -70,7 +69,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class _Stats(msgspec.Struct):
-    numRecords: int
+    numRecords: int | None = None
 
 
 class _LastCheckpoint(msgspec.Struct):
@@ -97,7 +96,7 @@ class PlainLog:
             version = -1 if known is None else known.version
             while (content := self._commit(version + 1)) is not None:
                 version += 1
-                known = applied(known, version, lines(content), str(self.directory))
+                known = applied(known, version, lines(content), self.directory)
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
         self._known = known
@@ -114,7 +113,7 @@ class PlainLog:
                 content = self._commit(number)
                 if content is None:
                     return None
-                found = applied(found, number, lines(content), str(self.directory))
+                found = applied(found, number, lines(content), self.directory)
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
         return found
@@ -170,7 +169,7 @@ class PlainLog:
             sync_directory(self._log)
         except OSError as error:
             raise SinkError(f"cannot commit to {self._log}: {error}; check space and rights there") from error
-        self._known = applied(on, version, lines(content), str(self.directory))
+        self._known = applied(on, version, lines(content), self.directory)
         return self._known
 
     def _stands(self, known: Snapshot) -> bool:
@@ -209,7 +208,7 @@ class PlainLog:
     def _read_checkpoint(self, version: int) -> Snapshot:
         rows = pq.read_table(self._checkpoint_path(version)).to_pylist(maps_as_pydicts="strict")
         found = [_line(row) for row in rows]
-        return applied(None, version, found, str(self.directory))
+        return applied(None, version, found, self.directory)
 
 
 def _line(row: dict[str, Any]) -> Line:
@@ -223,7 +222,7 @@ def _filled(value: Any) -> Any:
     return {k: _filled(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where: str) -> Snapshot:
+def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where: Path) -> Snapshot:
     """A version, and the commit on top of it. Raises SinkError for a table that asks for more than is known."""
     protocol, metadata = (known.protocol, known.metadata) if known else (None, None)
     files = dict(known.files) if known else {}
@@ -242,7 +241,7 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
             adds.append(line.add)
     # A commit that changes a file's vector removes and adds one path, in whatever order.
     for add in adds:
-        files[add.path] = PlainFile(add, msgspec.json.decode(add.stats, type=_Stats).numRecords)
+        files[add.path] = PlainFile(add, _rows(add, where))
     if protocol is None or metadata is None:
         raise SinkError(f"{where}: the Delta log begins without a protocol: is a part of it gone?")
     unknown = protocol.features - KNOWN
@@ -254,6 +253,12 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
     return Snapshot(version, protocol, metadata, files, transactions)
 
 
-def transaction(name: str, version: int, now_ms: int) -> Txn:
-    """The action by which a commit says how far an application is."""
-    return Txn(name, version, now_ms)
+def _rows(add: Add, directory: Path) -> int:
+    """Rows of a file, dead ones too. Other writers may leave statistics out (Delta protocol: Per-file Statistics)."""
+    stats = _Stats() if add.stats is None else msgspec.json.decode(add.stats, type=_Stats)
+    if stats.numRecords is not None:
+        return stats.numRecords
+    path = directory / add.file
+    with lake_file(path):
+        rows: int = pq.read_metadata(path).num_rows
+    return rows

@@ -183,7 +183,7 @@ class _Made:
         self.died += len(dead) - len(before)
         if len(dead) == rows:
             return
-        after = with_dead(add, dead, self._vectors)
+        after = with_dead(add, rows, dead, self._vectors)
         self.actions.append(msgspec.structs.replace(after, data_change=True, modification_time=self._now_ms))
 
     def _chunk(self, path: str) -> tuple[Add, int]:

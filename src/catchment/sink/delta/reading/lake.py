@@ -15,7 +15,14 @@ from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.epochs import EpochsTable, feeds
-from catchment.sink.delta.layout import EPOCH, epoch_app, epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.layout import (
+    EPOCH,
+    epoch_app,
+    epochs_dir,
+    settled_app,
+    table_dir,
+    tail_dir,
+)
 from catchment.sink.delta.plain.log import PlainLog, Snapshot
 from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.reading.places import Tables, Worn
@@ -57,11 +64,8 @@ class DeltaReading:
 def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
     """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
     shape = next(shape for shape in row.manifest.shapes if shape.table == table)
-    # The tail first: it loses only what the plain table has by then.
-    tail = _as_of(root, row, table)
-    plain = _plain_as_of(root, row, table)
-    app = epoch_app(row.manifest.feed, table)
-    settled = 0 if plain is None else plain.transactions.get(app, 0)
+    plain, tail = _newest(root, row, table) or _then(root, row, table)
+    settled = _settled(plain, row, table)
     later = {
         part: tuple(str(tail_dir(root, table) / f["path"]) for f in files if f[f"max.{EPOCH}"] > settled)
         for part, files in file_lists(tail).items()
@@ -80,33 +84,43 @@ def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaSt
     return replace(found, base=(*whole, *found.base), worn=worn, tables=tables)
 
 
-def _plain_as_of(root: Path, row: EpochRow, table: TableId) -> Snapshot | None:
-    """The newest version of the plain table that is not later than the epoch; None before the first settle. Each of
-    them serves: a settle, or files that were joined since."""
-    log, app = PlainLog(table_dir(root, table)), epoch_app(row.manifest.feed, table)
-    newest = log.newest()
-    if newest is None or newest.transactions.get(app, 0) <= row.commit.epoch:
-        return newest
-    return log.carrying(app, row.commit.epoch)
+def _newest(root: Path, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable] | None:
+    """Both tables at their newest versions, as long as no later epoch has come to the table. So what is settled
+    and joined since, which changes no row, serves at once, also while the source is at rest.
+    """
+    directory, feed = tail_dir(root, table), row.manifest.feed
+    log = PlainLog(table_dir(root, table))
+    while True:
+        # The plain table first: what it has more than the tail tells, it got later.
+        plain, tail = log.newest(), open_table(directory)
+        if tail is None:
+            raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
+        carried = tail.transaction_version(epoch_app(feed, table)) or 0
+        if carried > row.commit.epoch or tail.version() < row.commit.versions[str(table)]:
+            return None
+        trimmed = tail.transaction_version(settled_app(feed, table)) or 0
+        if trimmed <= _settled(plain, row, table):
+            return plain, tail
 
 
-def _as_of(root: Path, row: EpochRow, table: TableId) -> DeltaTable:
-    """The newest version, as long as no later epoch has come to the table; else the version that the epoch names. So
-    folds since, which change no row, serve at once, also while the source is at rest."""
-    directory, version = tail_dir(root, table), row.commit.versions[str(table)]
+def _then(root: Path, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable]:
+    """Both tables as they were when the epoch was the newest."""
+    directory, feed, epoch = tail_dir(root, table), row.manifest.feed, row.commit.epoch
     newest = open_table(directory)
-    if newest is None:
-        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
-    carried = newest.transaction_version(epoch_app(row.manifest.feed, table)) or 0
-    if carried <= row.commit.epoch and newest.version() >= version:
-        return newest
-    older = _older(directory, version, newest.version())
-    if older is None:
+    tail = None if newest is None else _older(directory, row.commit.versions[str(table)], newest.version())
+    plain = PlainLog(table_dir(root, table)).carrying(epoch_app(feed, table), epoch)
+    trimmed = 0 if tail is None else tail.transaction_version(settled_app(feed, table)) or 0
+    if tail is None or trimmed > _settled(plain, row, table):
         raise SinkError(
-            f"{table} cannot be read as of epoch {epoch_text(row.commit.epoch)} any more: files that a fold replaced "
-            f"stay for the feed's sink.keep; {readable_since(root, row.manifest.feed, [table])}"
+            f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
+            f"stay for the feed's sink.keep; {readable_since(root, feed, [table])}"
         )
-    return older
+    return plain, tail
+
+
+def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:
+    """The epoch that a version of the plain table is; 0 before the first."""
+    return 0 if plain is None else plain.transactions.get(epoch_app(row.manifest.feed, table), 0)
 
 
 def _older(directory: Path, version: int, newest: int) -> DeltaTable | None:
