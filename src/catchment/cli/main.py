@@ -23,7 +23,7 @@ _COMMANDS = {
     "status": "catchment.cli.status:status",
     "verify": "catchment.cli.verify:verify_command",
     "adopt": "catchment.cli.adopt:adopt",
-    "fold": "catchment.cli.fold:fold",
+    "settle": "catchment.cli.settle:settle",
     "epochs": "catchment.cli.epochs:epochs_command",
     "views": "catchment.cli.views:views_command",
     "demo": "catchment.cli.demo:demo",

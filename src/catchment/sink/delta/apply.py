@@ -75,7 +75,7 @@ class DeltaSink:
         """Apply all deltas of a manifest, in threads; the version of every table of its shapes.
 
         May be repeated after a crash between two tables: tables that have the epoch are left alone. The
-        version of an untouched table is at most a minute old, to lie within the readers' window after a fold.
+        version of an untouched table is at most a minute old, to lie within the readers' window after a settle.
         A feed's first epoch creates its tables, and is refused before any commit where rows stand already.
         """
         first = manifest.previous == 0
@@ -196,7 +196,7 @@ def add_action(file: DataFile) -> AddAction:
 def version_of_epoch(table: DeltaTable, name: TableId, epoch: int, applied: int) -> int:
     """The version whose commit applied `epoch`, of a table that carries epoch `applied` or later.
 
-    Folds leave the state as it is, so the newest version serves when the log no longer tells and no later
+    What is trimmed leaves the state as it is, so the newest version serves when the log no longer tells and no later
     epoch is applied. Raises SinkError when a later epoch is applied and the log no longer tells.
     """
     entries: list[Mapping[str, object]] = table.history()

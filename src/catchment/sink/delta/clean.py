@@ -17,10 +17,8 @@ from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import FOLD_PREFIX, epochs_dir, table_dir, tail_dir
-from catchment.sink.delta.plain.clean import unneeded
-
-FOLD_AGE_S = 6 * 3600.0
+from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.plain.clean import ATTEMPT_SECONDS, unneeded
 
 
 class CleanReport(msgspec.Struct, frozen=True):
@@ -67,8 +65,7 @@ def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> C
     """Delete files of attempts that lost.
 
     No version of the table names such a file, it is older than `age_s`, and its epoch is at most the committed one
-    `epoch`. (A later one may have a manifest that names it.) Files of a fold that never came to its commit are older
-    than six hours. `version` is the table's as of that epoch.
+    `epoch`. (A later one may have a manifest that names it.) `version` is the table's as of that epoch.
     """
     now = time.time()
     # The directory before the log: what is committed in between is named.
@@ -84,7 +81,9 @@ def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> C
 def _clean_unnamed_epochs(directory: Path) -> CleanReport:
     """Delete files of the epochs table that never came to their commit and are older than six hours."""
     now = time.time()
-    return _delete_unnamed(directory, [p for p in directory.glob("*.parquet") if _older(p, now, FOLD_AGE_S)])
+    return _delete_unnamed(
+        directory, [p for p in directory.glob("*.parquet") if _older(p, now, ATTEMPT_SECONDS)]
+    )
 
 
 def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None = None) -> CleanReport:
@@ -132,11 +131,7 @@ def _delete(path: Path) -> None:
 def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:
     """Whether a file, were it named nowhere, is of an attempt that cannot be committed any more."""
     first = path.name.partition("-")[0]
-    if path.name.startswith(FOLD_PREFIX):
-        age_s = FOLD_AGE_S
-    elif not first.isdigit() or int(first) > epoch:
-        return False
-    return _older(path, now, age_s)
+    return first.isdigit() and int(first) <= epoch and _older(path, now, age_s)
 
 
 def _older(path: Path, now: float, age_s: float) -> bool:

@@ -39,7 +39,7 @@ def write_file(
     """Write `batches` as `_part=<part>/<name>.parquet` and flush it to the disk.
 
     `schema` is `layout.arrow_schema` of the table's shape, and that of the batches; `key_columns` are
-    physical names. `ordered`: the rows come in order of (shard, key) as `wire.keys` orders them; then a fold
+    physical names. `ordered`: the rows come in order of (shard, key) as `wire.keys` orders them; then a settle
     knows their range exactly. `name` must hold an id of the attempt: a file that exists is never written
     over. Raises SinkError, after removing what was written.
     """
@@ -237,7 +237,7 @@ def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
                 found.setdefault(frozenset(schema.names), []).append(path)
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
-            f"a file of the lake cannot be read: {error}; one that a fold replaced stays for the feed's sink.keep: "
+            f"a file of the lake cannot be read: {error}; one that another replaced stays for the feed's sink.keep: "
             "read the table again"
         ) from error
     return found

@@ -23,8 +23,6 @@ PART = "_part"
 SHARD = "_shard"
 EPOCH = "_epoch"
 DELETED = "_deleted"
-# How the names of files begin that a fold writes.
-FOLD_PREFIX = "fold-"
 
 _ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.field(DELETED, pa.bool_()))
 _NAME_MAX = 255  # bytes; of ext4, XFS and others

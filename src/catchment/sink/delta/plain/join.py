@@ -20,11 +20,11 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.model.version import __version__
 from catchment.sink.delta.files import lake_file, write_parquet
-from catchment.sink.delta.fold.net import conform
 from catchment.sink.delta.layout import SHARD, identity_columns, key_columns
 from catchment.sink.delta.plain.actions import Action, Add
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.log import PlainFile, PlainLog, Snapshot
+from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.wire.keys.keys import encode

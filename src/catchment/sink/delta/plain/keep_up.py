@@ -18,7 +18,7 @@ def keep_up(order: SettleOrder, fault: Injector) -> int:
     changes = 0
     while (settled := settle(order)) is not None:
         changes += settled.changes
-        fault(Fault.DURING_FOLD)
+        fault(Fault.DURING_SETTLE)
     log = PlainLog(order.plain)
     for _ in range(JOINS_MAX):
         on = log.newest()
@@ -26,7 +26,7 @@ def keep_up(order: SettleOrder, fault: Injector) -> int:
         joined = join.prepare(order.plain, order.shape, files) if files else None
         if joined is None:
             break
-        fault(Fault.DURING_FOLD)
+        fault(Fault.DURING_SETTLE)
         join.commit(log, joined)
     on = log.newest()
     if on is not None:

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from catchment.model.epoch import Part
 from catchment.sink.delta.commit import file_lists, open_table
-from catchment.sink.delta.fold.net import NetChanges, Pinned, load_net, plain_size
 from catchment.sink.delta.layout import EPOCH, PART
+from catchment.sink.delta.plain.net import NetChanges, Pinned, load_net, plain_size
 
 _NEWEST = f"max.{EPOCH}"
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.sink.delta.files import lake_file
-from catchment.sink.delta.fold.net import NetChanges
+from catchment.sink.delta.plain.net import NetChanges
 from catchment.wire.keys.keys import KeySet, encode
 
 _BATCH_ROWS = 1 << 20

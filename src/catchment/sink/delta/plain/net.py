@@ -1,6 +1,6 @@
-"""The changes that a fold takes up, reduced to the last one of each (shard, key) and put in order of key."""
+"""The changes that a settle takes up, reduced to the last one of each (shard, key) and put in order of key."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catchment.sink.delta.files import lake_file
@@ -21,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Pinned(msgspec.Struct, frozen=True):
-    """A lake table at the version that a fold starts from: all its columns, and those of (shard, key)."""
+    """A lake table at the version that a settle starts from: all its columns, and those of (shard, key)."""
 
     directory: Path
     schema: pa.Schema
@@ -38,24 +37,6 @@ class NetChanges(msgspec.Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.keys)
 
-    def between(self, low: bytes, high: bytes) -> tuple[int, int]:
-        """Half-open range of the changes with `low <= key` and `key <= high`, as far as `high` goes."""
-        bounds = [low, above(high)]
-        found = pc.search_sorted(self.keys.to_binary(), pa.array(bounds, pa.large_binary()))
-        start, end = found.to_pylist()
-        return start, max(start, end)
-
-    def slice_keys(self, start: int, end: int) -> Keys:
-        """Keys of a range of the changes."""
-        return slice_keys(self.keys, start, end)
-
-
-def slice_keys(keys: Keys, start: int, end: int) -> Keys:
-    """Keys of a range of rows; nothing is copied."""
-    if keys.offsets is None:
-        return Keys(keys.data[start * keys.width : end * keys.width], None, keys.width, end - start)
-    return Keys(keys.data, keys.offsets[start : end + 1], 0, end - start)
-
 
 def plain_size(directory: Path, file: dict[str, Any]) -> int:
     """Bytes of a data file's values, not compressed: about what they take in memory."""
@@ -63,29 +44,6 @@ def plain_size(directory: Path, file: dict[str, Any]) -> int:
     with lake_file(path):
         footer = pq.read_metadata(path)
     return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
-
-
-def choose(
-    files: Sequence[dict[str, Any]], rows_max: int, bytes_max: int, size_of: Callable[[dict[str, Any]], int]
-) -> list[dict[str, Any]]:
-    """The oldest changes files that fit, at least one; every change left out is at least as new as every change taken.
-
-    `size_of`: bytes of a file in memory. So folding them is right: a change that stays is at least as new as any
-    that was folded.
-    """
-    ordered = sorted(files, key=lambda f: (f[f"min.{EPOCH}"], f[f"max.{EPOCH}"]))
-    chosen: list[dict[str, Any]] = []
-    newest = rows = size = 0
-    for file in ordered:
-        own = size_of(file)
-        full = rows + file["num_records"] > rows_max or size + own > bytes_max
-        if chosen and full and file[f"min.{EPOCH}"] >= newest:
-            break
-        chosen.append(file)
-        newest = max(newest, file[f"max.{EPOCH}"])
-        rows += file["num_records"]
-        size += own
-    return chosen
 
 
 def load_net(pinned: Pinned, files: Sequence[dict[str, Any]]) -> NetChanges:
@@ -113,9 +71,3 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         table[field.name] if field.name in held else pa.nulls(table.num_rows, field.type) for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def above(prefix: bytes) -> bytes:
-    """The least bytes above every key that starts with `prefix`."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else b"\xff" * (len(prefix) + 1)
