@@ -12,11 +12,11 @@ from catchment.api.read import read
 from catchment.model.epoch import Commit, Part
 from catchment.model.errors import SinkError
 from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.clean import CleanReport, clean_feed
 from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.fold import fold
 from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, tail_dir
+from catchment.sink.delta.upkeep.clean import CleanReport, clean_feed
+from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 from tests.world.records import name_of
 
@@ -57,24 +57,16 @@ def test_lost_attempts_of_committed_epochs_go(lake: Path) -> None:
 
 
 def test_replaced_files_stay_for_the_window_and_for_the_newest_epoch(lake: Path) -> None:
-    assert fold(lake, ORDERS, FEED, 1) is not None
+    carry_out(UpkeepOrder(str(lake), FEED, 1, 3600.0))
     clean_feed(lake, FEED, 3600, 60)
     assert read(lake, "shop.orders", 1).arrow().num_rows == 1  # within the window
-    # Past the window: the newest epoch's version is older than the fold, and its files stay.
+    # Past the window: the newest epoch's version is older than the settle, and its files stay.
     assert clean_feed(lake, FEED, 0, 60) == CleanReport(0, 0)
     assert read(lake, "shop.orders").arrow().num_rows == 3
     run_epoch(lake, DeltaSink(lake, FEED), 4)
     assert clean_feed(lake, FEED, 0, 60).replaced == 3
     assert read(lake, "shop.orders").arrow().num_rows == 4
     assert not {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"} & on_disk(lake)
-
-
-def test_files_of_a_fold_that_never_committed(lake: Path) -> None:
-    for name, seconds in (("fold-x-0-0", 3600), ("fold-y-0-0", 7 * 3600)):
-        write(lake, ORDERS, Part.BASE, name, [("s/0", 1, False, (1, "lost"))])
-        age(tail_dir(lake, ORDERS.table) / f"_part=base/{name}.parquet", seconds)
-    clean_feed(lake, FEED, 3600, 60)
-    assert {n for n in on_disk(lake) if n.startswith("fold")} == {"fold-x-0-0.parquet"}
 
 
 def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:

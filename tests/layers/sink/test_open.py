@@ -8,10 +8,9 @@ import pytest
 
 from catchment.api.read import read
 from catchment.model.epoch import Part
-from catchment.sink.delta.fold.due import FoldLimits
-from catchment.sink.delta.fold.process import FoldOrder, carry_out
 from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS, delta, write
 
@@ -55,7 +54,7 @@ class Copied:
 
     def keep_up(self) -> None:
         """What the process beside a run does."""
-        carry_out(FoldOrder(str(self.feeder.root), FEED, 1, FoldLimits(), 3600.0))
+        carry_out(UpkeepOrder(str(self.feeder.root), FEED, 1, 3600.0))
 
     def expected(self, epoch: int) -> list[tuple[Any, ...]]:
         return sorted((s, e, k, v) for (s, k), (e, v) in self.states[epoch].items())

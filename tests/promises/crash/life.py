@@ -33,7 +33,6 @@ from tests.world.patience import PATIENCE_SECONDS
 
 Servers = Mapping[str, PrivateServer]
 
-_FOLD_NEVER = {"share": "100%", "files": 1_000_000, "age": "1d"}
 
 SECONDS_MAX = PATIENCE_SECONDS
 NAMED_MAX = 10
@@ -115,9 +114,9 @@ class Life:
         return load(self.file)
 
     @property
-    def never_folded(self) -> dict[str, Any]:
-        """The sink with limits that leave every fold to the command: no fold works on beside or behind a run."""
-        return {"path": str(self.lake), "fold": _FOLD_NEVER}
+    def settled_late(self) -> dict[str, Any]:
+        """The sink, of which nothing is settled before the end of a run."""
+        return {"path": str(self.lake), "settle": "1h"}
 
     @property
     def feed(self) -> Feed:
@@ -145,12 +144,12 @@ class Life:
         """`catchment run` in this process, until caught up; the exit code."""
         return execute(["run", str(self.file), "--until-caught-up", *options])
 
-    def await_folds(self) -> None:
-        """Wait until no process that a run has left behind folds this lake."""
+    def await_settles(self) -> None:
+        """Wait until no process that a run has left behind settles this lake."""
         order = f'"root":"{self.lake}"'
         deadline = time.monotonic() + SECONDS_MAX
         while any(order in line for line in _command_lines()):
-            assert time.monotonic() < deadline, "a fold did not end"
+            assert time.monotonic() < deadline, "a settle did not end"
             time.sleep(PAUSE_SECONDS)
 
     def command(self, *arguments: str, fault: str = "") -> Ended:
@@ -161,7 +160,7 @@ class Life:
         """Start a command, e.g. `run --until-caught-up`, with the feed file behind its name."""
         name, *options = arguments
         self._commands += 1
-        # No pipe: what a killed driver leaves behind (Java, a fold) would keep it open.
+        # No pipe: what a killed driver leaves behind (Java, a settle) would keep it open.
         output = self.directory / f"output.{self._commands}"
         with output.open("w") as file:
             process = subprocess.Popen(

@@ -61,12 +61,12 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
-        life.describe(engine=engine, sink=life.never_folded)
-        assert life.run() == 0
-        folded = life.command("fold", fault="during-fold:2")
-        assert folded.code == -signal.SIGKILL, folded
+        life.describe(engine=engine, sink=life.settled_late)
+        assert life.command(*CATCH_UP, fault="during-settle:1").code == 0
+        settled = life.command("settle", fault="during-settle:1")
+        assert settled.code == -signal.SIGKILL, settled
     life.describe()
     assert life.run() == 0
     life.must_be_exact()
-    assert execute(["fold", str(life.file)]) == 0
+    assert execute(["settle", str(life.file)]) == 0
     life.must_be_exact()

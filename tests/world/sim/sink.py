@@ -12,7 +12,7 @@ from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, Ta
 from catchment.model.errors import LeaseLost, SinkError, SinkRestored
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
-from catchment.sink.port import Folded
+from catchment.sink.port import Settled
 from tests.world.sim.scheduler import SimWorld
 
 Row = tuple[int | None, ...]
@@ -88,7 +88,7 @@ class Nothing:
     def turn(self) -> None:
         """Nothing."""
 
-    def unfolded(self) -> Mapping[TableId, float]:
+    def waiting(self) -> Mapping[TableId, int]:
         """Nothing waits."""
         return {}
 
@@ -212,11 +212,11 @@ class SimSink:
         """None: the simulation looks into the storage."""
         raise SinkError(f"{table} is not read")
 
-    def fold(self, fence: int) -> Folded:
-        """Nothing is folded."""
-        return Folded({}, 0)
+    def settle(self, fence: int) -> Settled:
+        """Nothing is settled."""
+        return Settled({}, 0)
 
-    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Nothing:
+    def upkeep(self, fence: int) -> Nothing:
         """None."""
         return Nothing()
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from catchment.api.read import read
-from catchment.cli.fold import fold
+from catchment.cli.settle import settle
 from catchment.demo.server import PrivateServer
 from catchment.doctor.standing import check_standing
 from catchment.feed.verify import verify
@@ -106,9 +106,9 @@ def test_whoever_asks_a_lake_asks_this_sink(
     assert (found.missing, found.extra, found.changed) == (ROWS, 0, 0)
     assert {call for call, _ in asked.taken()} == {"newest", "reader"}
 
-    done = CliRunner().invoke(fold, [str(steps.file)], catch_exceptions=False)
-    assert done.output == "0 tables folded, 0 files deleted\n"
-    assert asked.taken() == [("newest", 0), ("fold", 0)]
+    done = CliRunner().invoke(settle, [str(steps.file)], catch_exceptions=False)
+    assert done.output == "0 tables settled, 0 files deleted\n"
+    assert asked.taken() == [("newest", 0), ("settle", 0)]
 
     with pytest.raises(ConfigError, match="catchment does not read what a sink nothing holds"):
         read(steps.file, f"{steps.schema}.t")

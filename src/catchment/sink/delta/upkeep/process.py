@@ -1,7 +1,7 @@
 """The upkeep of a lake as a process of its own: settles the tables, joins files, trims the tails, and cleans up.
 
-The runner starts it, and may end before it. It imports little, to start fast. It changes where rows stand and no row, so
-it needs no lease. The runner gives it a fence, which keeps it from writing once a later runner has come.
+The runner starts it, and may end before it. It imports little, to start fast. It brings tables to committed epochs
+only, so it needs no lease. The runner gives it a fence, which keeps it from writing once a later runner has come.
 """
 
 import os
@@ -14,12 +14,12 @@ import msgspec
 
 from catchment.model.epoch import EpochRow, TableShape
 from catchment.model.errors import CatchmentError, LeaseLost
-from catchment.sink.delta.clean import clean_feed
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
-from catchment.sink.delta.plain.keep_up import keep_up
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.tail import Limits
+from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.table import keep_up
 from catchment.sink.port import Settled
 from catchment.state.faults import Injector, from_environment
 
@@ -39,8 +39,8 @@ class UpkeepOrder(msgspec.Struct, frozen=True):
 
 
 def carry_out(order: UpkeepOrder) -> Settled:
-    """Bring every table to the newest epoch, in this process. A table that cannot be settled keeps neither the others nor
-    the cleaner from their turn; then the first error is raised.
+    """Bring every table to the newest epoch, in this process. A table that cannot be settled keeps neither the others
+    nor the cleaner from their turn; then the first error is raised.
     """
     epochs = EpochsTable(order.root, order.feed)
     row = epochs.newest()

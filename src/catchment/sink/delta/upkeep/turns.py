@@ -12,7 +12,7 @@ from catchment import world
 from catchment.config import Feed
 from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
-from catchment.sink.delta.clean import window_hours
+from catchment.sink.delta.upkeep.clean import window_hours
 from catchment.sink.delta.upkeep.process import UpkeepOrder, start
 from catchment.state.lease import LEASE_SECONDS
 
@@ -52,7 +52,7 @@ class LakeUpkeep:
             self._waiting[delta.shape.table] = self._waiting.get(delta.shape.table, 0) + rows
 
     def turn(self) -> None:
-        """Take note of a process that has ended; start one when something has waited long enough, or for the cleaner."""
+        """Take note of a process that has ended; start one when changes have waited long enough, or to clean up."""
         now = world.steady_seconds()
         self._look()
         if self._process is not None:
@@ -74,9 +74,7 @@ class LakeUpkeep:
         }
 
     def stop(self, *, hurry: bool) -> None:
-        """Settle what waits, and wait for that, in a hurry for so long. Nothing is lost where it takes longer: a later run
-        settles.
-        """
+        """Settle what waits, and wait for that; in a hurry for some seconds only, since a later run settles, too."""
         until = world.steady_seconds() + HURRY_SECONDS if hurry else None
         if self._process is not None:
             self._await(until)

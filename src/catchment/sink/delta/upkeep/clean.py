@@ -18,7 +18,7 @@ from catchment.model.errors import SinkError
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir
-from catchment.sink.delta.plain.clean import ATTEMPT_SECONDS, unneeded
+from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
 
 
 class CleanReport(msgspec.Struct, frozen=True):
