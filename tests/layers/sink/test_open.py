@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from catchment.api.read import read
 from catchment.model.epoch import Part
@@ -12,6 +13,7 @@ from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.plain.log import PlainLog
 from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
 from tests.layers.sink.feeder import Feeder
+from tests.layers.sink.lakes import files_of
 from tests.layers.sink.model import FEED, ORDERS, delta, write
 
 SHARDS = ("s/0", "s/1")
@@ -78,3 +80,17 @@ def test_every_epoch_is_read_right_whatever_is_settled(tmp_path: Path, seed: int
         state = read(tmp_path, "shop.orders", epoch)
         assert sorted(state.duckdb().fetchall()) == table.expected(epoch)
         assert sorted(tuple(row.values()) for row in state.arrow().to_pylist()) == table.expected(epoch)
+
+
+@pytest.mark.wide
+def test_spark_reads_what_lives(tmp_path: Path, spark: SparkSession) -> None:
+    table = Copied(tmp_path, random.Random(9))
+    table.commit()
+    while table.feeder.epoch < 25:
+        table.commit()
+        if table.feeder.epoch % 5 == 0:
+            table.keep_up()
+        state = files_of(read(tmp_path, "shop.orders"))
+        rows = sorted(map(tuple, state.spark(spark).collect()))
+        assert rows == table.expected(table.feeder.epoch)
+    assert state.worn

@@ -15,9 +15,10 @@ class Worn(msgspec.Struct, frozen=True):
     path: str
     dead: Vector
 
-    def positions(self) -> str:
-        """Numbers of the dead rows, with commas. Raises SinkError."""
-        return ",".join(map(str, load(Path(self.table), self.dead)))
+    def positions(self) -> list[int]:
+        """Numbers of the dead rows. Raises SinkError."""
+        found: list[int] = load(Path(self.table), self.dead).to_array().tolist()
+        return found
 
 
 class Tables(msgspec.Struct, frozen=True):

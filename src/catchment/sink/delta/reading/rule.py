@@ -86,12 +86,13 @@ def duckdb_source(shape: TableShape, files: Mapping[frozenset[str], Sequence[str
     return f"({' UNION ALL '.join(parts)})"
 
 
-def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: str) -> str:
-    """A DuckDB table expression over the rows of a file that live; `dead`: numbers of the others, with commas."""
-    positions = f"SELECT unnest(string_split('{dead}', ',')::BIGINT[])"
+def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequence[int]) -> str:
+    """A DuckDB table expression over the rows of a file that live; `dead`: numbers of the others."""
+    listed = ",".join(map(str, dead))
     return (
         f"(SELECT {_columns(shape, held)} FROM read_parquet({_duckdb_path(path)}, hive_partitioning = false, "
-        f"file_row_number = true) WHERE file_row_number NOT IN ({positions}))"
+        f"file_row_number = true) WHERE file_row_number NOT IN "
+        f"(SELECT unnest(string_split('{listed}', ',')::BIGINT[])))"
     )
 
 

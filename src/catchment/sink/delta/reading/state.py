@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -12,7 +13,7 @@ from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
 from catchment.model.errors import NotInstalled
 from catchment.sink.delta.files import by_columns
-from catchment.sink.delta.layout import arrow_schema
+from catchment.sink.delta.layout import PART, arrow_schema
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.rule import (
@@ -27,7 +28,7 @@ from catchment.sink.delta.reading.rule import (
 if TYPE_CHECKING:
     import pandas
     import polars
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 
 class DeltaState(msgspec.Struct, frozen=True):
@@ -51,7 +52,10 @@ class DeltaState(msgspec.Struct, frozen=True):
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
         changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
-        sources = [worn_source(self.shape, one.path, _held(one.path), one.positions()) for one in self.worn]
+        sources = [
+            worn_source(self.shape, one.path, _held(one.path), ",".join(map(str, one.positions())))
+            for one in self.worn
+        ]
         if self.base or not sources:
             sources.append(duckdb_source(self.shape, by_columns(self.base)))
         base = sources[0] if len(sources) == 1 else f"({' UNION ALL '.join(f'FROM {s}' for s in sources)})"
@@ -98,6 +102,8 @@ class DeltaState(msgspec.Struct, frozen=True):
         parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
         if self.base:
             parts["base"] = files.parquet(*map(_spark_path, self.base))
+        if self.worn:
+            parts["base"] = parts["base"].unionByName(_alive(session, files, self.worn))
         if self.changes:
             parts["changes"] = files.parquet(*map(_spark_path, self.changes))
         changes = "{changes}" if self.changes else None
@@ -113,6 +119,21 @@ class DeltaState(msgspec.Struct, frozen=True):
 def _held(path: str) -> frozenset[str]:
     (held,) = by_columns([path])
     return held
+
+
+def _alive(session: "SparkSession", files: "DataFrameReader", worn: tuple[Worn, ...]) -> "DataFrame":
+    """The rows of worn files that live. Spark names each row's file and place (its `_metadata` column)."""
+    from pyspark.sql.functions import broadcast, col, struct
+
+    place = struct(col("_metadata.file_name"), col("_metadata.row_index")).alias(PART)
+    rows = files.parquet(*(_spark_path(one.path) for one in worn)).select("*", place)
+    dead = [
+        {PART: {"file_name": Path(one.path).name, "row_index": row}}
+        for one in worn
+        for row in one.positions()
+    ]
+    places = session.createDataFrame(pa.Table.from_pylist(dead))
+    return rows.join(broadcast(places), PART, "left_anti").drop(PART)
 
 
 def _spark_path(path: str) -> str:
