@@ -7,7 +7,6 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catchment.api.read import read, tables_at
@@ -190,16 +189,6 @@ def typed_rows() -> list[Row]:
     early = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     other = (*full[:9], date(9999, 12, 31), 0, datetime(1000, 1, 1), early, *full[13:])
     return [(1, *full), (2, *other), (3, *([None] * len(full)))]
-
-
-@pytest.fixture(scope="module")
-def spark(spark: SparkContext) -> SparkSession:
-    """A session whose files lie in another file system, where paths do not say that they are of this host."""
-    session = SparkSession(spark).newSession()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("fs.defaultFS", "hdfs://elsewhere.invalid:9000")
-    return session
 
 
 def test_every_type_in_every_engine(tmp_path: Path, spark: SparkSession) -> None:

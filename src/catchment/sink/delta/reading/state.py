@@ -52,10 +52,7 @@ class DeltaState(msgspec.Struct, frozen=True):
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
         changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
-        sources = [
-            worn_source(self.shape, one.path, _held(one.path), ",".join(map(str, one.positions())))
-            for one in self.worn
-        ]
+        sources = [worn_source(self.shape, one.path, _held(one.path), one.positions()) for one in self.worn]
         if self.base or not sources:
             sources.append(duckdb_source(self.shape, by_columns(self.base)))
         base = sources[0] if len(sources) == 1 else f"({' UNION ALL '.join(f'FROM {s}' for s in sources)})"

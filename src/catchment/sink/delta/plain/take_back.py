@@ -1,0 +1,49 @@
+"""Bring a plain table back to an earlier epoch: the lake's other records were put back from a copy."""
+
+import time
+
+from catchment.model.errors import SinkConflict, SinkRestored
+from catchment.model.version import __version__
+from catchment.sink.delta.plain.actions import Action, Txn
+from catchment.sink.delta.plain.log import PlainLog, Snapshot
+
+_ATTEMPTS = 50
+
+
+def take_back(log: PlainLog, app: str, epoch: int) -> int:
+    """Make the newest version what the table was at an epoch, the last that it had up to then, in one commit; the epoch
+    that it carried before. Nothing is done where it carries no later one.
+
+    Raises SinkRestored where the log does not reach back to it, SinkConflict, SinkError.
+    """
+    for _ in range(_ATTEMPTS):
+        on = log.newest()
+        carried = 0 if on is None else on.transactions.get(app, 0)
+        if on is None or carried <= epoch:
+            return carried
+        then = log.carrying(app, epoch)
+        if then is None:
+            raise SinkRestored(
+                f"{log.directory} is newer than the epochs that the lake records, and its log does not reach back to "
+                "them; put back the newest copy of the lake's directory _catchment, or remove both"
+            )
+        info = {"timestamp": _now_ms(), "operation": "RESTORE", "engineInfo": f"catchment/{__version__}"}
+        info["operationParameters"] = {"version": str(then.version)}
+        if log.put(on, info, [Txn(app, then.transactions[app], _now_ms()), *_back(on, then)]) is not None:
+            return carried
+    raise SinkConflict(f"{log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
+
+
+def _back(on: Snapshot, then: Snapshot) -> list[Action]:
+    found: list[Action] = []
+    for path, file in on.files.items():
+        if then.files.get(path) != file:
+            found.append(file.removed(_now_ms(), data_change=True))
+    found += [file.add for path, file in then.files.items() if on.files.get(path) != file]
+    if then.metadata != on.metadata:
+        found.append(then.metadata)
+    return found
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
