@@ -18,7 +18,9 @@ from catchment.sink.delta.commit import (
     open_table,
     sync_version,
 )
-from catchment.sink.delta.layout import epoch_app, tail_dir
+from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
+from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.take_back import take_back
 
 _THREADS = 8
 
@@ -42,6 +44,16 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
                 "was applied since is missing; put back the newest one, or restore the whole lake and remove the "
                 "state store"
             )
+        app = epoch_app(row.manifest.feed, name)
+        plain = PlainLog(table_dir(root, name)).newest()
+        settled = 0 if plain is None else plain.transactions.get(app, 0)
+        trimmed = table.transaction_version(settled_app(row.manifest.feed, name)) or 0
+        if settled < trimmed:
+            raise SinkRestored(
+                f"{name}: the table at {table_dir(root, name)} is epoch {epoch_text(settled)}, but it had epoch "
+                f"{epoch_text(trimmed)} before: an older copy of it was put back, and what was settled since is "
+                "missing; put back the newest one, or restore the whole lake and remove the state store"
+            )
 
     with world.pool(_THREADS) as pool:
         list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
@@ -64,6 +76,8 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
         if carried > row.manifest.epoch and carried != applies:
             highest = max(highest, carried)
             _restore(directory, feed, shape.table, row, fence)
+        plain = PlainLog(table_dir(root, shape.table))
+        highest = max(highest, take_back(plain, epoch_app(feed, shape.table), row.manifest.epoch))
     return highest
 
 
