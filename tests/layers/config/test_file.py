@@ -101,8 +101,8 @@ zzzz: 1
         ("8: epoch.interval:", "a duration such as"),
         ("8: epoch.tick:", "a duration such as"),
         ("9: copy:", "a mapping with the keys chunk_time"),
-        ("10: sink.setle:", "did you mean settle?"),
         ("10: sink.keep:", "a duration such as"),
+        ("10: sink.setle:", "did you mean settle?"),
         ("11: zzzz:", "unknown key; known are name, source"),
     ]
     assert len(faults) == len(expected), faults
