@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
-from typing import Final, TypeVar
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -16,6 +17,7 @@ from catchment.model.errors import CatchmentError, EngineError, Retry
 
 _Task = TypeVar("_Task")
 _Receipt = TypeVar("_Receipt")
+_Found = TypeVar("_Found")
 
 _WAIT_SECONDS: Final = 0.1
 
@@ -35,15 +37,21 @@ class SparkEngine:
         self._start = start
         self._started: Future[SparkContext] = Future()
         self._cancelled = threading.Event()
+        self._calls: SimpleQueue[_Call] = SimpleQueue()
         threading.Thread(target=self._run, name="spark", daemon=True).start()
 
     def each(self, work: Callable[[_Task], _Receipt], tasks: Sequence[_Task]) -> list[_Receipt]:
         """As the port has it; waits for Spark to have started."""
         spark = self._context()
-        try:
+
+        def collect() -> list[_Receipt | Broken]:
             found: list[_Receipt | Broken] = (
                 spark.parallelize(list(tasks), len(tasks)).map(Guarded(work)).collect()
             )
+            return found
+
+        try:
+            found = self._called(collect)
         except (Py4JError, PySparkException, ConnectionError, EOFError) as error:
             given_up = EngineError(f"Spark gave up a job of {len(tasks)} tasks: {_in_short(str(error))}")
             if _ABSENT.search(str(error)):
@@ -73,6 +81,7 @@ class SparkEngine:
 
     def close(self) -> None:
         """The context stays."""
+        self._calls.put(_Call(None))
 
     def _context(self) -> SparkContext:
         while not self._cancelled.is_set():
@@ -83,11 +92,32 @@ class SparkEngine:
                 return self._started.result()
         raise EngineError("the run was stopped while Spark started")
 
+    def _called(self, work: Callable[[], _Found]) -> _Found:
+        """What a call to Java gives. A thread of its own makes it: an interrupt that meets Py4J's code can be lost."""
+        call = _Call(work)
+        self._calls.put(call)
+        found: _Found = call.found.result()
+        return found
+
     def _run(self) -> None:
         try:
             self._started.set_result(self._start())
         except BaseException as error:
             self._started.set_exception(error)
+            return
+        while (call := self._calls.get()).work is not None:
+            try:
+                call.found.set_result(call.work())
+            except BaseException as error:
+                call.found.set_exception(error)
+
+
+class _Call:
+    """A call to Java, and what it has given; without work, the last one."""
+
+    def __init__(self, work: Callable[[], Any] | None) -> None:
+        self.work = work
+        self.found: Future[Any] = Future()
 
 
 def _in_short(text: str) -> str:
