@@ -67,7 +67,15 @@ class Sink(Protocol):
         ...
 
     def must_hold(self, row: EpochRow) -> None:
-        """Raise SinkRestored where a table is older than the epoch."""
+        """Raise SinkRestored where a table is older than the epoch, SinkError where it has to be upgraded first."""
+        ...
+
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """The tables of the epoch that an earlier version has left in a form that this one reads and cannot write."""
+        ...
+
+    def upgrade(self, table: TableId) -> None:
+        """Bring such a table to a form that can be written; it is done or it is not."""
         ...
 
     def must_have_files(self, manifest: Manifest) -> None:

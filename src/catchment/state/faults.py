@@ -16,6 +16,7 @@ class Fault(Enum):
     AFTER_APPLY = "after-apply"
     AFTER_EPOCH_ROW = "after-epoch-row"
     DURING_SETTLE = "during-settle"
+    DURING_UPGRADE = "during-upgrade"
 
 
 Injector = Callable[[Fault], None]

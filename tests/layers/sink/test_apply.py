@@ -248,7 +248,7 @@ def test_names_become_directories(tmp_path: Path) -> None:
         odd = type(ORDERS)(TableId("_catchment", name), ORDERS.columns, ORDERS.key)
         file = write(tmp_path, odd, Part.CHANGES, "1-a-0", [("s/0", 1, False, (1, "x"))])
         assert DeltaSink(tmp_path, FEED).apply(delta(odd, file), 1, 1) == 1
-    assert {p.name for p in tmp_path.iterdir()} == {"@005fcatchment"}
+    assert {p.name for p in (tmp_path / "_catchment" / "tail").iterdir()} == {"@005fcatchment"}
 
 
 def test_a_file_is_never_written_over(tmp_path: Path) -> None:

@@ -49,7 +49,10 @@ class Settling:
             return
         shape = self.lake.shape
         tail = tail_dir(self.lake.root, shape.table)
-        settled = settle(SettleOrder(self.plain, tail, shape, FEED, 1, self.lake.epoch, limits or Limits()))
+        settled = settle(
+            SettleOrder(self.plain, tail, shape, FEED, 1, self.lake.epoch, limits or Limits()),
+            lambda _: shape,
+        )
         if settled is not None:
             self.exact[settled.version] = self.states[settled.epoch]
 

@@ -126,6 +126,13 @@ class SimSink:
             if len(self._storage.tables[TableId.parse(name)].versions) < version:
                 raise SinkRestored(f"{name} is older than its epoch")
 
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """As the port has it."""
+        return ()
+
+    def upgrade(self, table: TableId) -> None:
+        """As the port has it; nothing is older."""
+
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
         for delta in manifest.deltas:

@@ -110,6 +110,13 @@ class NothingSink:
         """As the port has it."""
         self._asked.note("must_hold", row.commit.epoch)
 
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """As the port has it."""
+        return ()
+
+    def upgrade(self, table: TableId) -> None:
+        """As the port has it; not called, since nothing is older."""
+
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
         self._asked.note("must_have_files", manifest.epoch)

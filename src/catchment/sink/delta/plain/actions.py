@@ -41,8 +41,8 @@ class Remove(msgspec.Struct, frozen=True, rename="camel"):
     """A file, under the vector that it had, is no longer in the table."""
 
     path: str
-    deletion_timestamp: int
     data_change: bool
+    deletion_timestamp: int | None = None
     size: int | None = None
     extended_file_metadata: bool = True
     partition_values: dict[str, str | None] = {}
@@ -59,7 +59,7 @@ class Txn(msgspec.Struct, frozen=True, rename="camel"):
 
     app_id: str
     version: int
-    last_updated: int
+    last_updated: int | None = None
 
 
 class MetaData(msgspec.Struct, frozen=True, rename="camel"):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catchment.model.errors import SinkError
+from catchment.sink.delta.commit import must_be_known
 from catchment.sink.delta.files import lake_file, sync_directory
 from catchment.sink.delta.plain.actions import (
     Action,
@@ -54,7 +55,7 @@ class PlainFile(msgspec.Struct, frozen=True):
         """The action that takes it out of the table."""
         add = self.add
         return Remove(
-            add.path, now_ms, data_change, add.size, True, add.partition_values, add.deletion_vector
+            add.path, data_change, now_ms, add.size, True, add.partition_values, add.deletion_vector
         )
 
 
@@ -99,6 +100,8 @@ class PlainLog:
                 known = applied(known, version, lines(content), self.directory)
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+        if known is not None:
+            must_be_known(known.metadata.configuration, self.directory)
         self._known = known
         return known
 

@@ -8,7 +8,7 @@ the same table.
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.model.errors import LeaseLost, SinkConflict, SinkError
 from catchment.model.version import __version__
-from catchment.sink.delta.commit import CONFIGURATION
+from catchment.sink.delta.commit import CONFIGURATION, marks
 from catchment.sink.delta.files import make_directory, sync_directory, write_parquet
 from catchment.sink.delta.layout import (
-    DELETED,
     SHARD,
     epoch_app,
     fence_app,
@@ -31,9 +30,19 @@ from catchment.sink.delta.layout import (
 )
 from catchment.sink.delta.plain.actions import Action, Add, MetaData, Txn
 from catchment.sink.delta.plain.described import described, with_dead
-from catchment.sink.delta.plain.log import PlainFile, PlainLog, Snapshot
+from catchment.sink.delta.plain.log import PlainLog, Snapshot
+from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.shape import plain_schema, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
+from catchment.sink.delta.plain.torn import (
+    Torn,
+    cleared,
+    not_cleared,
+    noted,
+    rows_with_values,
+    torn_in,
+    without_values,
+)
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
 
@@ -69,8 +78,9 @@ class Settled(msgspec.Struct, frozen=True):
     died: int
 
 
-def settle(order: SettleOrder) -> Settled | None:
-    """Settle the epochs that the order's limits admit; None when the table has all that has come to it.
+def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled | None:
+    """Settle the epochs that the order's limits admit; None when the table has all that has come to it. `shape_at`: the
+    table's shape as of a committed epoch before the order's.
 
     Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every attempt, and
     SinkError when the lake refuses.
@@ -88,10 +98,13 @@ def settle(order: SettleOrder) -> Settled | None:
             until=order.until,
             limits=order.limits,
         )
-        head = _head(order, on)
+        step = order
+        if found is not None and found.epoch < order.until:
+            step = msgspec.structs.replace(order, until=found.epoch, shape=shape_at(found.epoch))
+        head = _head(step, on)
         if found is None and not head:
             return None  # nothing has come to this table
-        settled = _commit(order, log, on, found, head)
+        settled = _commit(step, log, on, found, head)
         if settled is not None:
             return settled
     raise SinkConflict(
@@ -117,22 +130,20 @@ def _commit(
     """One try on top of one version; None when another commit came first."""
     now_ms = time.time_ns() // 1_000_000
     make_directory(order.plain / "_delta_log")
-    epoch = order.until if found is None else found.epoch
     made = _Made(order, now_ms)
-    if found is not None:
-        made.take(on.files if on is not None else {}, found)
-    marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, epoch, now_ms)]
+    made.take(on, found)
+    marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
     info: dict[str, Any] = {
         "timestamp": now_ms,
         "operation": "CREATE TABLE" if on is None else "MERGE",
         "operationParameters": {},
         "engineInfo": f"catchment/{__version__}",
-        EPOCH_NOTE: str(epoch),
+        EPOCH_NOTE: str(order.until),
     }
     after = log.put(on, info, [*head, *marks, *made.actions])
     if after is None:
         return None
-    return Settled(after.version, epoch, len(found.net) if found is not None else 0, made.died)
+    return Settled(after.version, order.until, len(found.net) if found is not None else 0, made.died)
 
 
 def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
@@ -140,14 +151,19 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     schema, protocol = schema_string(order.shape), protocol_of(order.shape)
     if on is None:
         now_ms = time.time_ns() // 1_000_000
-        owner = {"catchment.feed": order.feed}
-        return [protocol, MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | owner)]
+        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | marks(order.feed))
+        torn = torn_in(order.shape)
+        return [protocol, noted(torn, metadata) if torn else metadata]
     found: list[Action] = []
     if not on.protocol.has(protocol):
         found.append(on.protocol.with_features_of(protocol))
-    if msgspec.json.decode(on.metadata.schema_string) != msgspec.json.decode(schema):
-        found.append(msgspec.structs.replace(on.metadata, schema_string=schema))
-    return found
+    metadata = on.metadata
+    if msgspec.json.decode(metadata.schema_string) != msgspec.json.decode(schema):
+        metadata = msgspec.structs.replace(metadata, schema_string=schema)
+    torn = torn_in(order.shape)
+    if not_cleared(torn, metadata):
+        metadata = noted(torn, metadata)
+    return [*found, metadata] if metadata is not on.metadata else found
 
 
 class _Made:
@@ -157,26 +173,38 @@ class _Made:
         self.actions: list[Action] = []
         self.died = 0
         self._order = order
+        self._torn = torn_in(order.shape)
         self._now_ms = now_ms
         self._vectors = VectorFile(order.plain)
 
-    def take(self, files: Mapping[str, PlainFile], found: Waiting) -> None:
+    def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
         order = self._order
-        changed = Changed(found.net, identity_columns(order.shape))
-        for file in files.values():
+        stale = self._torn if on is None else not_cleared(self._torn, on.metadata)
+        changed = Changed(found.net, identity_columns(order.shape)) if found is not None else None
+        for file in on.files.values() if on is not None else ():
             dead = load(order.plain, file.dead)
-            now = dead | changed.rows(order.plain / file.path)
+            now = self._dead(file.path, dead, changed, stale)
             if len(now) > len(dead):
                 self.actions.append(file.removed(self._now_ms, data_change=True))
                 self._add(file.add, file.rows, dead, now)
-        for path in found.chunks:
+        for path in found.chunks if found is not None else ():
             add, rows = self._chunk(path)
-            self._add(add, rows, BitMap(), changed.rows(order.plain / add.path))
-        upserts = found.net.rows.filter(pa.array(~found.net.deleted))
-        if upserts.num_rows:
-            self.actions.append(self._upserts(upserts, found.epoch))
+            self._add(add, rows, BitMap(), self._dead(add.path, BitMap(), changed, self._torn))
+        upserts = None if found is None else found.net.rows.filter(pa.array(~found.net.deleted))
+        if upserts is not None and upserts.num_rows:
+            self._bring([upserts])
         self._vectors.write()
+
+    def _dead(self, path: str, dead: BitMap, changed: Changed | None, stale: Torn) -> BitMap:
+        """The dead rows of a file once the changes have come. Rows with values that their shard has dropped are brought
+        without them, and die, too."""
+        now = dead if changed is None else dead | changed.rows(self._order.plain / path)
+        again = rows_with_values(self._order.plain / path, stale) - now if stale else BitMap()
+        if again:
+            schema = plain_schema(self._order.shape)
+            self._bring(without_values(self._order.plain / path, again, stale, schema))
+        return now | again
 
     def _add(self, add: Add, rows: int, before: BitMap, dead: BitMap) -> None:
         """The file with its dead rows; nothing when none lives."""
@@ -201,12 +229,11 @@ class _Made:
             ) from error
         return described(target, self._order.shape, self._now_ms)
 
-    def _upserts(self, rows: pa.Table, epoch: int) -> Add:
-        """A new file of what lives, in order of (shard, key)."""
+    def _bring(self, parts: Iterable[pa.Table]) -> None:
+        """A new file of rows, in order of (shard, key)."""
         shape = self._order.shape
-        schema = pa.schema([f for f in rows.schema if f.name != DELETED])
-        wanted = plain_schema(shape)
-        held = rows.select([f.name for f in schema if f.name in wanted.names])
-        target = self._order.plain / f"{epoch}-{uuid.uuid4().hex[:12]}.parquet"
-        write_parquet(target, [held], held.schema, (SHARD, *key_columns(shape)))
-        return described(target, shape, self._now_ms)[0]
+        schema = plain_schema(shape)
+        rows = (cleared(conform(part, schema), self._torn) for part in parts)
+        target = self._order.plain / f"{self._order.until}-{uuid.uuid4().hex[:12]}.parquet"
+        write_parquet(target, rows, schema, (SHARD, *key_columns(shape)))
+        self.actions.append(described(target, shape, self._now_ms)[0])

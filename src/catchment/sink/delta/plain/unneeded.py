@@ -25,7 +25,9 @@ def unneeded(directory: Path, keep_seconds: float) -> list[Path]:
     needed = {name for file in newest.files.values() for name in files_of(file.add)}
     replaced: set[str] = set()
     for remove in _removes(directory, now - keep_seconds - ATTEMPT_SECONDS):
-        late = remove.deletion_timestamp / 1000 > now - keep_seconds
+        # Other writers may leave the time out (Delta protocol: Add File and Remove File).
+        removed_at = now if remove.deletion_timestamp is None else remove.deletion_timestamp / 1000
+        late = removed_at > now - keep_seconds
         (needed if late else replaced).update(files_of(remove))
     names = {path: str(path.relative_to(directory)) for path in present}
     return [

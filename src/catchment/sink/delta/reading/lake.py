@@ -20,9 +20,8 @@ from catchment.sink.delta.layout import (
     epoch_app,
     epochs_dir,
     settled_app,
-    table_dir,
-    tail_dir,
 )
+from catchment.sink.delta.older import Places, places
 from catchment.sink.delta.plain.log import PlainLog, Snapshot
 from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.reading.places import Tables, Worn
@@ -64,37 +63,38 @@ class DeltaReading:
 def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
     """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
     shape = next(shape for shape in row.manifest.shapes if shape.table == table)
-    plain, tail = _newest(root, row, table) or _then(root, row, table)
+    at = places(root, table)
+    plain, tail = _newest(at, row, table) or _then(root, at, row, table)
     settled = _settled(plain, row, table)
     later = {
-        part: tuple(str(tail_dir(root, table) / f["path"]) for f in files if f[f"max.{EPOCH}"] > settled)
+        part: tuple(str(at.tail / f["path"]) for f in files if f[f"max.{EPOCH}"] > settled)
         for part, files in file_lists(tail).items()
     }
     found = DeltaState(shape, row.commit.epoch, tail.version(), later[Part.BASE], later[Part.CHANGES], origin)
     if plain is None:
         return found
-    directory = table_dir(root, table)
+    directory = at.plain
     whole = tuple(str(directory / file.path) for file in plain.files.values() if file.dead is None)
     worn = tuple(
         Worn(str(directory), str(directory / file.path), file.dead)
         for file in plain.files.values()
         if file.dead is not None
     )
-    tables = Tables(str(directory), plain.version, str(tail_dir(root, table)), tail.version(), settled)
+    tables = Tables(str(directory), plain.version, str(at.tail), tail.version(), settled)
     return replace(found, base=(*whole, *found.base), worn=worn, tables=tables)
 
 
-def _newest(root: Path, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable] | None:
+def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable] | None:
     """Both tables at their newest versions, as long as no later epoch has come to the table. So what is settled
     and joined since, which changes no row, serves at once, also while the source is at rest.
     """
-    directory, feed = tail_dir(root, table), row.manifest.feed
-    log = PlainLog(table_dir(root, table))
+    feed = row.manifest.feed
+    log = PlainLog(at.plain)
     while True:
         # The plain table first: what it has more than the tail tells, it got later.
-        plain, tail = log.newest(), open_table(directory)
+        plain, tail = log.newest(), open_table(at.tail)
         if tail is None:
-            raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
+            raise SinkError(f"{table}: the lake has no Delta table at {at.tail}, but an epoch names it")
         carried = tail.transaction_version(epoch_app(feed, table)) or 0
         if carried > row.commit.epoch or tail.version() < row.commit.versions[str(table)]:
             return None
@@ -103,12 +103,12 @@ def _newest(root: Path, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
             return plain, tail
 
 
-def _then(root: Path, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable]:
+def _then(root: Path, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable]:
     """Both tables as they were when the epoch was the newest."""
-    directory, feed, epoch = tail_dir(root, table), row.manifest.feed, row.commit.epoch
-    newest = open_table(directory)
-    tail = None if newest is None else _older(directory, row.commit.versions[str(table)], newest.version())
-    plain = PlainLog(table_dir(root, table)).carrying(epoch_app(feed, table), epoch)
+    feed, epoch = row.manifest.feed, row.commit.epoch
+    newest = open_table(at.tail)
+    tail = None if newest is None else _older(at.tail, row.commit.versions[str(table)], newest.version())
+    plain = PlainLog(at.plain).carrying(epoch_app(feed, table), epoch)
     trimmed = 0 if tail is None else tail.transaction_version(settled_app(feed, table)) or 0
     if tail is None or trimmed > _settled(plain, row, table):
         raise SinkError(

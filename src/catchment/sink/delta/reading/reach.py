@@ -11,7 +11,8 @@ from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
+from catchment.sink.delta.layout import epoch_app
+from catchment.sink.delta.older import places
 from catchment.sink.delta.plain.log import PlainLog
 from catchment.sink.delta.reading.history import oldest_version
 
@@ -68,13 +69,14 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
 
 
 def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
-    directory, app = tail_dir(root, table), epoch_app(feed, table)
+    at, app = places(root, table), epoch_app(feed, table)
+    directory = at.tail
     newest = open_table(directory)
     if newest is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
     carried = newest.transaction_version(app) or 0
     floor = oldest_version(directory, newest.version(), asked)
-    log = PlainLog(table_dir(root, table))
+    log = PlainLog(at.plain)
     plain = log.newest()
     if plain is None:
         return _Reach(log, app, floor, carried, 0)

@@ -23,6 +23,13 @@ class Dialect(NamedTuple):
 
 # Names beside those of columns: no column of a data file can have this one.
 _NEWEST = _BASE = PART
+# DuckDB's name for a row's place in its file, which a column of the source may have. For such a table an empty OVER
+# numbers the rows: in the file's order, unless the setting is turned off (DuckDB, Order Preservation).
+_NUMBER = "file_row_number"
+_IN_ORDER = (
+    "CASE WHEN current_setting('preserve_insertion_order') THEN true "
+    "ELSE error('this table is read right with preserve_insertion_order = true alone; set it') END"
+)
 _DUCKDB_TYPES = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -89,11 +96,13 @@ def duckdb_source(shape: TableShape, files: Mapping[frozenset[str], Sequence[str
 def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequence[int]) -> str:
     """A DuckDB table expression over the rows of a file that live; `dead`: numbers of the others."""
     listed = ",".join(map(str, dead))
-    return (
-        f"(SELECT {_columns(shape, held)} FROM read_parquet({_duckdb_path(path)}, hive_partitioning = false, "
-        f"file_row_number = true) WHERE file_row_number NOT IN "
-        f"(SELECT unnest(string_split('{listed}', ',')::BIGINT[])))"
-    )
+    rows = f"(SELECT unnest(string_split('{listed}', ',')::BIGINT[]))"
+    file = f"read_parquet({_duckdb_path(path)}, hive_partitioning = false"
+    columns = _columns(shape, held)
+    if _NUMBER not in map(str.lower, held):
+        return f"(SELECT {columns} FROM {file}, {_NUMBER} = true) WHERE {_NUMBER} NOT IN {rows})"
+    numbered = f"(SELECT *, row_number() OVER () - 1 AS {PART} FROM {file})) AS r"
+    return f"(SELECT {columns} FROM {numbered} WHERE {PART} NOT IN {rows} AND {_IN_ORDER})"
 
 
 def backquoted(name: str) -> str:

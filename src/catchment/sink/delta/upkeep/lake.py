@@ -10,6 +10,7 @@ from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest
 from catchment.model.table import TableId
+from catchment.sink.delta import older
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.inline import write_inline
@@ -52,6 +53,15 @@ class DeltaLake:
     def must_hold(self, row: EpochRow) -> None:
         """As the port has it."""
         restore.must_hold(self._root, row)
+
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """As the port has it."""
+        tables = (shape.table for shape in row.manifest.shapes)
+        return tuple(table for table in tables if older.is_older(self._root, table))
+
+    def upgrade(self, table: TableId) -> None:
+        """As the port has it."""
+        older.upgrade(self._root, table, self._feed)
 
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""

@@ -12,8 +12,9 @@ from typing import IO
 
 import msgspec
 
-from catchment.model.epoch import EpochRow, TableShape
-from catchment.model.errors import CatchmentError, LeaseLost
+from catchment.model.epoch import EpochRow, TableShape, epoch_text
+from catchment.model.errors import CatchmentError, LeaseLost, SinkError
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
 from catchment.sink.delta.plain.settle import SettleOrder
@@ -51,7 +52,7 @@ def carry_out(order: UpkeepOrder) -> Settled:
     fault = from_environment()
     for shape in row.manifest.shapes:
         try:
-            settled = _settle_table(order, row, shape, fault)
+            settled = _settle_table(order, epochs, row, shape.table, fault)
         except Exception as error:
             failures.append(error)
             continue
@@ -66,11 +67,23 @@ def carry_out(order: UpkeepOrder) -> Settled:
     return Settled(changes, cleaned.attempts + cleaned.replaced)
 
 
-def _settle_table(order: UpkeepOrder, row: EpochRow, shape: TableShape, fault: Injector) -> int:
+def _settle_table(
+    order: UpkeepOrder, epochs: EpochsTable, row: EpochRow, table: TableId, fault: Injector
+) -> int:
     """Bring a plain table to the newest epoch; the rows of changes that it took up."""
-    plain, tail = table_dir(order.root, shape.table), tail_dir(order.root, shape.table)
+
+    def shape_at(epoch: int) -> TableShape:
+        at = row if epoch == row.manifest.epoch else epochs.at(epoch)
+        if at is None:
+            raise SinkError(
+                f"{table}: epoch {epoch_text(epoch)} stands in its tail, and the epochs table lacks it"
+            )
+        return next(shape for shape in at.manifest.shapes if shape.table == table)
+
+    plain, tail = table_dir(order.root, table), tail_dir(order.root, table)
     until = row.manifest.epoch
-    return keep_up(SettleOrder(plain, tail, shape, order.feed, order.fence, until, order.limits), fault)
+    settle = SettleOrder(plain, tail, shape_at(until), order.feed, order.fence, until, order.limits)
+    return keep_up(settle, shape_at, fault)
 
 
 def start(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":

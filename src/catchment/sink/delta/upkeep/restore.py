@@ -19,6 +19,7 @@ from catchment.sink.delta.commit import (
     sync_version,
 )
 from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
+from catchment.sink.delta.older import must_not_be_older
 from catchment.sink.delta.plain.log import PlainLog
 from catchment.sink.delta.plain.take_back import take_back
 
@@ -28,10 +29,12 @@ _THREADS = 8
 def must_hold(root: str | Path, row: EpochRow) -> None:
     """Raise SinkRestored when a table is older than `row` says: a copy of its directory was put back.
 
-    What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone.
+    What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone,
+    or has to be upgraded.
     """
 
     def check(name: TableId) -> None:
+        must_not_be_older(root, name)
         directory = tail_dir(root, name)
         table = open_table(directory)
         if table is None:

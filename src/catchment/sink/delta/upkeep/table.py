@@ -1,5 +1,8 @@
 """What a plain table needs from time to time: to be settled, its files joined, its tail trimmed."""
 
+from collections.abc import Callable
+
+from catchment.model.epoch import TableShape
 from catchment.sink.delta.plain import join
 from catchment.sink.delta.plain.log import PlainLog
 from catchment.sink.delta.plain.settle import SettleOrder, settle
@@ -10,13 +13,14 @@ from catchment.state.faults import Fault, Injector
 JOINS_MAX = 8
 
 
-def keep_up(order: SettleOrder, fault: Injector) -> int:
+def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: Injector) -> int:
     """Settle a table to the epoch of the order; how many changes that brought. A crash between two steps does no harm.
+    `shape_at`: the table's shape as of an earlier epoch, which a settle of much reaches first.
 
     Raises LeaseLost, SinkConflict, SinkError.
     """
     changes = 0
-    while (settled := settle(order)) is not None:
+    while (settled := settle(order, shape_at)) is not None:
         changes += settled.changes
         fault(Fault.DURING_SETTLE)
     log = PlainLog(order.plain)
