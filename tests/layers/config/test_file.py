@@ -87,7 +87,7 @@ source:
 tables: ["shop", "/(/", "!a.b"]
 epoch: {interval: 5, tick: 2}
 copy: 4
-sink: {path: lake, setle: 5s, keep: 200%}
+sink: {path: lake, setle: 5s, keep: 200%, fold: 0.1}
 zzzz: 1
 """,
     )
@@ -101,6 +101,7 @@ zzzz: 1
         ("8: epoch.interval:", "a duration such as"),
         ("8: epoch.tick:", "a duration such as"),
         ("9: copy:", "a mapping with the keys chunk_time"),
+        ("10: sink.fold:", "sink.settle, a duration, took its place"),
         ("10: sink.keep:", "a duration such as"),
         ("10: sink.setle:", "did you mean settle?"),
         ("11: zzzz:", "unknown key; known are name, source"),

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -15,10 +16,11 @@ import pytest
 from catchment.model.epoch import Commit, Manifest, Part
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
 from catchment.sink.delta.plain.log import PlainLog
-from catchment.sink.delta.upkeep import process, turns
-from catchment.sink.delta.upkeep.process import UpkeepOrder
+from catchment.sink.delta.upkeep import attempt, process, turns
+from catchment.sink.delta.upkeep.attempt import begin
+from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
 from catchment.sink.delta.upkeep.turns import LakeUpkeep
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
@@ -47,15 +49,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
-    """Let processes be started by `start` and be over at once; their exit codes."""
+    """Let processes be started by `start` and be over at once; their exit codes. Nothing is light."""
     codes: list[int] = []
+    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
 
     def start_and_wait(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
         process = start(order, said)
         codes.append(process.wait())
         return process
 
-    monkeypatch.setattr(turns, "start", start_and_wait)
+    monkeypatch.setattr(attempt, "start", start_and_wait)
     return codes
 
 
@@ -87,7 +90,7 @@ def test_a_process_that_is_killed_again_and_again(
         watch.turn()
         clock.now += 1.0
     assert 4 <= len(codes) <= 6, "after 10, 10, 20, 40, 80 seconds"
-    assert "exit code -9 (killed: is memory short?)" in caplog.text
+    assert "exit code -9: killed: is memory short?" in caplog.text
     assert "try is in 80 s" in caplog.text
     assert watch.waiting() == {ORDERS.table: 1}
 
@@ -127,18 +130,73 @@ def test_what_the_run_before_left_is_settled(
     assert PlainLog(table_dir(tmp_path, ORDERS.table)).newest() is not None
 
 
-def test_the_cleaner_runs_at_rest_when_what_was_replaced_is_old(
+def test_the_cleaner_comes_until_all_that_was_replaced_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
     codes = recorded(monkeypatch, process.start)
     run_epoch(tmp_path, 1, Part.BASE, 100)
     watch = upkeep_of(tmp_path, keep_seconds=5400.0)
-    for now, processes in ((11, 1), (12, 1), (7200, 1), (7213, 2), (7214, 2), (14_000, 2), (14_420, 3)):
-        clock.now = 1000.0 + now
+    began = clock.now
+    starts: list[float] = []
+    while clock.now < began + 20_000:
         watch.turn()
-        watch.turn()
-        assert len(codes) == processes, now
+        if len(codes) > len(starts):
+            starts.append(clock.now - began)
+        clock.now += 20.0
+    assert starts[:3] == [20.0, 600.0, 1200.0]
+    window = starts[0] + 2 * 3600
+    assert window < starts[-1] <= window + turns.CLEAN_SECONDS
     assert set(codes) == {0}
+
+
+def test_short_runs_clean_up_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    run_epoch(tmp_path, 1, Part.BASE, 100)
+    carry_out(UpkeepOrder(str(tmp_path), FEED, 1, 3600.0))
+    for age, cleans in ((60, False), (601, True), (0, False)):
+        then = time.time() - age
+        os.utime(tmp_path / "_catchment" / f"cleaned-{FEED}", (then, then))
+        watch = upkeep_of(tmp_path)
+        asked: list[bool] = []
+        monkeypatch.setattr(
+            turns, "begin", lambda order, asked=asked: asked.append(order.cleans) or begin(order)
+        )
+        watch.stop(hurry=False)
+        assert asked == [cleans]
+    assert codes == [0, 0, 0]
+
+
+def test_little_is_settled_without_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(attempt, "start", lambda *_: pytest.fail("a process was started"))
+    watch = upkeep_of(tmp_path)
+    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
+    watch.stop(hurry=True)
+    plain = PlainLog(table_dir(tmp_path, ORDERS.table)).newest()
+    assert plain is not None
+    assert (plain.transactions[epoch_app(FEED, ORDERS.table)], watch.waiting()) == (1, {})
+    record = run_epoch(tmp_path, 2, Part.CHANGES, 7)
+    (file,) = record.deltas[0].files
+    (tail_dir(tmp_path, ORDERS.table) / file.path).write_bytes(b"no Parquet")
+    watch.count(record)
+    watch.stop(hurry=True)
+    assert watch.waiting() == {ORDERS.table: 7}
+    assert re.search(r"a settle ended with exit code 5: .*orders", caplog.text)
+
+
+def test_a_settle_takes_up_the_tables_that_changed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many tables the others cost nothing."""
+    orders: list[UpkeepOrder] = []
+    monkeypatch.setattr(attempt, "carry_out", orders.append)
+    watch = upkeep_of(tmp_path, 0.0)
+    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
+    watch.stop(hurry=False)
+    assert [(order.tables, order.cleans) for order in orders] == [((ORDERS.table,), False)]
 
 
 @pytest.mark.parametrize("hurry", [True, False])
@@ -161,7 +219,8 @@ def test_a_settle_that_takes_long_does_not_keep_a_run_that_is_told_to_stop(
         started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
         return started[-1]
 
-    monkeypatch.setattr(turns, "start", start)
+    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(attempt, "start", start)
     monkeypatch.setattr(turns, "HURRY_SECONDS", 0.2)
     watch = upkeep_of(tmp_path)
     watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
@@ -180,9 +239,7 @@ def test_what_the_process_says_is_told_with_its_exit_code(
     (tail_dir(tmp_path, ORDERS.table) / file.path).write_bytes(b"no Parquet")
     watch.turn()
     watch.turn()
-    assert re.search(
-        r"the process that settles ended with exit code 5: .*orders.*; changes wait in the lake", caplog.text
-    )
+    assert re.search(r"a settle ended with exit code 5: .*orders.*; changes wait in the lake", caplog.text)
 
 
 OUTLIVED = """

@@ -196,8 +196,8 @@ def add_action(file: DataFile) -> AddAction:
 def version_of_epoch(table: DeltaTable, name: TableId, epoch: int, applied: int) -> int:
     """The version whose commit applied `epoch`, of a table that carries epoch `applied` or later.
 
-    What is trimmed leaves the state as it is, so the newest version serves when the log no longer tells and no later
-    epoch is applied. Raises SinkError when a later epoch is applied and the log no longer tells.
+    Trims leave the state as it is. So the newest version serves when the log no longer tells and no later epoch is
+    applied. Raises SinkError when a later epoch is applied and the log no longer tells.
     """
     entries: list[Mapping[str, object]] = table.history()
     for entry in entries:

@@ -52,6 +52,12 @@ def tail_dir(root: str | Path, table: TableId) -> Path:
     return Path(root) / "_catchment" / "tail" / directory_name(table.schema) / directory_name(table.name)
 
 
+def table_dirs(root: str | Path) -> list[Path]:
+    """The directories of all plain tables, as far as tails stand beside them."""
+    tails = Path(root) / "_catchment" / "tail"
+    return [Path(root) / tail.relative_to(tails) for tail in tails.glob("*/*")]
+
+
 def epochs_dir(root: str | Path) -> Path:
     """Directory of the epochs table."""
     return Path(root) / "_catchment" / "epochs"

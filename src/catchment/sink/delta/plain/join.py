@@ -50,7 +50,7 @@ class Joined(msgspec.Struct, frozen=True):
 
 def due(snapshot: Snapshot) -> list[PlainFile]:
     """The files that are to become one: a full tier of small ones, the smallest first; else a large one with many dead
-    rows; else none."""
+    rows. There may be none."""
     tiers: dict[int, list[PlainFile]] = {}
     for file in snapshot.files.values():
         if file.live < LARGE_ROWS:
@@ -107,7 +107,7 @@ def _moved(
 
 
 def commit(log: PlainLog, joined: Joined) -> Snapshot | None:
-    """Put the new file in place of its sources, on the newest version; None when one of them is gone: then the cleaner
+    """Put the new file in place of its sources, on the newest version; None when one of them is gone. Then the cleaner
     removes what was written. Raises SinkError."""
     while True:
         on = log.newest()

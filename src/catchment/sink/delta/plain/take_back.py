@@ -11,8 +11,8 @@ _ATTEMPTS = 50
 
 
 def take_back(log: PlainLog, app: str, epoch: int) -> int:
-    """Make the newest version what the table was at an epoch, the last that it had up to then, in one commit; the epoch
-    that it carried before. Nothing is done where it carries no later one.
+    """Make the newest version, in one commit, what the last one was that carried at most an epoch; the epoch that the
+    table carried before. Nothing is done where that is no later one.
 
     Raises SinkRestored where the log does not reach back to it, SinkConflict, SinkError.
     """

@@ -1,6 +1,6 @@
 """Deletion vectors: which rows of a data file are dead, as a roaring bitmap (Delta protocol: Deletion Vectors).
 
-A file of vectors lies in `_dv/`, hidden to everybody's vacuum but the cleaner's: a full vacuum of delta-rs deletes
+A file of vectors lies in `_dv/`, hidden to everybody's vacuum but the cleaner's. A full vacuum of delta-rs deletes
 vectors that stand beside the data files.
 """
 

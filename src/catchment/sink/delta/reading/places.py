@@ -22,7 +22,7 @@ class Worn(msgspec.Struct, frozen=True):
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """Where an engine that knows Delta finds a state: a version of the plain table, and one of the tail, of which the
+    """Where an engine that knows Delta finds a state: a version of the plain table, and one of the tail. Of that the
     epochs behind `settled` count."""
 
     plain: str

@@ -26,9 +26,10 @@ _NEWEST = _BASE = PART
 # DuckDB's name for a row's place in its file, which a column of the source may have. For such a table an empty OVER
 # numbers the rows: in the file's order, unless the setting is turned off (DuckDB, Order Preservation).
 _NUMBER = "file_row_number"
-_IN_ORDER = (
-    "CASE WHEN current_setting('preserve_insertion_order') THEN true "
-    "ELSE error('this table is read right with preserve_insertion_order = true alone; set it') END"
+_ORDERED = "preserve_insertion_order"
+_UNORDERED = f"DuckDB reads this table right only with {_ORDERED} = true; set it"
+_IN_ORDER = " ".join(
+    ("CASE WHEN", f"current_setting('{_ORDERED}')", "THEN true ELSE", f"error('{_UNORDERED}')", "END")
 )
 _DUCKDB_TYPES = {
     pa.bool_(): "BOOLEAN",
@@ -102,7 +103,7 @@ def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequen
     if _NUMBER not in map(str.lower, held):
         return f"(SELECT {columns} FROM {file}, {_NUMBER} = true) WHERE {_NUMBER} NOT IN {rows})"
     numbered = f"(SELECT *, row_number() OVER () - 1 AS {PART} FROM {file})) AS r"
-    return f"(SELECT {columns} FROM {numbered} WHERE {PART} NOT IN {rows} AND {_IN_ORDER})"
+    return f"(SELECT {columns} FROM {numbered} WHERE {PART} NOT IN {rows} AND ({_IN_ORDER}))"
 
 
 def backquoted(name: str) -> str:

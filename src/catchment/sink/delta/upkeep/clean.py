@@ -51,9 +51,23 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
             reports.append(_clean_plain(table_dir(root, shape.table), keep_s))
         except SinkError as error:
             failures.append(error)
+    _sign(root, feed).touch()
     if failures:
         raise failures[0]
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
+
+
+def cleaned_seconds_ago(root: str | Path, feed: str) -> float:
+    """Since a feed's lake was cleaned, by any run; 0 where it never was, and is young."""
+    try:
+        return max(0.0, time.time() - _sign(root, feed).stat().st_mtime)
+    except FileNotFoundError:
+        return 0.0
+
+
+def _sign(root: str | Path, feed: str) -> Path:
+    """A file whose time tells when the cleaner came last."""
+    return epochs_dir(root).parent / f"cleaned-{feed}"
 
 
 def window_hours(keep_s: float) -> int:

@@ -28,8 +28,10 @@ NICENESS = 5
 
 
 class UpkeepOrder(msgspec.Struct, frozen=True):
-    """What to keep up. `keep_seconds`: the readers' window; `attempt_seconds`: how long files that no commit has named
-    yet are kept."""
+    """What to keep up. `tables`: those alone, all if None. `cleans`: files that nobody needs are removed, too.
+
+    `keep_seconds`: the readers' window; `attempt_seconds`: how long files that no commit has named yet are kept.
+    """
 
     root: str
     feed: str
@@ -37,11 +39,13 @@ class UpkeepOrder(msgspec.Struct, frozen=True):
     keep_seconds: float
     attempt_seconds: float = 3600.0
     limits: Limits = Limits()
+    tables: tuple[TableId, ...] | None = None
+    cleans: bool = True
 
 
 def carry_out(order: UpkeepOrder) -> Settled:
-    """Bring every table to the newest epoch, in this process. A table that cannot be settled keeps neither the others
-    nor the cleaner from their turn; then the first error is raised.
+    """Bring the order's tables to the newest epoch, in this process. A table that cannot be settled keeps neither the
+    others nor the cleaner from their turn; then the first error is raised.
     """
     epochs = EpochsTable(order.root, order.feed)
     row = epochs.newest()
@@ -50,21 +54,29 @@ def carry_out(order: UpkeepOrder) -> Settled:
     changes = {}
     failures: list[Exception] = []
     fault = from_environment()
-    for shape in row.manifest.shapes:
+    for table in (shape.table for shape in row.manifest.shapes):
+        if order.tables is not None and table not in order.tables:
+            continue
         try:
-            settled = _settle_table(order, epochs, row, shape.table, fault)
+            settled = _settle_table(order, epochs, row, table, fault)
         except Exception as error:
             failures.append(error)
             continue
         if settled:
-            changes[str(shape.table)] = settled
+            changes[str(table)] = settled
+    deleted = _clean(order, epochs) if order.cleans else 0
+    if failures:
+        raise failures[0]
+    return Settled(changes, deleted)
+
+
+def _clean(order: UpkeepOrder, epochs: EpochsTable) -> int:
+    """Join the files of the epochs table, and remove what nobody needs; how many files that were."""
     try:
         epochs.compact(order.fence)
     finally:
-        cleaned = clean_feed(order.root, order.feed, order.keep_seconds, order.attempt_seconds)
-    if failures:
-        raise failures[0]
-    return Settled(changes, cleaned.attempts + cleaned.replaced)
+        report = clean_feed(order.root, order.feed, order.keep_seconds, order.attempt_seconds)
+    return report.attempts + report.replaced
 
 
 def _settle_table(
