@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.sink.delta.upkeep.lake import DeltaLake
-from catchment.sink.delta.upkeep.process import UpkeepOrder
 from catchment.sink.reading import TableState
 from tests.layers.sink.model import FEED
 

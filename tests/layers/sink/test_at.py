@@ -17,9 +17,10 @@ from catchment.model.errors import ConfigError, SinkError
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.upkeep.clean import clean_feed
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape, write
+from tests.world.settled import carry_out
 
 FOUR = 1795320000  # 2026-11-22 04:00:00 UTC
 ITEMS = shape("items", {"id": INT}, ("id",))

@@ -16,9 +16,10 @@ from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, tail_dir
 from catchment.sink.delta.upkeep.clean import CleanReport, clean_feed
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 from tests.world.records import name_of
+from tests.world.settled import carry_out
 
 
 def run_epoch(root: Path, sink: DeltaSink, epoch: int) -> None:

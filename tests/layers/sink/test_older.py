@@ -19,11 +19,12 @@ from catchment.model.version import LAKE_LAYOUT
 from catchment.sink.delta import older
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import lake_of
 from tests.layers.sink.model import FEED, ORDERS
 from tests.world.delta_scan import DeltaScan
+from tests.world.settled import carry_out
 
 KEPT = Path(__file__).parent / "kept" / "layout-2.tar.gz"
 TABLES = (TableId("shop", "orders"), TableId("shop", "lines"))

@@ -10,11 +10,12 @@ from pyspark.sql import SparkSession
 from catchment.api.read import read
 from catchment.model.epoch import Part
 from catchment.sink.delta.layout import table_dir
-from catchment.sink.delta.plain.log import PlainLog
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import files_of
 from tests.layers.sink.model import FEED, ORDERS, delta, write
+from tests.world.settled import carry_out
 
 SHARDS = ("s/0", "s/1")
 Key = tuple[str, int]
@@ -73,7 +74,7 @@ def test_every_epoch_is_read_right_whatever_is_settled(tmp_path: Path, seed: int
             table.keep_up()
         epoch = rng.randint(1, table.feeder.epoch)
         assert sorted(read(tmp_path, "shop.orders", epoch).duckdb().fetchall()) == table.expected(epoch)
-    plain = PlainLog(table_dir(tmp_path, ORDERS.table)).newest()
+    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
     assert plain is not None
     assert any(file.dead for file in plain.files.values())
     for epoch in table.states:

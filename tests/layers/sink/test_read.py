@@ -15,10 +15,11 @@ from catchment.model.epoch import LakeColumn, Part, TableShape, epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.schema.shape import first_shape
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import files_of
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape, write
+from tests.world.settled import carry_out
 
 EVERY_TYPE = {
     "tiny": ColumnType(Kind.TINYINT),

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.plain.join import Joined, commit, prepare
-from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.tail import Limits
 from tests.layers.sink.model import FEED
@@ -50,7 +50,9 @@ class Settling:
         shape = self.lake.shape
         tail = tail_dir(self.lake.root, shape.table)
         settled = settle(
-            SettleOrder(self.plain, tail, shape, FEED, 1, self.lake.epoch, limits or Limits()),
+            SettleOrder(
+                DeltaLog(self.plain), DeltaLog(tail), shape, FEED, 1, self.lake.epoch, limits or Limits()
+            ),
             lambda _: shape,
         )
         if settled is not None:
@@ -58,7 +60,7 @@ class Settling:
 
     def prepare_join(self, rng: random.Random) -> None:
         """Write a file for some of the newest version's, whatever is due."""
-        snapshot = PlainLog(self.plain).newest()
+        snapshot = DeltaLog(self.plain).newest()
         if snapshot is not None and snapshot.files:
             files = sorted(snapshot.files.values(), key=lambda file: file.path)
             joined = prepare(self.plain, self.lake.shape, rng.sample(files, rng.randint(1, len(files))))
@@ -67,9 +69,9 @@ class Settling:
     def commit_join(self) -> None:
         """Commit the oldest join that was prepared, whatever has come since; nothing when a source is gone."""
         if self.prepared:
-            before = PlainLog(self.plain).newest()
+            before = DeltaLog(self.plain).newest()
             assert before is not None
-            after = commit(PlainLog(self.plain), self.prepared.pop(0))
+            after = commit(DeltaLog(self.plain), self.prepared.pop(0))
             if after is not None:
                 self.joins += 1
                 self.exact[after.version] = self.exact[before.version]
@@ -93,10 +95,10 @@ def by_delta_rs(path: Path, version: int) -> pa.Table:
 def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed: int) -> None:
     rng = random.Random(f"{kind} {seed}")
     world = Settling(tmp_path, kind)
-    for _ in range(30):
+    for _ in range(40):
         world.apply(rng)
         if rng.random() < 0.4:
-            world.settle(rng.choice((None, Limits(rows=6), Limits(bytes=1))))
+            world.settle(rng.choice((None, Limits(rows=6), Limits(bytes=2000))))
         if rng.random() < 0.3:
             world.prepare_join(rng)
         if rng.random() < 0.3:
@@ -121,7 +123,7 @@ def test_a_checkpoint_by_delta_rs_keeps_the_vectors(tmp_path: Path, kind: str) -
     newest = max(world.exact)
     for version in range(newest + 1):
         (world.plain / "_delta_log" / f"{version:020d}.json").unlink()
-    snapshot = PlainLog(world.plain).newest()
+    snapshot = DeltaLog(world.plain).newest()
     assert snapshot is not None
     assert snapshot.version == newest
     assert sum(file.live for file in snapshot.files.values()) == len(world.exact[newest])

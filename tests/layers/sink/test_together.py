@@ -11,9 +11,10 @@ from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.plain.tail import Limits
 from catchment.sink.delta.upkeep.clean import clean_feed
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.records import name_of
+from tests.world.settled import carry_out
 
 EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where settles or readers get no time
 KEYS = 40

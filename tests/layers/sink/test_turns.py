@@ -17,15 +17,16 @@ from catchment.model.epoch import Commit, Manifest, Part
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
-from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.upkeep import attempt, process, turns
-from catchment.sink.delta.upkeep.attempt import begin
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.attempt import Attempt, begin
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.turns import LakeUpkeep
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.records import name_of
+from tests.world.settled import carry_out
 from tests.world.worlds import SetClocks, put
 
 Start = Callable[[UpkeepOrder, IO[bytes]], "subprocess.Popen[bytes]"]
@@ -113,7 +114,7 @@ def test_changes_are_settled_in_time_and_nothing_is_started_at_rest(
         watch.turn()
         clock.now += 1.0
     assert (codes, watch.waiting()) == ([0], {})
-    plain = PlainLog(table_dir(tmp_path, ORDERS.table)).newest()
+    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
     assert plain is not None
     assert sum(file.live for file in plain.files.values()) == 100
 
@@ -127,7 +128,7 @@ def test_what_the_run_before_left_is_settled(
     clock.now += 11.0
     watch.turn()
     assert codes == [0]
-    assert PlainLog(table_dir(tmp_path, ORDERS.table)).newest() is not None
+    assert DeltaLog(table_dir(tmp_path, ORDERS.table)).newest() is not None
 
 
 def test_the_cleaner_comes_until_all_that_was_replaced_is_old(
@@ -160,9 +161,14 @@ def test_short_runs_clean_up_between_them(
         os.utime(tmp_path / "_catchment" / f"cleaned-{FEED}", (then, then))
         watch = upkeep_of(tmp_path)
         asked: list[bool] = []
-        monkeypatch.setattr(
-            turns, "begin", lambda order, asked=asked: asked.append(order.cleans) or begin(order)
-        )
+
+        def noted(
+            keeper: Keeper, order: UpkeepOrder, newest: Manifest | None, asked: list[bool] = asked
+        ) -> Attempt:
+            asked.append(order.cleans)
+            return begin(keeper, order, newest)
+
+        monkeypatch.setattr(turns, "begin", noted)
         watch.stop(hurry=False)
         assert asked == [cleans]
     assert codes == [0, 0, 0]
@@ -175,7 +181,7 @@ def test_little_is_settled_without_a_process(
     watch = upkeep_of(tmp_path)
     watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
     watch.stop(hurry=True)
-    plain = PlainLog(table_dir(tmp_path, ORDERS.table)).newest()
+    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
     assert plain is not None
     assert (plain.transactions[epoch_app(FEED, ORDERS.table)], watch.waiting()) == (1, {})
     record = run_epoch(tmp_path, 2, Part.CHANGES, 7)
@@ -192,7 +198,7 @@ def test_a_settle_takes_up_the_tables_that_changed_alone(
 ) -> None:
     """Of many tables the others cost nothing."""
     orders: list[UpkeepOrder] = []
-    monkeypatch.setattr(attempt, "carry_out", orders.append)
+    monkeypatch.setattr(Keeper, "carry_out", lambda keeper, order, newest: orders.append(order))
     watch = upkeep_of(tmp_path, 0.0)
     watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
     watch.stop(hurry=False)
@@ -244,7 +250,8 @@ def test_what_the_process_says_is_told_with_its_exit_code(
 
 OUTLIVED = """
 import sys, tempfile, msgspec
-from catchment.sink.delta.upkeep.process import UpkeepOrder, start
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from catchment.sink.delta.upkeep.process import start
 print(start(msgspec.json.decode(sys.argv[1], type=UpkeepOrder), tempfile.TemporaryFile()).pid)
 """
 

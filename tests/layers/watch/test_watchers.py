@@ -11,11 +11,13 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
-from catchment.sink.delta.upkeep import turns
-from catchment.sink.delta.upkeep.process import UpkeepOrder
+from catchment.sink.delta.upkeep import attempt, turns
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.watch.report import Observer, Report, Rest
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here
+
+TURN = turns.LakeUpkeep.turn  # which the fixture leaves out
 
 
 @pytest.fixture
@@ -52,7 +54,9 @@ def test_a_process_that_cannot_be_started(
         raise OSError(12, "Cannot allocate memory")
 
     steps.set(sink={"path": str(steps.feed.sink.path), "settle": "0s"})
-    monkeypatch.setattr(turns, "start", no_memory)
+    monkeypatch.setattr(turns.LakeUpkeep, "turn", TURN)
+    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(attempt, "start", no_memory)
     follow(steps)
     assert started
     assert caplog.text.count("Cannot allocate memory") == 1

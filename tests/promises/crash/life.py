@@ -23,7 +23,10 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.upkeep.attempt import LIGHT_BYTES
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.lakes import files_of
 from tests.world.batch import BATCHES, execute_together
@@ -117,6 +120,13 @@ class Life:
     def settled_late(self) -> dict[str, Any]:
         """The sink, of which nothing is settled before the end of a run."""
         return {"path": str(self.lake), "settle": "1h"}
+
+    def make_large(self) -> None:
+        """A file without blocks, as of an attempt that was lost: settles take a process from now on."""
+        directory = table_dir(self.lake, TableId.parse(next(iter(self.keys))))
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / "lost.parquet").open("wb") as file:
+            file.truncate(LIGHT_BYTES + 1)
 
     @property
     def feed(self) -> Feed:

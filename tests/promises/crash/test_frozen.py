@@ -67,6 +67,7 @@ def test_a_runner_and_a_settle_that_wake_up_too_late_write_nothing(
     life.describe(engine="local", sink=life.settled_late)
     life.load(20)
     assert life.run() == 0, capfd.readouterr().err
+    life.make_large()
     life.touch(-1)
     assert (
         life.command("run", "--until-caught-up", fault="during-settle:1").code == 0

@@ -28,7 +28,7 @@ def applied(life: Life) -> set[int]:
 
 
 # Without Java, which takes seconds to start; all places with Spark are for the long run.
-IN_SHORT = ("after-manifest:2", "between-applies:30", "after-apply:2")
+IN_SHORT = ("after-manifest:2", "between-applies:30", "after-apply:2", "during-settle:2")
 ALL = (
     "between-applies:1",  # of the epoch that makes the tables
     "after-plan:2",
@@ -37,6 +37,8 @@ ALL = (
     "between-applies:30",
     "after-apply:2",
     "after-epoch-row:2",
+    "during-settle:1",
+    "during-settle:3",
 )
 
 
@@ -62,6 +64,7 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
         life.describe(engine=engine, sink=life.settled_late)
+        life.make_large()
         assert life.command(*CATCH_UP, fault="during-settle:1").code == 0
         settled = life.command("settle", fault="during-settle:1")
         assert settled.code == -signal.SIGKILL, settled

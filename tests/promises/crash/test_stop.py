@@ -110,6 +110,7 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
             sink={"path": str(life.lake), "settle": "0s"},
             copy={"chunk_rows_max": 1000},
         )
+        life.make_large()
         run = life.start("run", fault="during-settle:1:freeze")
         wait(run, lambda: following(life) and settle_sleeps(run.process.pid))
         assert stopped_by(run, signal.SIGTERM)[0].startswith("stopped at epoch")

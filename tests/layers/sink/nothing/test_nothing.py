@@ -99,7 +99,7 @@ def test_whoever_asks_a_lake_asks_this_sink(
     standing, findings = check_standing(steps.feed)
     assert asked.newest is not None
     assert (standing is not None, findings) == (True, [])
-    assert asked.taken() == [("newest", 0)]
+    assert asked.taken() == [("newest", 0), ("must_hold", asked.newest.commit.epoch)]
 
     verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, engine)
     found = verdict.found[TableId(steps.schema, "t")]

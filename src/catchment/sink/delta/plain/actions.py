@@ -9,6 +9,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from catchment.model.version import __version__
+
 
 class Vector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Where the deletion vector of a file lies (Delta protocol: Deletion Vector Descriptor Schema)."""
@@ -126,8 +128,19 @@ def lines(commit: bytes) -> list[Line]:
     return [_decode(line) for line in commit.splitlines() if line]
 
 
+def commit_info(operation: str, now_ms: int, **notes: str) -> dict[str, Any]:
+    """What was done, as other programs show it in the table's history."""
+    return {
+        "timestamp": now_ms,
+        "operation": operation,
+        "operationParameters": {},
+        "engineInfo": f"catchment/{__version__}",
+        **notes,
+    }
+
+
 def encoded(info: dict[str, Any], actions: Iterable[Action]) -> bytes:
-    """A commit: `info` says what was done, as other programs show it in the table's history."""
+    """A commit; `info` is what `commit_info` gives."""
     made = [Line(commit_info=info), *map(_as_line, actions)]
     return b"".join(_encode(line) + b"\n" for line in made)
 

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
-from catchment.model.version import __version__
 from catchment.sink.delta.files import lake_file, write_parquet
 from catchment.sink.delta.layout import SHARD, identity_columns, key_columns
-from catchment.sink.delta.plain.actions import Action, Add
+from catchment.sink.delta.plain.actions import Action, Add, commit_info
 from catchment.sink.delta.plain.described import described, with_dead
-from catchment.sink.delta.plain.log import PlainFile, PlainLog, Snapshot
+from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load
@@ -45,13 +44,13 @@ class Joined(msgspec.Struct, frozen=True):
 
     add: Add
     rows: int
-    sources: tuple[tuple[PlainFile, BitMap, Rows], ...]
+    sources: tuple[tuple[LakeFile, BitMap, Rows], ...]
 
 
-def due(snapshot: Snapshot) -> list[PlainFile]:
+def due(snapshot: Snapshot) -> list[LakeFile]:
     """The files that are to become one: a full tier of small ones, the smallest first; else a large one with many dead
     rows. There may be none."""
-    tiers: dict[int, list[PlainFile]] = {}
+    tiers: dict[int, list[LakeFile]] = {}
     for file in snapshot.files.values():
         if file.live < LARGE_ROWS:
             tiers.setdefault(int(math.log(max(file.live, 1), FAN)), []).append(file)
@@ -62,7 +61,7 @@ def due(snapshot: Snapshot) -> list[PlainFile]:
     return list(worn)[:1]
 
 
-def prepare(directory: Path, shape: TableShape, files: Iterable[PlainFile]) -> Joined | None:
+def prepare(directory: Path, shape: TableShape, files: Iterable[LakeFile]) -> Joined | None:
     """Write the rows of some files that live, in order of (shard, key); None when none does. Raises SinkError."""
     schema = plain_schema(shape)
     tables, parts = [schema.empty_table()], []
@@ -91,8 +90,8 @@ def _present(path: Path, schema: pa.Schema) -> list[str]:
 
 
 def _moved(
-    parts: list[tuple[PlainFile, BitMap, npt.NDArray[np.bool_]]], order: Rows
-) -> tuple[tuple[PlainFile, BitMap, Rows], ...]:
+    parts: list[tuple[LakeFile, BitMap, npt.NDArray[np.bool_]]], order: Rows
+) -> tuple[tuple[LakeFile, BitMap, Rows], ...]:
     """Of each source the row of the new file for each of its rows, -1 for a dead one."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -106,7 +105,7 @@ def _moved(
     return tuple(found)
 
 
-def commit(log: PlainLog, joined: Joined) -> Snapshot | None:
+def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
     """Put the new file in place of its sources, on the newest version; None when one of them is gone. Then the cleaner
     removes what was written. Raises SinkError."""
     while True:
@@ -115,18 +114,13 @@ def commit(log: PlainLog, joined: Joined) -> Snapshot | None:
         if on is None or actions is None:
             return None
         now_ms = time.time_ns() // 1_000_000
-        info = {
-            "timestamp": now_ms,
-            "operation": "OPTIMIZE",
-            "operationParameters": {},
-            "engineInfo": f"catchment/{__version__}",
-        }
+        info = commit_info("OPTIMIZE", now_ms)
         after = log.put(on, info, actions)
         if after is not None:
             return after
 
 
-def _actions(directory: Path, files: Mapping[str, PlainFile], joined: Joined) -> list[Action] | None:
+def _actions(directory: Path, files: Mapping[str, LakeFile], joined: Joined) -> list[Action] | None:
     now_ms = time.time_ns() // 1_000_000
     died = BitMap()
     actions: list[Action] = []

@@ -1,4 +1,4 @@
-"""Delta's log of a plain table: its files with their vectors, and commits that are put where none stands yet."""
+"""Delta's log of a table: its files with their vectors, and commits that are put where none stands yet."""
 
 import os
 import uuid
@@ -30,7 +30,7 @@ KNOWN = frozenset({"deletionVectors", "appendOnly", "invariants", "timestampNtz"
 _LAST = "_last_checkpoint"
 
 
-class PlainFile(msgspec.Struct, frozen=True):
+class LakeFile(msgspec.Struct, frozen=True):
     """A data file of a version. `dead`: where its dead rows are named; None while all live."""
 
     add: Add
@@ -45,6 +45,11 @@ class PlainFile(msgspec.Struct, frozen=True):
     def dead(self) -> Vector | None:
         """The vector in the log."""
         return self.add.deletion_vector
+
+    def largest(self, column: str) -> Any:
+        """The largest value of a column, None where the log does not tell."""
+        stats = _Stats() if self.add.stats is None else msgspec.json.decode(self.add.stats, type=_Stats)
+        return stats.maxValues.get(column)
 
     @property
     def live(self) -> int:
@@ -65,12 +70,13 @@ class Snapshot(msgspec.Struct, frozen=True):
     version: int
     protocol: Protocol
     metadata: MetaData
-    files: Mapping[str, PlainFile]
+    files: Mapping[str, LakeFile]
     transactions: Mapping[str, int]
 
 
 class _Stats(msgspec.Struct):
     numRecords: int | None = None
+    maxValues: dict[str, Any] = {}
 
 
 class _LastCheckpoint(msgspec.Struct):
@@ -78,7 +84,7 @@ class _LastCheckpoint(msgspec.Struct):
     parts: int | None = None
 
 
-class PlainLog:
+class DeltaLog:
     """The log of one table; it remembers the version that it has read, and reads on from there."""
 
     def __init__(self, directory: Path) -> None:
@@ -149,6 +155,10 @@ class PlainLog:
                 if line.txn is not None and line.txn.app_id == name:
                     return line.txn.version
         return None
+
+    def checkpointed(self) -> int:
+        """The version of the newest checkpoint, 0 before the first."""
+        return max(self._checkpoints(), default=0)
 
     def put(self, on: Snapshot | None, info: dict[str, Any], actions: Iterable[Action]) -> Snapshot | None:
         """Commit on top of a version; None when another commit came first. Durable when it returns.
@@ -244,7 +254,7 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
             adds.append(line.add)
     # A commit that changes a file's vector removes and adds one path, in whatever order.
     for add in adds:
-        files[add.path] = PlainFile(add, _rows(add, where))
+        files[add.path] = LakeFile(add, _rows(add, where))
     if protocol is None or metadata is None:
         raise SinkError(f"{where}: the Delta log begins without a protocol: is a part of it gone?")
     unknown = protocol.features - KNOWN

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,9 +11,10 @@ import pyarrow.parquet as pq
 
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.layout import DELETED, EPOCH
-from catchment.wire.keys.keys import Keys, encode
+from catchment.wire.keys.keys import Keys, bucket, encode
 from catchment.wire.keys.order import last_in_order
 
+_BATCH_ROWS = 1 << 17
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -38,22 +38,26 @@ class NetChanges(msgspec.Struct, frozen=True):
         return len(self.keys)
 
 
-def plain_size(directory: Path, file: dict[str, Any]) -> int:
+def plain_size(directory: Path, name: str) -> int:
     """Bytes of a data file's values, not compressed: about what they take in memory."""
-    path = directory / file["path"]
+    path = directory / name
     with lake_file(path):
         footer = pq.read_metadata(path)
     return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
 
 
-def load_net(pinned: Pinned, files: Sequence[dict[str, Any]]) -> NetChanges:
-    """Read changes files and keep the newest change of each (shard, key)."""
-    schema = pinned.schema
-    tables = [schema.empty_table()]
+class Share(msgspec.Struct, frozen=True):
+    """A part of all keys: those whose hash leaves `number` when it is divided by `of`."""
+
+    number: int = 0
+    of: int = 1
+
+
+def load_net(pinned: Pinned, files: Sequence[str], share: Share) -> NetChanges:
+    """Read changes files and keep the newest change of each (shard, key) of a share."""
+    tables = [pinned.schema.empty_table()]
     for file in files:
-        path = pinned.directory / file["path"]
-        with lake_file(path):
-            tables.append(conform(pq.read_table(path, partitioning=None), schema))
+        tables += _held(pinned, pinned.directory / file, share)
     rows = pa.concat_tables(tables)
     epochs = rows[EPOCH].to_numpy()
     if np.any(epochs[1:] < epochs[:-1]):
@@ -62,6 +66,19 @@ def load_net(pinned: Pinned, files: Sequence[dict[str, Any]]) -> NetChanges:
     net = rows.take(pa.array(last_in_order(keys))).combine_chunks()
     deleted = net[DELETED].to_numpy() if len(net) else np.empty(0, np.bool_)
     return NetChanges(net, encode(net, pinned.identity), deleted)
+
+
+def _held(pinned: Pinned, path: Path, share: Share) -> list[pa.Table]:
+    """The rows of a file that a share has."""
+    with lake_file(path):
+        if share.of == 1:
+            return [conform(pq.read_table(path, partitioning=None), pinned.schema)]
+        found = []
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                mine = bucket(encode(batch, pinned.identity), share.of) == share.number
+                found.append(conform(pa.Table.from_batches([batch]).filter(pa.array(mine)), pinned.schema))
+        return found
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -5,58 +5,48 @@ replace. It reads committed epochs only. So it may be repeated after a crash, or
 the same table.
 """
 
-import os
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
-import pyarrow as pa
-from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
-from catchment.model.errors import LeaseLost, SinkConflict, SinkError
-from catchment.model.version import __version__
+from catchment.model.errors import SinkConflict
 from catchment.sink.delta.commit import CONFIGURATION, marks
-from catchment.sink.delta.files import make_directory, sync_directory, write_parquet
+from catchment.sink.delta.files import make_directory
 from catchment.sink.delta.layout import (
-    SHARD,
     epoch_app,
     fence_app,
     identity_columns,
-    key_columns,
 )
-from catchment.sink.delta.plain.actions import Action, Add, MetaData, Txn
-from catchment.sink.delta.plain.described import described, with_dead
-from catchment.sink.delta.plain.log import PlainLog, Snapshot
-from catchment.sink.delta.plain.net import conform
-from catchment.sink.delta.plain.shape import plain_schema, protocol_of, schema_string
+from catchment.sink.delta.plain.actions import Action, MetaData, Txn, commit_info
+from catchment.sink.delta.plain.checkpoint import INTERVAL
+from catchment.sink.delta.plain.fence import must_lead
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.plain.made import Made
+from catchment.sink.delta.plain.shape import protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
 from catchment.sink.delta.plain.torn import (
-    Torn,
-    cleared,
     not_cleared,
     noted,
-    rows_with_values,
     torn_in,
-    without_values,
 )
-from catchment.sink.delta.plain.touched import Changed
-from catchment.sink.delta.plain.vectors import VectorFile, load
 
 _ATTEMPTS = 50
 EPOCH_NOTE = "catchment.epoch"
-_PROPERTIES = CONFIGURATION | {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "10"}
+_PROPERTIES = CONFIGURATION | {
+    "delta.enableDeletionVectors": "true",
+    "delta.checkpointInterval": str(INTERVAL),
+}
 
 
 class SettleOrder(msgspec.Struct, frozen=True):
-    """What to settle: a table whose tail and plain table lie there, up to the committed epoch `until`, of which `shape`
+    """What to settle: a table of which these are the logs, up to the committed epoch `until`, of which `shape`
     is the table's shape."""
 
-    plain: Path
-    tail: Path
+    plain: DeltaLog
+    tail: DeltaLog
     shape: TableShape
     feed: str
     fence: int
@@ -85,7 +75,7 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
     Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every attempt, and
     SinkError when the lake refuses.
     """
-    log = PlainLog(order.plain)
+    log = order.plain
     for _ in range(_ATTEMPTS):
         on = log.newest()
         since = _since(order, on)
@@ -108,7 +98,7 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
         if settled is not None:
             return settled
     raise SinkConflict(
-        f"{order.shape.table}: other writers won {_ATTEMPTS} commits in a row at {order.plain}; end them"
+        f"{order.shape.table}: other writers won {_ATTEMPTS} commits in a row at {log.directory}; end them"
     )
 
 
@@ -116,34 +106,24 @@ def _since(order: SettleOrder, on: Snapshot | None) -> int:
     """The epoch that the plain table is, 0 before the first."""
     if on is None:
         return 0
-    known = on.transactions.get(fence_app(order.feed), 0)
-    if known > order.fence:
-        raise LeaseLost(
-            f"{order.shape.table}: a later runner wrote it: its fence is {known}, ours {order.fence}"
-        )
+    must_lead(on, order.feed, order.fence, str(order.shape.table))
     return on.transactions.get(order.app, 0)
 
 
 def _commit(
-    order: SettleOrder, log: PlainLog, on: Snapshot | None, found: Waiting | None, head: list[Action]
+    order: SettleOrder, log: DeltaLog, on: Snapshot | None, found: Waiting | None, head: list[Action]
 ) -> Settled | None:
     """One try on top of one version; None when another commit came first."""
     now_ms = time.time_ns() // 1_000_000
-    make_directory(order.plain / "_delta_log")
-    made = _Made(order, now_ms)
+    make_directory(log.directory / "_delta_log")
+    made = Made(log.directory, order.tail.directory, order.shape, order.until, now_ms)
     made.take(on, found)
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
-    info: dict[str, Any] = {
-        "timestamp": now_ms,
-        "operation": "CREATE TABLE" if on is None else "MERGE",
-        "operationParameters": {},
-        "engineInfo": f"catchment/{__version__}",
-        EPOCH_NOTE: str(order.until),
-    }
+    info = commit_info("CREATE TABLE" if on is None else "MERGE", now_ms, **{EPOCH_NOTE: str(order.until)})
     after = log.put(on, info, [*head, *marks, *made.actions])
     if after is None:
         return None
-    return Settled(after.version, order.until, len(found.net) if found is not None else 0, made.died)
+    return Settled(after.version, order.until, made.changes, made.died)
 
 
 def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
@@ -164,76 +144,3 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     if not_cleared(torn, metadata):
         metadata = noted(torn, metadata)
     return [*found, metadata] if metadata is not on.metadata else found
-
-
-class _Made:
-    """Files and actions of one settle. `died`: rows that it kills."""
-
-    def __init__(self, order: SettleOrder, now_ms: int) -> None:
-        self.actions: list[Action] = []
-        self.died = 0
-        self._order = order
-        self._torn = torn_in(order.shape)
-        self._now_ms = now_ms
-        self._vectors = VectorFile(order.plain)
-
-    def take(self, on: Snapshot | None, found: Waiting | None) -> None:
-        """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
-        order = self._order
-        stale = self._torn if on is None else not_cleared(self._torn, on.metadata)
-        changed = Changed(found.net, identity_columns(order.shape)) if found is not None else None
-        for file in on.files.values() if on is not None else ():
-            dead = load(order.plain, file.dead)
-            now = self._dead(file.path, dead, changed, stale)
-            if len(now) > len(dead):
-                self.actions.append(file.removed(self._now_ms, data_change=True))
-                self._add(file.add, file.rows, dead, now)
-        for path in found.chunks if found is not None else ():
-            add, rows = self._chunk(path)
-            self._add(add, rows, BitMap(), self._dead(add.path, BitMap(), changed, self._torn))
-        upserts = None if found is None else found.net.rows.filter(pa.array(~found.net.deleted))
-        if upserts is not None and upserts.num_rows:
-            self._bring([upserts])
-        self._vectors.write()
-
-    def _dead(self, path: str, dead: BitMap, changed: Changed | None, stale: Torn) -> BitMap:
-        """The dead rows of a file once the changes have come. Rows with values that their shard has dropped are brought
-        without them, and die, too."""
-        now = dead if changed is None else dead | changed.rows(self._order.plain / path)
-        again = rows_with_values(self._order.plain / path, stale) - now if stale else BitMap()
-        if again:
-            schema = plain_schema(self._order.shape)
-            self._bring(without_values(self._order.plain / path, again, stale, schema))
-        return now | again
-
-    def _add(self, add: Add, rows: int, before: BitMap, dead: BitMap) -> None:
-        """The file with its dead rows; nothing when none lives."""
-        self.died += len(dead) - len(before)
-        if len(dead) == rows:
-            return
-        after = with_dead(add, rows, dead, self._vectors)
-        self.actions.append(msgspec.structs.replace(after, data_change=True, modification_time=self._now_ms))
-
-    def _chunk(self, path: str) -> tuple[Add, int]:
-        """A copied chunk under a name of the plain table: the same file, of which no byte is written again."""
-        source = self._order.tail / path
-        target = self._order.plain / Path(path).name
-        try:
-            os.link(source, target)
-            sync_directory(self._order.plain)
-        except FileExistsError:
-            pass  # an attempt before this one
-        except OSError as error:
-            raise SinkError(
-                f"cannot link {source} to {target}: {error}; check space and rights there"
-            ) from error
-        return described(target, self._order.shape, self._now_ms)
-
-    def _bring(self, parts: Iterable[pa.Table]) -> None:
-        """A new file of rows, in order of (shard, key)."""
-        shape = self._order.shape
-        schema = plain_schema(shape)
-        rows = (cleared(conform(part, schema), self._torn) for part in parts)
-        target = self._order.plain / f"{self._order.until}-{uuid.uuid4().hex[:12]}.parquet"
-        write_parquet(target, rows, schema, (SHARD, *key_columns(shape)))
-        self.actions.append(described(target, shape, self._now_ms)[0])

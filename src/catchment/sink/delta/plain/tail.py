@@ -1,68 +1,92 @@
 """What waits in the tail: changes and chunks of epochs that the plain table does not have yet."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import Schema
 
 from catchment.model.epoch import Part
-from catchment.sink.delta.commit import file_lists, open_table
+from catchment.model.errors import SinkError
 from catchment.sink.delta.layout import EPOCH, PART
-from catchment.sink.delta.plain.net import NetChanges, Pinned, load_net, plain_size
-
-_NEWEST = f"max.{EPOCH}"
+from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.plain.net import NetChanges, Pinned, Share, load_net, plain_size
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Changes that one settle holds in memory: rows, and bytes that are not compressed. One epoch goes in any case."""
+    """Changes that a settle holds in memory at a time: rows, and bytes that are not compressed."""
 
     rows: int = 4_000_000
     bytes: int = 384 * 1024 * 1024
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Whole epochs of the tail, up to `epoch`: chunks that were copied, and the net of all changes."""
+    """Whole epochs of the tail, up to `epoch`: chunks that were copied, and changes, in shares that memory holds."""
 
     epoch: int
     chunks: tuple[str, ...]
-    net: NetChanges
+    changes: tuple[str, ...]
+    pinned: Pinned
+    shares: int
+
+    def nets(self) -> Iterator[NetChanges]:
+        """The net of all changes, a share at a time; the whole of a small one."""
+        for number in range(self.shares if self.changes else 0):
+            yield load_net(self.pinned, self.changes, Share(number, self.shares))
 
 
 def waiting(
-    directory: Path, identity: tuple[str, ...], *, since: int, until: int, limits: Limits
+    log: DeltaLog, identity: tuple[str, ...], *, since: int, until: int, limits: Limits
 ) -> Waiting | None:
     """The oldest epochs behind `since` that the limits admit, up to `until`; None when there is none.
 
     Raises SinkError.
     """
-    table = open_table(directory)
-    if table is None:
+    tail = log.newest()
+    if tail is None:
         return None
-    files = [f for part in file_lists(table).values() for f in part if since < f[_NEWEST] <= until]
-    if not files:
+    dated = [(epoch, f) for epoch, f in with_epochs(log, tail) if since < epoch <= until]
+    if not dated:
         return None
-    epoch, chosen = _chosen(directory, files, limits)
+    sizes = {f.path: plain_size(log.directory, f.path) for _, f in dated if _is_change(f)}
+    epoch, chosen = _chosen(dated, sizes, limits)
     changes = [f for f in chosen if _is_change(f)]
-    net = load_net(Pinned(directory, _schema(table), identity), changes)
-    whole = len(chosen) == len(files)
-    return Waiting(until if whole else epoch, tuple(f["path"] for f in chosen if not _is_change(f)), net)
+    rows, size = sum(f.rows for f in changes), sum(sizes[f.path] for f in changes)
+    return Waiting(
+        until if len(chosen) == len(dated) else epoch,
+        tuple(f.path for f in chosen if not _is_change(f)),
+        tuple(f.path for f in changes),
+        Pinned(log.directory, _schema(tail), identity),
+        max(1, math.ceil(rows / limits.rows), math.ceil(size / limits.bytes)),  # one epoch may be beyond them
+    )
+
+
+def with_epochs(log: DeltaLog, tail: Snapshot) -> list[tuple[int, LakeFile]]:
+    """The files of a tail, each with its newest epoch. Raises SinkError where the log does not tell that."""
+    found = []
+    for file in tail.files.values():
+        epoch = file.largest(EPOCH)
+        if not isinstance(epoch, int):
+            raise SinkError(
+                f"{log.directory}: the log does not tell the epochs of {file.path}: was it written by another "
+                "program? put back a copy of the lake"
+            )
+        found.append((epoch, file))
+    return found
 
 
 def _chosen(
-    directory: Path, files: Sequence[dict[str, Any]], limits: Limits
-) -> tuple[int, list[dict[str, Any]]]:
+    dated: Sequence[tuple[int, LakeFile]], sizes: dict[str, int], limits: Limits
+) -> tuple[int, list[LakeFile]]:
     """The files of the oldest epochs until a limit is reached, and the last of these epochs."""
-    chosen: list[dict[str, Any]] = []
+    chosen: list[LakeFile] = []
     rows = size = epoch = 0
-    for number, group in groupby(sorted(files, key=lambda f: f[_NEWEST]), key=lambda f: f[_NEWEST]):
-        of_epoch = list(group)
-        changes = [f for f in of_epoch if _is_change(f)]
-        rows += sum(f["num_records"] for f in changes)
-        size += sum(plain_size(directory, f) for f in changes)
+    for number, group in groupby(sorted(dated, key=lambda one: one[0]), key=lambda one: one[0]):
+        of_epoch = [file for _, file in group]
+        rows += sum(f.rows for f in of_epoch if _is_change(f))
+        size += sum(sizes[f.path] for f in of_epoch if _is_change(f))
         if chosen and (rows > limits.rows or size > limits.bytes):
             break
         chosen += of_epoch
@@ -70,10 +94,11 @@ def _chosen(
     return epoch, chosen
 
 
-def _is_change(file: dict[str, Any]) -> bool:
-    return bool(file[f"partition.{PART}"] == Part.CHANGES.value)
+def _is_change(file: LakeFile) -> bool:
+    return file.add.partition_values[PART] == Part.CHANGES.value
 
 
-def _schema(table: DeltaTable) -> pa.Schema:
+def _schema(tail: Snapshot) -> pa.Schema:
     """The table's own columns: it may have more than a shape of an earlier epoch."""
-    return pa.schema([f for f in pa.schema(table.schema().to_arrow()) if f.name != PART])
+    schema = pa.schema(Schema.from_json(tail.metadata.schema_string).to_arrow())
+    return pa.schema([f for f in schema if f.name != PART])

@@ -3,14 +3,13 @@
 import time
 
 from catchment.model.errors import SinkConflict, SinkRestored
-from catchment.model.version import __version__
-from catchment.sink.delta.plain.actions import Action, Txn
-from catchment.sink.delta.plain.log import PlainLog, Snapshot
+from catchment.sink.delta.plain.actions import Action, Txn, commit_info
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
 
 _ATTEMPTS = 50
 
 
-def take_back(log: PlainLog, app: str, epoch: int) -> int:
+def take_back(log: DeltaLog, app: str, epoch: int) -> int:
     """Make the newest version, in one commit, what the last one was that carried at most an epoch; the epoch that the
     table carried before. Nothing is done where that is no later one.
 
@@ -27,7 +26,7 @@ def take_back(log: PlainLog, app: str, epoch: int) -> int:
                 f"{log.directory} is newer than the epochs that the lake records, and its log does not reach back to "
                 "them; put back the newest copy of the lake's directory _catchment, or remove both"
             )
-        info = {"timestamp": _now_ms(), "operation": "RESTORE", "engineInfo": f"catchment/{__version__}"}
+        info = commit_info("RESTORE", _now_ms())
         info["operationParameters"] = {"version": str(then.version)}
         if log.put(on, info, [Txn(app, then.transactions[app], _now_ms()), *_back(on, then)]) is not None:
             return carried

@@ -1,19 +1,16 @@
 """Take out of a tail what its plain table has by now."""
 
-from deltalake import DeltaTable, Transaction
-from deltalake.transaction import RemoveAction
+import time
 
-from catchment import world
-from catchment.sink.delta.commit import (
-    LakeTable,
-    check_fence,
-    commit_properties,
-    file_lists,
-    gone,
-    sync_version,
-)
-from catchment.sink.delta.layout import EPOCH, PART, delta_schema, settled_app
+from catchment.model.errors import SinkConflict
+from catchment.sink.delta.commit import gone
+from catchment.sink.delta.layout import fence_app, settled_app
+from catchment.sink.delta.plain.actions import Action, Txn, commit_info
+from catchment.sink.delta.plain.fence import must_lead
 from catchment.sink.delta.plain.settle import SettleOrder
+from catchment.sink.delta.plain.tail import with_epochs
+
+_ATTEMPTS = 50
 
 
 def trim(order: SettleOrder, settled: int) -> int:
@@ -22,28 +19,20 @@ def trim(order: SettleOrder, settled: int) -> int:
 
     Raises LeaseLost, SinkConflict, SinkError.
     """
-    name = str(order.shape.table)
-
-    def attempt(table: DeltaTable) -> int:
-        check_fence(table, order.feed, order.fence, name)
-        files = [(part, f) for part, files in file_lists(table).items() for f in files]
-        done = [(part, f) for part, f in files if f[f"max.{EPOCH}"] <= settled]
+    name, log = str(order.shape.table), order.tail
+    for _ in range(_ATTEMPTS):
+        tail = log.newest()
+        if tail is None:
+            gone(name, log.directory)
+        must_lead(tail, order.feed, order.fence, name)
+        done = [file for epoch, file in with_epochs(log, tail) if epoch <= settled]
         if not done:
             return 0
-        now_ms = world.now_us() // 1000
-        removes = [
-            RemoveAction(f["path"], True, now_ms, f["size_bytes"], {PART: part.value}) for part, f in done
-        ]
-        version: int = table.version() + 1
-        carries = Transaction(settled_app(order.feed, order.shape.table), settled)
-        table.create_write_transaction(
-            removes,
-            "append",
-            delta_schema(order.shape),
-            [PART],
-            commit_properties=commit_properties(order.feed, order.fence, carries),
-        )
-        sync_version(order.tail, version)
-        return len(done)
-
-    return LakeTable(name, order.tail).commit(attempt, lambda: gone(name, order.tail))
+        now_ms = time.time_ns() // 1_000_000
+        actions: list[Action] = [file.removed(now_ms, data_change=True) for file in done]
+        actions.append(Txn(fence_app(order.feed), order.fence, now_ms))
+        actions.append(Txn(settled_app(order.feed, order.shape.table), settled, now_ms))
+        info = commit_info("DELETE", now_ms)
+        if log.put(tail, info, actions) is not None:
+            return len(done)
+    raise SinkConflict(f"{name}: other writers won {_ATTEMPTS} commits in a row at {log.directory}; end them")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.plain.actions import Remove, lines
-from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.vectors import DIRECTORY, files_of
 
 # A file that no entry of the log names is of an attempt that has lost when it is older.
@@ -18,7 +18,7 @@ def unneeded(directory: Path, keep_seconds: float) -> list[Path]:
     now = time.time()
     # The directory before the log: what is committed in between is named.
     present = {path: _age(path, now) for path in (*directory.glob("*.parquet"), *_vectors(directory))}
-    log = PlainLog(directory)
+    log = DeltaLog(directory)
     newest = log.newest()
     if newest is None:
         return []

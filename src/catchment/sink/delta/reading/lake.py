@@ -22,7 +22,7 @@ from catchment.sink.delta.layout import (
     settled_app,
 )
 from catchment.sink.delta.older import Places, places
-from catchment.sink.delta.plain.log import PlainLog, Snapshot
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
 from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
@@ -89,7 +89,7 @@ def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
     and joined since, which changes no row, serves at once, also while the source is at rest.
     """
     feed = row.manifest.feed
-    log = PlainLog(at.plain)
+    log = DeltaLog(at.plain)
     while True:
         # The plain table first: what it has more than the tail tells, it got later.
         plain, tail = log.newest(), open_table(at.tail)
@@ -108,7 +108,7 @@ def _then(root: Path, at: Places, row: EpochRow, table: TableId) -> tuple[Snapsh
     feed, epoch = row.manifest.feed, row.commit.epoch
     newest = open_table(at.tail)
     tail = None if newest is None else _older(at.tail, row.commit.versions[str(table)], newest.version())
-    plain = PlainLog(at.plain).carrying(epoch_app(feed, table), epoch)
+    plain = DeltaLog(at.plain).carrying(epoch_app(feed, table), epoch)
     trimmed = 0 if tail is None else tail.transaction_version(settled_app(feed, table)) or 0
     if tail is None or trimmed > _settled(plain, row, table):
         raise SinkError(

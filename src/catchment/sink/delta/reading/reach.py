@@ -13,7 +13,7 @@ from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import epoch_app
 from catchment.sink.delta.older import places
-from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.reading.history import oldest_version
 
 
@@ -22,7 +22,7 @@ class _Reach(msgspec.Struct, frozen=True):
     Their newest versions serve for every epoch since the newest that has come to the table, `carried`.
     """
 
-    plain: PlainLog
+    plain: DeltaLog
     app: str
     floor: int
     carried: int
@@ -76,7 +76,7 @@ def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
     carried = newest.transaction_version(app) or 0
     floor = oldest_version(directory, newest.version(), asked)
-    log = PlainLog(at.plain)
+    log = DeltaLog(at.plain)
     plain = log.newest()
     if plain is None:
         return _Reach(log, app, floor, carried, 0)

@@ -28,9 +28,6 @@ _NEWEST = _BASE = PART
 _NUMBER = "file_row_number"
 _ORDERED = "preserve_insertion_order"
 _UNORDERED = f"DuckDB reads this table right only with {_ORDERED} = true; set it"
-_IN_ORDER = " ".join(
-    ("CASE WHEN", f"current_setting('{_ORDERED}')", "THEN true ELSE", f"error('{_UNORDERED}')", "END")
-)
 _DUCKDB_TYPES = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -103,7 +100,16 @@ def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequen
     if _NUMBER not in map(str.lower, held):
         return f"(SELECT {columns} FROM {file}, {_NUMBER} = true) WHERE {_NUMBER} NOT IN {rows})"
     numbered = f"(SELECT *, row_number() OVER () - 1 AS {PART} FROM {file})) AS r"
-    return f"(SELECT {columns} FROM {numbered} WHERE {PART} NOT IN {rows} AND ({_IN_ORDER}))"
+    return f"(SELECT {columns} FROM {numbered} WHERE {PART} NOT IN {rows} AND {_in_order()})"
+
+
+def _in_order() -> str:
+    """A condition that holds where DuckDB keeps the order of rows, and fails the query elsewhere."""
+    return f"CASE WHEN current_setting({_literal(_ORDERED)}) THEN true ELSE error({_literal(_UNORDERED)}) END"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def backquoted(name: str) -> str:
@@ -140,7 +146,7 @@ def _value(column: LakeColumn, quote: Callable[[str], str]) -> str:
     """A column's value; null for shards that dropped it while others still have it: old rows keep theirs."""
     if not column.torn:
         return quote(column.physical)
-    shards = ", ".join("'" + shard.replace("'", "''") + "'" for shard in column.missing)
+    shards = ", ".join(map(_literal, column.missing))
     return f"CASE WHEN {SHARD} IN ({shards}) THEN NULL ELSE {quote(column.physical)} END"
 
 
@@ -153,4 +159,4 @@ def _duckdb_type(kind: pa.DataType) -> str:
 def _duckdb_path(path: str) -> str:
     """A path as a literal; characters of patterns stand in brackets, so that they match themselves."""
     escaped = "".join(f"[{c}]" if c in "*?[" else c for c in path)
-    return "'" + escaped.replace("'", "''") + "'"
+    return _literal(escaped)

@@ -4,15 +4,18 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
 from catchment.sink.delta.layout import table_dir, table_dirs
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out, start
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.process import start
 
 # A settle reads the keys of every data file of a table that has changes. So much of it takes a tenth of a second.
 LIGHT_BYTES = 16 * 1024 * 1024
@@ -39,9 +42,12 @@ class Attempt(Protocol):
         ...
 
 
-def begin(order: UpkeepOrder) -> Attempt:
-    """Begin to carry out an order. Raises OSError where no process can be started."""
-    return InThread(order) if is_light(order) else InProcess(order)
+def begin(keeper: Keeper, order: UpkeepOrder, newest: Manifest | None) -> Attempt:
+    """Begin to carry out an order: by `keeper`, as of the newest epoch if that is known, or by a process.
+
+    Raises OSError where no process can be started.
+    """
+    return InThread(lambda: keeper.carry_out(order, newest)) if is_light(order) else InProcess(order)
 
 
 def is_light(order: UpkeepOrder) -> bool:
@@ -89,9 +95,9 @@ class InProcess:
 class InThread:
     """By a thread of this process. It does not keep the process from its end: what it writes may be repeated."""
 
-    def __init__(self, order: UpkeepOrder) -> None:
+    def __init__(self, work: Callable[[], object]) -> None:
         self._outcome: Outcome | None = None
-        self._thread = threading.Thread(target=self._run, args=(order,), name="settle", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(work,), name="settle", daemon=True)
         self._thread.start()
 
     def outcome(self, seconds: float | None = 0.0) -> Outcome | None:
@@ -102,9 +108,9 @@ class InThread:
     def abandon(self) -> None:
         """As the protocol has it; the thread ends with the process."""
 
-    def _run(self, order: UpkeepOrder) -> None:
+    def _run(self, work: Callable[[], object]) -> None:
         try:
-            carry_out(order)
+            work()
         except CatchmentError as error:
             self._outcome = Outcome(error.exit_code, str(error))
         except Exception as error:

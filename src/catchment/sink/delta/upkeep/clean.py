@@ -51,9 +51,14 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
             reports.append(_clean_plain(table_dir(root, shape.table), keep_s))
         except SinkError as error:
             failures.append(error)
-    _sign(root, feed).touch()
     if failures:
         raise failures[0]
+    try:
+        _sign(root, feed).touch()
+    except OSError as error:
+        raise SinkError(
+            f"cannot write {_sign(root, feed)}: {error.strerror}; check the lake's rights and mount"
+        ) from error
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
 
 

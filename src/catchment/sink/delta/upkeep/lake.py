@@ -15,7 +15,7 @@ from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.inline import write_inline
 from catchment.sink.delta.upkeep import restore
-from catchment.sink.delta.upkeep.process import UpkeepOrder, carry_out
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.turns import LakeUpkeep, order_for
 from catchment.sink.delta.writer import LakeWriter
 from catchment.sink.port import Settled
@@ -98,7 +98,7 @@ class DeltaLake:
 
     def settle(self, fence: int) -> Settled:
         """As the port has it."""
-        return carry_out(replace(self._order, fence=fence))
+        return Keeper(str(self._root), self._feed).carry_out(replace(self._order, fence=fence))
 
     def upkeep(self, fence: int) -> LakeUpkeep:
         """As the port has it, in processes of their own."""

@@ -20,7 +20,7 @@ from catchment.sink.delta.commit import (
 )
 from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
 from catchment.sink.delta.older import must_not_be_older
-from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.take_back import take_back
 
 _THREADS = 8
@@ -48,7 +48,7 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
                 "state store"
             )
         app = epoch_app(row.manifest.feed, name)
-        plain = PlainLog(table_dir(root, name)).newest()
+        plain = DeltaLog(table_dir(root, name)).newest()
         settled = 0 if plain is None else plain.transactions.get(app, 0)
         trimmed = table.transaction_version(settled_app(row.manifest.feed, name)) or 0
         if settled < trimmed:
@@ -79,7 +79,7 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
         if carried > row.manifest.epoch and carried != applies:
             highest = max(highest, carried)
             _restore(directory, feed, shape.table, row, fence)
-        plain = PlainLog(table_dir(root, shape.table))
+        plain = DeltaLog(table_dir(root, shape.table))
         highest = max(highest, take_back(plain, epoch_app(feed, shape.table), row.manifest.epoch))
     return highest
 

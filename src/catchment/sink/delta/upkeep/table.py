@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.plain import join
-from catchment.sink.delta.plain.log import PlainLog
+from catchment.sink.delta.plain.checkpoint import checkpoint
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.trim import trim
 from catchment.state.faults import Fault, Injector
@@ -23,15 +23,17 @@ def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: In
     while (settled := settle(order, shape_at)) is not None:
         changes += settled.changes
         fault(Fault.DURING_SETTLE)
-    log = PlainLog(order.plain)
+    log = order.plain
     for _ in range(JOINS_MAX):
         on = log.newest()
         files = [] if on is None else join.due(on)
-        joined = join.prepare(order.plain, order.shape, files) if files else None
+        joined = join.prepare(log.directory, order.shape, files) if files else None
         if joined is None:
             break
         fault(Fault.DURING_SETTLE)
         join.commit(log, joined)
+    checkpoint(log)
+    checkpoint(order.tail)
     on = log.newest()
     if on is not None:
         trim(order, on.transactions.get(order.app, 0))

@@ -11,7 +11,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.clean import cleaned_seconds_ago, window_hours
-from catchment.sink.delta.upkeep.process import UpkeepOrder
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.state.lease import LEASE_SECONDS
 
 # So long a run that is told to stop waits for a settle.
@@ -35,6 +35,8 @@ class LakeUpkeep:
 
     def __init__(self, order: UpkeepOrder, seconds: float) -> None:
         self._order = order
+        self._keeper = Keeper(order.root, order.feed)
+        self._newest: Manifest | None = None
         self._seconds = seconds
         self._waiting: dict[TableId, int] = {}
         self._taken: dict[TableId, int] = {}
@@ -47,6 +49,7 @@ class LakeUpkeep:
 
     def count(self, manifest: Manifest) -> None:
         """Count what a committed epoch added."""
+        self._newest = manifest
         if manifest.previous == 0:
             self._left_before = False
         for delta in manifest.deltas:
@@ -129,7 +132,9 @@ class LakeUpkeep:
             None if self._left_before or cleans else tuple(t for t, rows in self._waiting.items() if rows)
         )
         try:
-            self._attempt = begin(replace(self._order, tables=tables, cleans=cleans))
+            self._attempt = begin(
+                self._keeper, replace(self._order, tables=tables, cleans=cleans), self._newest
+            )
         except OSError as fault:
             self._wait_longer()
             _log.warning(
