@@ -17,7 +17,7 @@ help: ## Show this list
 
 setup: ## Virtual environment, compiled core, MariaDB and Java (quick when done)
 	@dev/system-packages "$(PYTHON)"
-	@$(MAKE) --silent --no-print-directory $(VENV)/core.stamp
+	@$(MAKE) --silent --no-print-directory $(VENV)/core.stamp $(VENV)/foreign.stamp
 
 demo: setup ## Copy and follow two MariaDB shards under constant writes, and verify (a minute)
 	@$(BIN)/catchment demo
@@ -81,6 +81,12 @@ $(VENV)/packages.stamp: requirements.lock
 $(VENV)/installed.stamp: $(VENV)/packages.stamp pyproject.toml
 	@echo "Installing catchment ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+# Readers that tests judge by, of versions that the locked packages cannot have beside them.
+$(VENV)/foreign.stamp: $(VENV)/packages.stamp dev/foreign-readers.txt
+	@rm -rf $(VENV)/foreign
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(VENV)/foreign -r dev/foreign-readers.txt
 	@touch $@
 
 # The installation compiled the core as it was then.

@@ -58,7 +58,7 @@ def feed(directory: Path, servers: Sequence[PrivateServer], **settings: Any) -> 
 
 
 def run_until_caught_up(chosen: Feed) -> Ran:
-    """Run the feed in this thread; the seconds hold the fold that the last epoch may have started."""
+    """Run the feed in this thread; the seconds hold the settle at the end."""
     ran = Ran()
     began = time.perf_counter()
     run_feed(

@@ -1,6 +1,6 @@
 """Catching up with changes that are in the log already: rate, and what the size of the table does to it.
 
-A table is copied; while the feed is stopped, rows spread at random are changed; then a run catches up, folds
+A table is copied; while the feed is stopped, rows spread at random are changed; then a run catches up, settles
 included. Run: `python -m bench --only follow`.
 """
 
@@ -19,10 +19,9 @@ FULL_ROWS = 16_000_000
 
 
 def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
-    """Changes/s from the start of a run to its end, with the fold that it started; a short and a long backlog."""
+    """Changes/s from the start of a run to its end, with its settles; a short and a long backlog."""
     large = FULL_ROWS if rows >= FULL_ROWS else 2 * rows
     small = large // 16
-    # More than the share at which a fold is due, in both tables: every run folds both.
     backlogs = [max(CHANGES_MIN, large // 16), large // 4]
     figures: list[Figure] = []
     with (

@@ -31,9 +31,8 @@ from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.schema.passage import MetTable
-from catchment.sink.delta.fold.due import FoldLimits
-from catchment.sink.delta.fold.lake import DeltaLake
-from catchment.sink.delta.fold.process import FoldOrder
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from catchment.sink.delta.upkeep.lake import DeltaLake
 from catchment.state.lease import Lease, hold
 from catchment.state.store import Store
 from catchment.watch.metrics import Metrics
@@ -103,7 +102,7 @@ class _Feed:
         shapes = tuple(TableShape(TableId("shop", f"t{n:03}"), columns, ("c0",)) for n in range(TABLES))
         self.met = tuple(MetTable(shape.definition, 0) for shape in shapes)
         self.lake = root / "lake"
-        self.sink = _Sink(FoldOrder(str(self.lake), FEED, 0, FoldLimits(), 3600.0))
+        self.sink = _Sink(UpkeepOrder(str(self.lake), FEED, 0, 3600.0), 10.0)
         self.applier = Applier(store, lease, self.sink, threading.Event())
         self.tasks = TaskMaker(self.endpoints, self.sink.writer, evolves=True, image_bytes=1 << 20)
         self.planner = Planner(self.endpoints, Limits(0.5, 100_000, 2, 1 << 26))

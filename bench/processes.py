@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-KINDS = ("driver", "Java", "workers", "fold")
+KINDS = ("driver", "Java", "workers", "settle")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -15,8 +15,8 @@ def cpu_seconds(driver: int) -> dict[str, float]:
         own, ended = _seconds(fields[11:13]), _seconds(fields[13:15])
         kind = _kind(pid, driver)
         spent[kind] += own
-        # What a driver waits for is a fold; what a daemon waits for is one of its workers.
-        spent["fold" if kind == "driver" else kind] += ended
+        # What a driver waits for is a settle; what a daemon waits for is one of its workers.
+        spent["settle" if kind == "driver" else kind] += ended
     return spent
 
 
@@ -62,6 +62,6 @@ def _kind(pid: int, driver: int) -> str:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return "workers"
-    if b"fold.process" in command:
-        return "fold"
+    if b"upkeep.process" in command:
+        return "settle"
     return "Java" if command.split(b"\0")[0].endswith(b"java") else "workers"

@@ -49,7 +49,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
 
 
 def _age(chosen: Feed, server: PrivateServer, rows: int, epochs: int) -> int:
-    """Copy, then follow steady changes for so many epochs, folding when due; how many there were."""
+    """Copy, then follow steady changes for so many epochs, settling when due; how many there were."""
     change = f"SET @k = 1 + FLOOR(RAND() * {rows}); UPDATE {TABLE} SET sig = SHA1(@n) WHERE id = @k"
     with running(chosen) as ran:
         wait_for_copy(ran)

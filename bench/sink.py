@@ -1,9 +1,11 @@
-"""What the lake costs: apply an epoch, fold 5 % changed rows, read, for tables of two sizes (DESIGN 10).
+"""What the lake costs: apply an epoch, settle 5 % changed rows, read, for tables of two sizes (DESIGN 10).
 
 Changes are spread at random over the keys. Run: `python bench/sink.py [ROWS]`.
 """
 
 import json
+import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -19,19 +21,32 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta, TableShape
+from catchment.model.cut import Cut
+from catchment.model.epoch import (
+    Commit,
+    DataFile,
+    EpochRow,
+    LakeColumn,
+    Manifest,
+    Part,
+    TableDelta,
+    TableShape,
+)
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare
-from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir
-from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir, tail_dir
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.plain.settle import SettleOrder
+from catchment.sink.delta.reading.lake import state
+from catchment.sink.delta.upkeep.table import keep_up
+from catchment.state.faults import no_fault
 
 SMALL_ROWS = 1_000_000
 CHANGES = 24_000
 FILE_ROWS = 1_000_000
-UNFOLDED = 0.05
+UNSETTLED = 0.05
+FEED = "bench"
 TEXT = ColumnType(Kind.TEXT, charset="utf8mb4")
 SHAPE = TableShape(
     TableId("shop", "stress_test_pk"),
@@ -53,7 +68,7 @@ def run(rows: int = 16_000_000, runs: int = 3) -> list[dict[str, Any]]:
     name = f"apply an epoch of {CHANGES} changes, {rows} rows"
     figures = [entry(name, large["apply"], small["apply"], runs)]
     for size, seconds in ((SMALL_ROWS, small), (rows, large)):
-        for name in ("fold of 5 % changed", "DuckDB read, 5 % un-folded", "DuckDB read, folded"):
+        for name in ("settle of 5 % changed", "DuckDB read, 5 % unsettled", "DuckDB read, settled"):
             figures.append(entry(f"{name}, {size} rows", seconds[name], seconds["fresh"], runs))
     return figures
 
@@ -73,29 +88,40 @@ def entry(name: str, value: float, reference: float, runs: int) -> dict[str, Any
 
 def measure(root: Path, rows: int, runs: int) -> dict[str, float]:
     """Seconds of each step on a new table of `rows` rows."""
-    sink = DeltaSink(root, "bench")
+    sink = DeltaSink(root, FEED)
     sink.apply(TableDelta(SHAPE, tuple(base(root, rows))), 1, 1)
     fresh = median(runs, lambda: read(root))
     rng = np.random.default_rng(1)
-    epochs = range(2, 2 + max(3, round(rows * UNFOLDED / CHANGES)))
+    settled(root, 1)
+    epochs = range(2, 2 + max(3, round(rows * UNSETTLED / CHANGES)))
     files = [write(root, Part.CHANGES, e, np.unique(rng.integers(0, rows, CHANGES))) for e in epochs]
     applied = [
         seconds(partial(sink.apply, TableDelta(SHAPE, (f,)), e, 1))
         for e, f in zip(epochs, files, strict=True)
     ]
-    unfolded = median(runs, lambda: read(root))
-    prepared: list[PreparedFold | None] = []
-    folded = median(runs, lambda: prepared.append(prepare(root, SHAPE, FoldOptions())))
-    assert prepared[-1] is not None
-    newest = prepared[-1]
-    folded += seconds(lambda: commit(root, newest, "bench", 1))
+    until = epochs[-1]
+    unsettled = median(runs, lambda: read(root, until))
+    settles = []
+    for run_ in range(runs):
+        copy = root.parent / f"{root.name}-{run_}"
+        shutil.copytree(root, copy, copy_function=os.link)
+        settles.append(seconds(partial(settled, copy, until)))
     return {
         "fresh": fresh,
         "apply": statistics.median(applied),
-        "fold of 5 % changed": folded,
-        "DuckDB read, 5 % un-folded": unfolded,
-        "DuckDB read, folded": median(runs, lambda: read(root)),
+        "settle of 5 % changed": statistics.median(settles),
+        "DuckDB read, 5 % unsettled": unsettled,
+        "DuckDB read, settled": median(runs, lambda: read(copy, until)),
     }
+
+
+def settled(root: Path, until: int) -> None:
+    """Settle the table at `root`."""
+    table = SHAPE.table
+    order = SettleOrder(
+        DeltaLog(table_dir(root, table)), DeltaLog(tail_dir(root, table)), SHAPE, FEED, 1, until
+    )
+    keep_up(order, lambda _: SHAPE, no_fault)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -111,16 +137,17 @@ def median(runs: int, work: Callable[[], object]) -> float:
     return statistics.median(seconds(work) for _ in range(runs))
 
 
-def read(root: Path) -> None:
+def read(root: Path, epoch: int = 1) -> None:
     """One full read of all columns."""
-    directory = table_dir(root, SHAPE.table)
-    handle = open_table(directory)
-    assert handle is not None
-    files = file_lists(handle)
-    names = {part: tuple(str(directory / f["path"]) for f in files[part]) for part in Part}
-    state = DeltaState(SHAPE, 0, handle.version(), names[Part.BASE], names[Part.CHANGES])
+    versions = {str(SHAPE.table): 0}
+    row = EpochRow(manifest(epoch), Commit(epoch, "", 1, versions), 1)
     with duckdb.connect() as connection:
-        state.duckdb(connection).query("state", QUERY).fetchall()
+        state(root, row, SHAPE.table, origin=True).duckdb(connection).query("state", QUERY).fetchall()
+
+
+def manifest(epoch: int) -> Manifest:
+    """An epoch of the table."""
+    return Manifest(FEED, epoch - 1, 0, Cut(epoch, 0, {}), (SHAPE,), ())
 
 
 def base(root: Path, rows: int) -> Iterator[DataFile]:
@@ -143,7 +170,7 @@ def write(root: Path, part: Part, epoch: int, ids: npt.NDArray[np.int64]) -> Dat
     schema = arrow_schema(SHAPE)
     rows = pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
     name = f"{epoch}-bench-{ids[0]}"
-    directory = table_dir(root, SHAPE.table)
+    directory = tail_dir(root, SHAPE.table)
     return write_file(directory, part, name, [rows], schema, key_columns(SHAPE), ordered=part is Part.BASE)
 
 

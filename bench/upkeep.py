@@ -74,7 +74,7 @@ def _cores(what: str, kind: str, measured: Sequence[Spent], unit: str = "cores")
 
 @contextmanager
 def _copied(shards: int, engine: str) -> Iterator[tuple[Feed, Sequence[PrivateServer]]]:
-    """A feed of one table of 1,000 rows that is copied and folded."""
+    """A feed of one table of 1,000 rows that is copied and settled."""
     with tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory, ExitStack() as stack:
         servers = [stack.enter_context(PrivateServer(server_id=n)) for n in range(101, 101 + shards)]
         for server in servers:

@@ -361,7 +361,7 @@ inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over
 #else
 #define OF_A_LOST_EPOCH(table) (table_epoch[table] > undo)
 #endif
-inline restore(table) { /* code: sink/delta/restore.py restore */
+inline restore(table) { /* code: sink/delta/upkeep/restore.py restore */
     if
     :: !OF_A_LOST_EPOCH(table)
     :: OF_A_LOST_EPOCH(table) && FENCED_TABLE(table) -> lease_lost()

@@ -54,7 +54,7 @@ def test_every_other_module_is_looked_at() -> None:
         ("from catchment.sink import delta", 1),
         ("import catchment.sink.delta", 1),
         ("def f():\n    from deltalake import DeltaTable", 1),
-        ('start("-m", "catchment.sink.delta.fold.process")', 1),
+        ('start("-m", "catchment.sink.delta.upkeep.process")', 1),
         ("# Delta compares lower case", 1),
         ('"""What comes\nfrom Delta."""', 1),
         ('Path(lake) / "_delta_log"', 1),

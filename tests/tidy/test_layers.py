@@ -61,7 +61,7 @@ def test_layers(module: Path) -> None:
         ("wire/cells/x.py", "from catchment.wire.log.facts import A", False),
         ("sink/delta/x.py", "from catchment.source.session import connect", False),
         ("sink/delta/x.py", "from catchment.sink.delta.files import a", True),
-        ("sink/delta/x.py", "from catchment.sink.delta.fold.fold import a", False),
+        ("sink/delta/x.py", "from catchment.sink.delta.upkeep.process import a", False),
         ("rewind/x.py", "from catchment.schema.ddl import Stop", False),
         ("epoch/x.py", "import time", False),
         ("config/x.py", "from catchment.state.store import Store", False),

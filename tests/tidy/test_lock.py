@@ -44,7 +44,7 @@ def test_what_is_installed_beside_others_has_lower_bounds() -> None:
 
 def test_a_reader_needs_these_alone() -> None:
     needed = {Requirement(text).name for text in PROJECT["project"]["dependencies"]}
-    assert needed == {"pyarrow", "deltalake", "duckdb", "msgspec", "pytz"}
+    assert needed == {"pyarrow", "deltalake", "duckdb", "msgspec", "pyroaring", "pytz"}
     assert needed < set(READER)
 
 

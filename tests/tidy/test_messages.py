@@ -34,7 +34,7 @@ def test_nothing_that_is_said_is_forgotten() -> None:
         "the log is not the one read before",  # an error
         "does a commit hang (SHOW PROCESSLIST)?",
         "after a power cut the server can forget transactions",  # a finding of the doctor
-        "the next fold starts in",  # a line of the log
+        "changes wait in the lake's tail",  # a line of the log
         "stopped again, ended at once",  # a line at the terminal
     ):
         assert any(part in text for text in said), part

@@ -24,7 +24,7 @@ NEEDED = {
     "sink/delta/apply.py DeltaSink.take_over",
     "sink/delta/commit.py check_fence",
     "sink/delta/epochs.py EpochsTable.append",
-    "sink/delta/restore.py restore",
+    "sink/delta/upkeep/restore.py restore",
     "state/lease.py hold",
     "state/resume.py decide",
     "state/store.py Store.put_commit",

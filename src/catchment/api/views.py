@@ -15,7 +15,7 @@ from catchment.sink.reading import double_quoted
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")
 _HEADER = """\
--- Views of every table as of epoch {epoch}: a snapshot. They name files, which stay for a while after a fold
+-- Views of every table as of epoch {epoch}: a snapshot. They name files, which stay for a while after a settle
 -- replaced them; then this text has to be written again. For live reads use catchment.read() from Python.
 """
 
@@ -36,7 +36,7 @@ def write_views(
     """Write the views to `_catchment/views-FEED.sql` in the lake, replaced whole; its path. Each feed that shares the
     lake has a file of its own.
 
-    To be called again after a fold or a change of a table's columns. Raises SinkError when the file cannot be
+    To be called again after a settle or a change of a table's columns. Raises SinkError when the file cannot be
     written, and as `views`.
     """
     found = committed(lake, epoch, at=at, feed=feed)

@@ -19,7 +19,7 @@ from catchment.config import load
 def views_command(file: Path, epoch: str | None, at: str | None, write: bool) -> None:
     """Print SQL with a DuckDB view of every table, all as of one epoch.
 
-    Views do not follow the feed, and end when the files that they name are removed: sink.keep after a fold. Make them
+    Views do not follow the feed, and end when the files that they name are removed: sink.keep after a settle. Make them
     anew then. Needs the lake alone: no shard, no state store, no password.
     """
     feed = load(file, secrets=())

@@ -60,7 +60,13 @@ def _written_in_its_unit(place: Location) -> Callable[[float], str]:
     return next((m.written for m in (field.metadata if field else ()) if isinstance(m, Unit)), str)
 
 
+# Keys of earlier versions, with what took their place.
+_RENAMED = {("sink", "fold"): "sink.settle, a duration, took its place (docs/upgrade.md)"}
+
+
 def _unknown_key(place: Location) -> str:
+    if place in _RENAMED:
+        return f"unknown key; {_RENAMED[place]}"
     known = keys(_section(place[:-1]))
     near = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from catchment.config.table_patterns import check_rules
-from catchment.config.units import Bytes, Seconds, Share
+from catchment.config.units import Bytes, Seconds
 from catchment.config.values import Database, FeedName, FilePath, Name, Secret, SettingText, Unread
 from catchment.model.source import Endpoint, Tls
 
@@ -20,6 +20,7 @@ INTERVAL_SECONDS_MIN = 0.05
 CHUNK_SECONDS_MIN = 0.01
 CHUNK_SECONDS_MAX = 60.0  # the feed's sessions end a SELECT after 300 seconds
 LOG_BUDGET_MIN = 1 << 20
+SETTLE_SECONDS_MAX = 3600.0
 KEEP_SECONDS_MIN = 10.0
 KEEP_SECONDS_MAX = 86_400.0  # a lake keeps the log of its tables a day longer
 DEFAULT_STATE = "<name>.state.db"
@@ -162,16 +163,6 @@ class CopyConfig(Section):
     )
 
 
-class FoldConfig(Section):
-    """When recent changes are folded into the base: at the first limit reached."""
-
-    share: Share = Field(
-        default=0.05, gt=0, description="Rows changed and not yet folded, as a share of all."
-    )
-    files: int = Field(default=200, ge=1, description="Files of changes not yet folded.")
-    age: Seconds = Field(default=600.0, gt=0, description="Age of the oldest change not yet folded.")
-
-
 class SinkConfig(Section):
     """The lake."""
 
@@ -179,12 +170,18 @@ class SinkConfig(Section):
     path: FilePath = Field(
         description="Directory of the lake, local or mounted, with one table for each source table."
     )
-    fold: FoldConfig = Field(default=FoldConfig(), description="When changes are folded.")
+    settle: Seconds = Field(
+        default=10.0,
+        ge=0,
+        le=SETTLE_SECONDS_MAX,
+        description="How long changes wait, about, until the tables that every program reads have them; `0s`: an "
+        "epoch. `catchment.read` has them at once.",
+    )
     keep: Seconds = Field(
         default=3600.0,
         ge=KEEP_SECONDS_MIN,
         le=KEEP_SECONDS_MAX,
-        description="How long files that a fold replaced stay, at least, for readers of older epochs; a day at most. "
+        description="How long files that others replaced stay, at least, for readers of older epochs; a day at most. "
         "Counted in whole hours, rounded up: `10min` is an hour.",
     )
 

@@ -12,8 +12,8 @@ from catchment.config.units import Unit
 _HEAD = """# The feed file
 
 One YAML file describes one feed. It is read once, when a command starts, and checked as a whole: every fault
-is listed with its line. Durations (`500ms`, `1s`, `10min`, `1h`, `2d`), sizes (`64KB`, `64MB`, `1GB`, powers
-of 1024) and shares (`5%`) always carry their unit. Relative paths are relative to the feed file.
+is listed with its line. Durations (`500ms`, `1s`, `10min`, `1h`, `2d`) and sizes (`64KB`, `64MB`, `1GB`, powers
+of 1024) always carry their unit. Relative paths are relative to the feed file.
 
 ```yaml
 name: shop

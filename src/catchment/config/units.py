@@ -8,10 +8,8 @@ from pydantic import BeforeValidator
 
 from catchment.model.units import (
     parse_duration,
-    parse_share,
     parse_size,
     write_duration,
-    write_share,
     write_size,
 )
 
@@ -26,4 +24,3 @@ class Unit:
 
 Seconds = Annotated[float, BeforeValidator(parse_duration), Unit("duration", write_duration)]
 Bytes = Annotated[int, BeforeValidator(parse_size), Unit("size", write_size)]
-Share = Annotated[float, BeforeValidator(parse_share), Unit("share", write_share)]

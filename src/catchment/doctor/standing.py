@@ -43,7 +43,8 @@ def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
     findings = []
     try:
         stored, committed, digests = _stored(feed)
-        lake = sink_of(feed).newest()
+        sink = sink_of(feed)
+        lake = sink.newest()
         decision = decide(feed.name, stored, committed, lake, digests)
     except CatchmentError as fault:
         return None, [Finding(Severity.ERROR, "", str(fault))]
@@ -53,6 +54,7 @@ def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
     for must_hold in (
         lambda: must_name_shards([shard.name for shard in feed.source.shards], standing),
         lambda: leaving(feed.tables, standing, ()),
+        lambda: sink.must_hold(lake) if lake is not None else None,
     ):
         try:
             must_hold()

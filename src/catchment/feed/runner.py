@@ -78,7 +78,7 @@ def run_feed(
         observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         began = take_up(feed, applier, leave, observer.doing, ports)
         standing = began.standing
-        upkeep = sink.upkeep(standing.shapes, lease.fence)
+        upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, began.present)
         clock = _started_clock(feed, endpoints, began, watch.troubles)

@@ -1,4 +1,4 @@
-"""Who looks on while a feed runs: folding, metrics, and whoever started it. None of them can end it: they hear of an
+"""Who looks on while a feed runs: upkeep, metrics, and whoever started it. None of them can end it: they hear of an
 epoch only after its commit.
 """
 
@@ -50,15 +50,15 @@ class Watchers:
 
     def committed(self, report: Report) -> None:
         """An epoch is committed."""
-        self._let("counting for folds", lambda: self.upkeep.count(report.manifest))
+        self._let("counting for the upkeep", lambda: self.upkeep.count(report.manifest))
         self._let("metrics", lambda: self.metrics.observe(report.manifest, report.phases))
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
         self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
         self._turned(report.refused)
-        self._let("the observer of epochs", lambda: self.observer.committed(self._with_folds(report)))
+        self._let("the observer of epochs", lambda: self.observer.committed(self._with_upkeep(report)))
 
-    def _with_folds(self, report: Report) -> Report:
-        return replace(report, folding=self.upkeep.running)
+    def _with_upkeep(self, report: Report) -> Report:
+        return replace(report, settling=self.upkeep.running)
 
     def rested(self, rest: Rest) -> None:
         """A turn brought no epoch."""
@@ -68,13 +68,13 @@ class Watchers:
 
     def _turned(self, refused: tuple[Refusal, ...]) -> None:
         """What the start and every turn ask for, with an epoch or without."""
-        self._let("folding", self.upkeep.turn)
+        self._let("upkeep", self.upkeep.turn)
         self._let("metrics of a turn", lambda: self._measure(refused))
         self._let("the metrics file", self.write)
 
     def _measure(self, refused: tuple[Refusal, ...]) -> None:
-        for table, share in self.upkeep.unfolded().items():
-            self.metrics.observe_unfolded(str(table), share)
+        for table, rows in self.upkeep.waiting().items():
+            self.metrics.observe_unsettled(str(table), rows)
         self.metrics.observe_refused(refused)
         self.notifier.keep(NotifyEvent.RETENTION, self.metrics.warn_of_purges())
         lasting = [refusal for refusal in refused if refusal.epochs >= LOGGED_FROM]

@@ -1,4 +1,4 @@
-"""Durations, sizes and shares as people write them, and back.
+"""Durations and sizes as people write them, and back.
 
 A number without a unit is refused: nobody can tell whether `interval: 5` means seconds or milliseconds.
 """
@@ -9,7 +9,7 @@ from math import isfinite
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 # Powers of 1024, as the server's own size variables have them.
 _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]+)")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def parse_duration(value: object) -> float:
@@ -20,14 +20,6 @@ def parse_duration(value: object) -> float:
 def parse_size(value: object) -> int:
     """Bytes in `512B`, `64KB`, `64MB` or `1GB` (powers of 1024); raises ValueError otherwise."""
     return round(_parse(value, _BYTES, "a size such as 64KB, 64MB or 1GB"))
-
-
-def parse_share(value: object) -> float:
-    """The fraction in `5%`, from 0 to 1; raises ValueError otherwise."""
-    share = _parse(value, {"%": 0.01}, "a share such as 5%")
-    if share > 1:
-        raise ValueError(f"{value} is more than the whole: a share is at most 100%")
-    return share
 
 
 def write_duration(seconds: float) -> str:
@@ -44,11 +36,6 @@ def write_size(size: float) -> str:
         if size >= _BYTES[unit] and (size / _BYTES[unit]).is_integer():
             return f"{size / _BYTES[unit]:.0f}{unit}"
     return f"{size:.0f}B"
-
-
-def write_share(share: float) -> str:
-    """`0.05` gives `5%`."""
-    return f"{share * 100:g}%"
 
 
 def _parse(value: object, units: dict[str, float] | dict[str, int], expected: str) -> float:

@@ -34,7 +34,7 @@ class Seen:
     """What a run has shown so far.
 
     `doing`: what the run is busy with before its first epoch, empty behind it. `epoch`: the newest one in its one
-    spelling. `change_rate`: changes a second. `folding`: whether a fold is running. `wrong`: what stands still, and
+    spelling. `change_rate`: changes a second. `settling`: whether the sink settles. `wrong`: what stands still, and
     who is away.
     """
 
@@ -47,7 +47,7 @@ class Seen:
     epochs: int = 0
     changes: int = 0
     change_rate: float = 0.0
-    folding: bool = False
+    settling: bool = False
     copied_rows: int = 0
     tables: int = 0
     copying: tuple[Copying, ...] = ()
@@ -91,7 +91,7 @@ def _summary(seen: Seen) -> list[Text]:
         Text(f"{seen.feed}: {state}   lag {seen.lag_seconds:.2f} s   epoch {seen.epoch}", style="bold"),
         Text(
             f"  changes  {seen.changes:,} in {seen.epochs:,} epochs, {seen.change_rate:,.0f} a second"
-            f"   cut window {seen.window_ms:.1f} ms{'   folding' if seen.folding else ''}"
+            f"   cut window {seen.window_ms:.1f} ms{'   settling' if seen.settling else ''}"
         ),
     ]
     if seen.tables:

@@ -100,7 +100,7 @@ class RunView:
                 epochs=before.epochs + 1,
                 changes=changes,
                 change_rate=self._changes.rate(now),
-                folding=report.folding,
+                settling=report.settling,
                 copied_rows=before.copied_rows + copied,
                 tables=len(tables),
                 copying=tuple(self._copying(tables, now)),

@@ -1,6 +1,6 @@
 """Where epochs are applied. What of a sink goes with the tasks is `epoch.work.Writer` and `Reader`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -8,12 +8,12 @@ import msgspec
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader, Writer
 from catchment.model.epoch import Commit as CommitRecord
-from catchment.model.epoch import DataFile, EpochRow, Manifest, TableShape
+from catchment.model.epoch import DataFile, EpochRow, Manifest
 from catchment.model.table import TableId
 
 
-class Folded(msgspec.Struct, frozen=True):
-    """What was folded: rows of changes by table (`schema.name`), and files deleted."""
+class Settled(msgspec.Struct, frozen=True):
+    """What was settled: rows of changes by table (`schema.name`), and files deleted."""
 
     changes: dict[str, int]
     deleted: int
@@ -35,15 +35,12 @@ class Upkeep(Protocol):
         """The loop has turned: begin what is due."""
         ...
 
-    def unfolded(self) -> Mapping[TableId, float]:
-        """Share of a table's rows that wait to be folded."""
+    def waiting(self) -> Mapping[TableId, int]:
+        """Rows that wait to be settled, by table, of those that were committed in this run."""
         ...
 
     def stop(self, *, hurry: bool) -> None:
-        """The run ends: end what is being done in a hurry, else leave it to end by itself.
-
-        Nothing is lost by either.
-        """
+        """The run ends: settle what waits; in a hurry only as far as it takes seconds. Nothing is lost by either."""
         ...
 
 
@@ -70,7 +67,15 @@ class Sink(Protocol):
         ...
 
     def must_hold(self, row: EpochRow) -> None:
-        """Raise SinkRestored where a table is older than the epoch."""
+        """Raise SinkRestored where a table is older than the epoch, SinkError where it has to be upgraded first."""
+        ...
+
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """The tables of the epoch that an earlier version has left in a form that this one reads and cannot write."""
+        ...
+
+    def upgrade(self, table: TableId) -> None:
+        """Bring such a table to a form that can be written; it is done or it is not."""
         ...
 
     def must_have_files(self, manifest: Manifest) -> None:
@@ -101,10 +106,10 @@ class Sink(Protocol):
         """What tasks compare a table of the epoch with. Raises SinkError when it cannot be read as of it any more."""
         ...
 
-    def fold(self, fence: int) -> Folded:
-        """Fold every table, and clean up, now and in this process, beside a run or without one."""
+    def settle(self, fence: int) -> Settled:
+        """Settle every table, and clean up, now and in this process, beside a run or without one."""
         ...
 
-    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Upkeep:
-        """The upkeep of a run that begins with these tables."""
+    def upkeep(self, fence: int) -> Upkeep:
+        """The upkeep of a run that begins."""
         ...

@@ -19,7 +19,7 @@ class TableState(Protocol):
     """One table as of one epoch, read when asked for, in the engine asked for.
 
     Rows have the source's columns and, with `origin`, first `_shard` and `_epoch` (the epoch of the row's
-    last change). They come in no order. What lies behind a state stays for the feed's `sink.keep` after a fold
+    last change). They come in no order. What lies behind a state stays for the feed's `sink.keep` after others
     replaced it; then each of these raises SinkError.
     """
 

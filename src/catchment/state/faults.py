@@ -15,7 +15,8 @@ class Fault(Enum):
     BETWEEN_APPLIES = "between-applies"
     AFTER_APPLY = "after-apply"
     AFTER_EPOCH_ROW = "after-epoch-row"
-    DURING_FOLD = "during-fold"
+    DURING_SETTLE = "during-settle"
+    DURING_UPGRADE = "during-upgrade"
 
 
 Injector = Callable[[Fault], None]

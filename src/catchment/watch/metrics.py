@@ -68,9 +68,7 @@ class Metrics:
         self._epoch = _EpochNumber(standing.feed)
         self.registry.register(self._epoch)
         self._window = self._gauge("cut_window_seconds", "Time between a cut's first and last position.")
-        self._unfolded = self._gauge(
-            "unfolded_share", "Changed rows not yet folded for each row in the base, by table.", "table"
-        )
+        self._unsettled = self._gauge("unsettled_rows", "Rows that wait to be settled, by table.", "table")
         self._rows = self._gauge("copy_rows", "Rows copied so far, by table.", "table")
         self._expected = self._gauge("copy_rows_expected", "Rows there are to copy, by table.", "table")
         self._refused = self._gauge(
@@ -131,9 +129,9 @@ class Metrics:
         for shard, lag in bytes_behind.items():
             self._floor_lag.labels(self._feed, shard).set(lag)
 
-    def observe_unfolded(self, table: str, share: float) -> None:
-        """A table's changed rows not yet folded, as a share of the rows in its base: above 1 where it has more."""
-        self._unfolded.labels(self._feed, table).set(share)
+    def observe_unsettled(self, table: str, rows: int) -> None:
+        """Rows of a table that wait to be settled."""
+        self._unsettled.labels(self._feed, table).set(rows)
 
     def lag_seconds(self) -> float:
         """Age of the newest committed cut, at rest of the last look at it."""

@@ -15,7 +15,7 @@ class Report:
     `phases`: seconds from the cut on: wait and plan, read, apply. `event_times`: per shard, seconds since
     1970 of the newest group read. `floor_lag`: per shard, bytes of log between the floor and the cut. `refused`:
     tables whose copy stands still. `existence`: per shard, what the DDL of the epoch made and took away.
-    `folding`: a fold is running.
+    `settling`: the sink is settling.
     """
 
     manifest: Manifest
@@ -25,7 +25,7 @@ class Report:
     floor_lag: dict[str, int]
     refused: tuple[Refusal, ...] = ()
     existence: dict[str, Existence] = field(default_factory=dict)
-    folding: bool = False
+    settling: bool = False
 
     @property
     def lag_seconds(self) -> float:

@@ -46,8 +46,8 @@ def test_commands_that_read_shards_name_all_that_is_missing(
     ]
 
 
-@pytest.mark.parametrize("command", ["status", "fold"])
-def test_status_and_fold_need_the_state_store_alone(
+@pytest.mark.parametrize("command", ["status", "settle"])
+def test_status_and_settle_need_the_state_store_alone(
     command: str, feed_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert execute([command, str(feed_file)]) == 2
@@ -61,7 +61,7 @@ def test_status_and_fold_need_the_state_store_alone(
         store.put_commit(records.commit(3), lease.fence)
     store.close()
     assert execute([command, str(feed_file)]) == 0
-    assert {"status": "-80    binlog.000001:3000", "fold": "shop.orders: 2 changes folded"}[
+    assert {"status": "-80    binlog.000001:3000", "settle": "shop.orders: 2 changes settled"}[
         command
     ] in capsys.readouterr().out
 

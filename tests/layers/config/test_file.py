@@ -44,12 +44,7 @@ def test_defaults_and_paths_relative_to_the_file(tmp_path: Path) -> None:
         2,
         64 << 20,
     )
-    assert (feed.sink.fold.share, feed.sink.fold.files, feed.sink.fold.age, feed.sink.keep) == (
-        0.05,
-        200,
-        600,
-        3600,
-    )
+    assert (feed.sink.settle, feed.sink.keep) == (10, 3600)
     assert feed.schema_change is SchemaChange.EVOLVE
     assert feed.shard("-80").port == 3306
     assert feed.spark.master == "local[2]"
@@ -92,7 +87,7 @@ source:
 tables: ["shop", "/(/", "!a.b"]
 epoch: {interval: 5, tick: 2}
 copy: 4
-sink: {path: lake, fold: {shar: 5%, share: 200%}}
+sink: {path: lake, setle: 5s, keep: 200%, fold: 0.1}
 zzzz: 1
 """,
     )
@@ -106,8 +101,9 @@ zzzz: 1
         ("8: epoch.interval:", "a duration such as"),
         ("8: epoch.tick:", "a duration such as"),
         ("9: copy:", "a mapping with the keys chunk_time"),
-        ("10: sink.fold.shar:", "did you mean share?"),
-        ("10: sink.fold.share:", "at most 100%"),
+        ("10: sink.fold:", "sink.settle, a duration, took its place"),
+        ("10: sink.keep:", "a duration such as"),
+        ("10: sink.setle:", "did you mean settle?"),
         ("11: zzzz:", "unknown key; known are name, source"),
     ]
     assert len(faults) == len(expected), faults

@@ -13,5 +13,5 @@ def test_the_page_is_current() -> None:
 
 def test_every_default_with_a_unit_is_written_in_it() -> None:
     assert "| `copy.log_budget` | size | `64MB` |" in reference()
-    assert "| `sink.fold.age` | duration | `10min` |" in reference()
+    assert "| `sink.settle` | duration | `10s` |" in reference()
     assert "| `state` | text | `<name>.state.db` |" in reference()

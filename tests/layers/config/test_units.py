@@ -6,10 +6,8 @@ from hypothesis import strategies as st
 
 from catchment.model.units import (
     parse_duration,
-    parse_share,
     parse_size,
     write_duration,
-    write_share,
     write_size,
 )
 
@@ -24,15 +22,9 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("value", ["", "5", "5 years", "-1s", "1,5s", "s", 5, 0.5, True, None, ["1s"]])
 def test_what_is_no_quantity(value: object) -> None:
-    for parse in (parse_duration, parse_size, parse_share):
+    for parse in (parse_duration, parse_size):
         with pytest.raises(ValueError, match="with its unit"):
             parse(value)
-
-
-def test_shares_end_at_the_whole() -> None:
-    assert parse_share("100%") == 1
-    with pytest.raises(ValueError, match="at most 100%"):
-        parse_share("101%")
 
 
 @given(st.integers(0, 10**9))
@@ -43,8 +35,3 @@ def test_durations_written_are_read_back(milliseconds: int) -> None:
 @given(st.integers(0, 1 << 50))
 def test_sizes_written_are_read_back(size: int) -> None:
     assert parse_size(write_size(size)) == size
-
-
-@given(st.integers(0, 100))
-def test_shares_written_are_read_back(percent: int) -> None:
-    assert parse_share(write_share(percent / 100)) == pytest.approx(percent / 100)

@@ -42,7 +42,7 @@ FAULTS: list[tuple[str, str, str]] = [
     ),
     ("path: lake", "path: lake, keep: 2d", "8: sink.keep: at most 1d"),
     ("path: lake", "path: lake, keep: 5s", "8: sink.keep: at least 10s"),
-    ("path: lake", "path: lake, fold: {share: 0%}", "8: sink.fold.share: more than 0%"),
+    ("path: lake", "path: lake, settle: 2h", "8: sink.settle: at most 1h"),
     ("sink:", "epoch: {interval: 1ms}\nsink:", "8: epoch.interval: at least 50ms"),
     ("sink:", "copy: {chunk_time: 1h}\nsink:", "8: copy.chunk_time: at most 1min"),
     ("sink:", "copy: {log_budget: 1KB}\nsink:", "8: copy.log_budget: at least 1MB"),

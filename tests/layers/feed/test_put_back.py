@@ -21,7 +21,7 @@ from catchment.model.errors import LeaseHeld, LeaseLost, SinkError
 from catchment.model.records import SHARE_MAX
 from catchment.sink.delta import apply as apply_module
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from catchment.state.lease import hold
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
@@ -101,7 +101,7 @@ class World:
             table.table.name: sorted(
                 uri.rsplit("/", 1)[1].partition("-")[0]
                 for uri in DeltaTable(
-                    table_dir(self.lake, table.table), version=row.commit.versions[str(table.table)]
+                    tail_dir(self.lake, table.table), version=row.commit.versions[str(table.table)]
                 ).file_uris()
             )
             for table in TABLES
@@ -140,7 +140,7 @@ def test_files_of_such_an_epoch_that_the_cleaner_has_removed(world: World) -> No
     shutil.move(world.state, world.kept)
     world.run()
     shutil.move(world.kept, world.state)
-    (lost,) = table_dir(world.lake, ORDERS.table).rglob("3-a-0*")
+    (lost,) = tail_dir(world.lake, ORDERS.table).rglob("3-a-0*")
     lost.unlink()
     with pytest.raises(SinkError, match=r"3-a-0.* is gone.*remove the store"):
         world.run()

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from catchment.model.epoch import Part
 from tests.layers.sink.feeder import Feeder
@@ -17,3 +19,13 @@ def feeder(tmp_path: Path) -> Feeder:
     feeder.put(ORDERS, (2, "B"))
     feeder.put(ORDERS, (3, None), deleted=True)
     return feeder
+
+
+@pytest.fixture(scope="module")
+def spark(spark: SparkContext) -> SparkSession:
+    """A session whose files lie in another file system, where paths do not say that they are of this host."""
+    session = SparkSession(spark).newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("fs.defaultFS", "hdfs://elsewhere.invalid:9000")
+    return session

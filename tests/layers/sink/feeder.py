@@ -8,7 +8,7 @@ from catchment.model.epoch import Commit, Part, TableDelta, TableShape, epoch_nu
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import PART, delta_schema, table_dir
+from catchment.sink.delta.layout import PART, delta_schema, tail_dir
 from tests.layers.sink.model import FEED, Row, delta, manifest, write
 from tests.world.records import name_of
 
@@ -25,9 +25,7 @@ class Feeder:
 
     def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
         for added in deltas:  # a feed begins with all its tables; here they come one by one
-            create_table(
-                table_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed
-            )
+            create_table(tail_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed)
         record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
         record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)

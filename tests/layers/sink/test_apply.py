@@ -18,7 +18,7 @@ from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.files import delta_stats
-from catchment.sink.delta.layout import EPOCH, SHARD, delta_schema, directory_name, table_dir
+from catchment.sink.delta.layout import EPOCH, SHARD, delta_schema, directory_name, tail_dir
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 
 
@@ -28,7 +28,7 @@ def changes(root: Path, epoch: int, *ids: int, attempt: str = "a") -> DataFile:
 
 
 def paths(root: Path) -> set[str]:
-    table = DeltaTable(table_dir(root, ORDERS.table))
+    table = DeltaTable(tail_dir(root, ORDERS.table))
     return {uri.rsplit("/", 1)[1] for uri in table.file_uris()}
 
 
@@ -71,7 +71,7 @@ class _Interrupted(DeltaSink):
 def test_same_epoch_between_check_and_commit(tmp_path: Path) -> None:
     """The other one wins; the loser starts over, sees the epoch and returns the winner's version."""
     winner = DeltaSink(tmp_path, FEED)
-    create_table(table_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
+    create_table(tail_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
     seen: list[int] = []
     loser = _Interrupted(
         tmp_path, lambda: seen.append(winner.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1))
@@ -83,7 +83,7 @@ def test_same_epoch_between_check_and_commit(tmp_path: Path) -> None:
 
 def test_taken_over_between_check_and_commit(tmp_path: Path) -> None:
     runner = DeltaSink(tmp_path, FEED)
-    create_table(table_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
+    create_table(tail_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
     frozen = _Interrupted(tmp_path, lambda: runner.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 2))
     with pytest.raises(LeaseLost):
         frozen.apply(delta(ORDERS, changes(tmp_path, 2, 1, attempt="b")), 2, 1)
@@ -92,9 +92,9 @@ def test_taken_over_between_check_and_commit(tmp_path: Path) -> None:
 
 def test_a_commit_refused_for_its_own_reason_is_no_conflict(tmp_path: Path) -> None:
     sink = DeltaSink(tmp_path, FEED)
-    create_table(table_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
+    create_table(tail_dir(tmp_path, ORDERS.table), delta_schema(ORDERS), ["_part"])
     bad = DataFile("_part=changes/x.parquet", 1, 1, Part.CHANGES, "{not json")
-    log = table_dir(tmp_path, ORDERS.table) / "_delta_log"
+    log = tail_dir(tmp_path, ORDERS.table) / "_delta_log"
     sink.apply(delta(ORDERS, changes(tmp_path, 1, 1)), 1, 1)
     (log / f"{2:020d}.json").mkdir()  # nobody can commit this version
     with pytest.raises(SinkError):
@@ -142,11 +142,11 @@ def test_a_table_of_another_feed_is_refused_and_its_owner_named(tmp_path: Path) 
     for _ in range(2):  # the state store holds the manifest: the next start applies it again
         with pytest.raises(SinkError, match=r"feed shop's.*renamed.*another sink\.path"):
             second.apply_epoch(begin, 1)
-    assert not table_dir(tmp_path, other.table).exists(), "refused before any commit"
+    assert not tail_dir(tmp_path, other.table).exists(), "refused before any commit"
     with pytest.raises(SinkError, match="feed shop's"):
         second.apply(delta(ORDERS, changes(tmp_path, 8, 1)), 8, 1)
     assert paths(tmp_path) == {"1-a-0.parquet"}
-    shutil.rmtree(table_dir(tmp_path, ORDERS.table))
+    shutil.rmtree(tail_dir(tmp_path, ORDERS.table))
     assert second.apply_epoch(begin, 1) == {"shop.orders": 1, "shop.items": 1}
 
 
@@ -171,14 +171,14 @@ def test_a_table_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:
     )
     sink = DeltaSink(tmp_path, FEED)
     sink.apply_epoch(manifest(2, shapes, delta(ORDERS, changes(tmp_path, 2, 2))), 1)
-    shutil.rmtree(table_dir(tmp_path, ORDERS.table))
+    shutil.rmtree(tail_dir(tmp_path, ORDERS.table))
     touched = manifest(3, shapes, delta(ORDERS, changes(tmp_path, 3, 3)))
     for at_work in (sink, DeltaSink(tmp_path, FEED)):
         with pytest.raises(SinkError, match=r"shop\.orders"):
             at_work.apply_epoch(touched, 1)
     with pytest.raises(SinkError, match=r"shop\.orders.*is gone"):
         DeltaSink(tmp_path, FEED).apply_epoch(manifest(3, shapes, delta(other)), 1)
-    assert not (table_dir(tmp_path, ORDERS.table) / "_delta_log").exists()
+    assert not (tail_dir(tmp_path, ORDERS.table) / "_delta_log").exists()
 
 
 def test_untouched_table_keeps_its_version(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_added_column(tmp_path: Path) -> None:
     wider = shape("orders", {"id": INT, "sig": TEXT, "at": ColumnType(Kind.DATETIME, scale=6)}, ("id",))
     file = write(tmp_path, wider, Part.CHANGES, "2-a-0", [("s/0", 2, False, (2, "x", None))])
     version = sink.apply(delta(wider, file), 2, 1)
-    table = DeltaTable(table_dir(tmp_path, ORDERS.table))
+    table = DeltaTable(tail_dir(tmp_path, ORDERS.table))
     assert table.version() == version
     assert table.schema().to_arrow().names[-1] == "at"
     assert "timestampNtz" in (table.protocol().reader_features or [])
@@ -212,7 +212,7 @@ def test_dropped_column_stays(tmp_path: Path) -> None:
     again = type(ORDERS)(ORDERS.table, (*columns, renewed), ("id",))
     file = write(tmp_path, again, Part.CHANGES, "2-a-0", [("s/0", 2, False, (2, None, 9))])
     sink.apply(delta(again, file), 2, 1)
-    names = DeltaTable(table_dir(tmp_path, ORDERS.table)).schema().to_arrow().names
+    names = DeltaTable(tail_dir(tmp_path, ORDERS.table)).schema().to_arrow().names
     assert names[-3:] == ["id", "sig", "sig_2"]
 
 
@@ -220,10 +220,10 @@ def test_checkpoint_every_100_versions(tmp_path: Path) -> None:
     sink = DeltaSink(tmp_path, FEED)
     for epoch in range(1, 102):
         sink.apply(delta(ORDERS, changes(tmp_path, epoch, epoch)), epoch, 1)
-    log = table_dir(tmp_path, ORDERS.table) / "_delta_log"
+    log = tail_dir(tmp_path, ORDERS.table) / "_delta_log"
     assert list(log.glob("*.checkpoint*.parquet"))
     assert (
-        DeltaTable(table_dir(tmp_path, ORDERS.table)).transaction_version("catchment/shop/shop.orders") == 101
+        DeltaTable(tail_dir(tmp_path, ORDERS.table)).transaction_version("catchment/shop/shop.orders") == 101
     )
 
 
@@ -231,7 +231,7 @@ def test_statistics_are_bounds(tmp_path: Path) -> None:
     strings = shape("s", {"k": TEXT}, ("k",))
     long = "\U0010ffff" * 3 + "z" * 40
     file = write(tmp_path, strings, Part.BASE, "b", [("s/0", 3, False, (k,)) for k in ("a" * 50, long)])
-    footer = pq.read_metadata(table_dir(tmp_path, strings.table) / file.path)
+    footer = pq.read_metadata(tail_dir(tmp_path, strings.table) / file.path)
     for stats in (file.stats, delta_stats(footer, (SHARD, EPOCH, "k"))):
         decoded = json.loads(stats)
         assert decoded["numRecords"] == 2
@@ -248,7 +248,7 @@ def test_names_become_directories(tmp_path: Path) -> None:
         odd = type(ORDERS)(TableId("_catchment", name), ORDERS.columns, ORDERS.key)
         file = write(tmp_path, odd, Part.CHANGES, "1-a-0", [("s/0", 1, False, (1, "x"))])
         assert DeltaSink(tmp_path, FEED).apply(delta(odd, file), 1, 1) == 1
-    assert {p.name for p in tmp_path.iterdir()} == {"@005fcatchment"}
+    assert {p.name for p in (tmp_path / "_catchment" / "tail").iterdir()} == {"@005fcatchment"}
 
 
 def test_a_file_is_never_written_over(tmp_path: Path) -> None:
@@ -259,4 +259,4 @@ def test_a_file_is_never_written_over(tmp_path: Path) -> None:
 
 
 def assert_rows(root: Path) -> int:
-    return int(pq.read_metadata(table_dir(root, ORDERS.table) / "_part=changes/1-a-0.parquet").num_rows)
+    return int(pq.read_metadata(tail_dir(root, ORDERS.table) / "_part=changes/1-a-0.parquet").num_rows)

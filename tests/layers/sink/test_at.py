@@ -14,12 +14,13 @@ from catchment.api.read import read, tables_at
 from catchment.api.views import views
 from catchment.model.epoch import Part, epoch_number, epoch_text
 from catchment.model.errors import ConfigError, SinkError
-from catchment.sink.delta.clean import clean_feed
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.fold import fold
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape, write
+from tests.world.settled import carry_out
 
 FOUR = 1795320000  # 2026-11-22 04:00:00 UTC
 ITEMS = shape("items", {"id": INT}, ("id",))
@@ -202,7 +203,7 @@ def readable(feeder: Feeder, limit: int = 20) -> Sequence[bool]:
 def test_epochs_whose_files_are_gone_are_named_so(timed: Feeder) -> None:
     """What `epochs` says is what `read` does, before and after the cleaner."""
     assert readable(timed) == [True] * 4
-    assert fold(timed.root, ORDERS, FEED, 1) is not None
+    carry_out(UpkeepOrder(str(timed.root), FEED, 1, 3600.0))
     for row in (5, 6):
         timed.put_at(FOUR + 600 + row, 0, ORDERS, (row, "x"))
     assert readable(timed) == [True] * 6
@@ -214,7 +215,7 @@ def test_epochs_whose_files_are_gone_are_named_so(timed: Feeder) -> None:
             assert read(timed.root, "shop.orders", found.epoch).arrow().num_rows >= 5
             continue
         said = (
-            rf"^shop\.orders cannot be read as of epoch {found.epoch_text} any more: files that a fold replaced stay "
+            rf"^shop\.orders cannot be read as of epoch {found.epoch_text} any more: files that others replaced stay "
             rf"for the feed's sink\.keep; epochs from {epoch_text(epoch_number(FOUR + 605))} to "
             rf"{epoch_text(epoch_number(FOUR + 606))} can be read$"
         )
@@ -224,9 +225,9 @@ def test_epochs_whose_files_are_gone_are_named_so(timed: Feeder) -> None:
         rows_at(timed, "2026-11-22 04:05")
 
 
-def test_epochs_that_only_folds_followed_stay_readable(timed: Feeder) -> None:
-    assert fold(timed.root, ORDERS, FEED, 1) is not None
-    for path in table_dir(timed.root, ORDERS.table).glob("_part=changes/*"):
+def test_epochs_that_only_settles_followed_stay_readable(timed: Feeder) -> None:
+    carry_out(UpkeepOrder(str(timed.root), FEED, 1, 3600.0))
+    for path in tail_dir(timed.root, ORDERS.table).glob("_part=changes/*"):
         path.unlink()
     assert readable(timed) == [True, False, False, False]
     assert rows_at(timed, None) == 4
@@ -234,7 +235,7 @@ def test_epochs_that_only_folds_followed_stay_readable(timed: Feeder) -> None:
 
 def test_epochs_whose_log_is_gone_are_named_so(timed: Feeder) -> None:
     """Delta keeps its log two days, from a checkpoint on."""
-    directory = table_dir(timed.root, ORDERS.table)
+    directory = tail_dir(timed.root, ORDERS.table)
     DeltaTable(directory).create_checkpoint()
     timed.put_at(FOUR + 605, 0, ORDERS, (5, "x"))
     for version in range(4):

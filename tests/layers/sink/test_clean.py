@@ -12,13 +12,14 @@ from catchment.api.read import read
 from catchment.model.epoch import Commit, Part
 from catchment.model.errors import SinkError
 from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.clean import CleanReport, clean_feed
 from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.fold import fold
-from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, table_dir
+from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, tail_dir
+from catchment.sink.delta.upkeep.clean import CleanReport, clean_feed
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 from tests.world.records import name_of
+from tests.world.settled import carry_out
 
 
 def run_epoch(root: Path, sink: DeltaSink, epoch: int) -> None:
@@ -34,7 +35,7 @@ def age(path: Path, seconds: float) -> None:
 
 
 def on_disk(root: Path) -> set[str]:
-    return {p.name for p in table_dir(root, ORDERS.table).glob("_part=*/*.parquet")}
+    return {p.name for p in tail_dir(root, ORDERS.table).glob("_part=*/*.parquet")}
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def lake(tmp_path: Path) -> Path:
         run_epoch(tmp_path, sink, epoch)
     for epoch in (2, 4):
         write(tmp_path, ORDERS, Part.CHANGES, f"{epoch}-lost-0", [("s/0", epoch, False, (1, "lost"))])
-    for path in table_dir(tmp_path, ORDERS.table).glob("_part=*/*.parquet"):
+    for path in tail_dir(tmp_path, ORDERS.table).glob("_part=*/*.parquet"):
         age(path, 3600)
     return tmp_path
 
@@ -57,24 +58,16 @@ def test_lost_attempts_of_committed_epochs_go(lake: Path) -> None:
 
 
 def test_replaced_files_stay_for_the_window_and_for_the_newest_epoch(lake: Path) -> None:
-    assert fold(lake, ORDERS, FEED, 1) is not None
+    carry_out(UpkeepOrder(str(lake), FEED, 1, 3600.0))
     clean_feed(lake, FEED, 3600, 60)
     assert read(lake, "shop.orders", 1).arrow().num_rows == 1  # within the window
-    # Past the window: the newest epoch's version is older than the fold, and its files stay.
+    # Past the window: the newest epoch's version is older than the settle, and its files stay.
     assert clean_feed(lake, FEED, 0, 60) == CleanReport(0, 0)
     assert read(lake, "shop.orders").arrow().num_rows == 3
     run_epoch(lake, DeltaSink(lake, FEED), 4)
     assert clean_feed(lake, FEED, 0, 60).replaced == 3
     assert read(lake, "shop.orders").arrow().num_rows == 4
     assert not {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"} & on_disk(lake)
-
-
-def test_files_of_a_fold_that_never_committed(lake: Path) -> None:
-    for name, seconds in (("fold-x-0-0", 3600), ("fold-y-0-0", 7 * 3600)):
-        write(lake, ORDERS, Part.BASE, name, [("s/0", 1, False, (1, "lost"))])
-        age(table_dir(lake, ORDERS.table) / f"_part=base/{name}.parquet", seconds)
-    clean_feed(lake, FEED, 3600, 60)
-    assert {n for n in on_disk(lake) if n.startswith("fold")} == {"fold-x-0-0.parquet"}
 
 
 def test_files_of_the_epochs_table_that_never_committed(lake: Path) -> None:
@@ -92,7 +85,7 @@ def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path)
     """The other one comes first in the manifest, and its files are gone."""
     other = shape("others", {"id": INT, "sig": TEXT}, ("id",))
     sink = DeltaSink(lake, FEED)
-    create_table(table_dir(lake, other.table), delta_schema(other), [PART], FEED)
+    create_table(tail_dir(lake, other.table), delta_schema(other), [PART], FEED)
     record = manifest(
         4,
         (other, ORDERS),
@@ -100,9 +93,9 @@ def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path)
     )
     versions = sink.apply_epoch(record, 1)
     EpochsTable(lake, FEED).append(record, Commit(4, name_of(record), 1, versions), 1)
-    shutil.rmtree(table_dir(lake, other.table) / "_delta_log")
+    shutil.rmtree(tail_dir(lake, other.table) / "_delta_log")
     write(lake, other, Part.CHANGES, "4-lost-0", [("s/0", 4, False, (1, "lost"))])
-    age(table_dir(lake, other.table) / "_part=changes/4-lost-0.parquet", 3600)
+    age(tail_dir(lake, other.table) / "_part=changes/4-lost-0.parquet", 3600)
     with pytest.raises(SinkError, match="others"):
         clean_feed(lake, FEED, 3600, 60)
     assert on_disk(lake) == {"1-a-0.parquet", "2-a-0.parquet", "3-a-0.parquet"}

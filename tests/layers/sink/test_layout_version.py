@@ -14,12 +14,12 @@ from catchment.api.views import views
 from catchment.model.errors import SinkError
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epochs_dir, table_dir
+from catchment.sink.delta.layout import epochs_dir, tail_dir
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS
 
 LAYOUT = "catchment.layout"
-TABLES: tuple[Callable[[Path], Path], ...] = (epochs_dir, lambda root: table_dir(root, ORDERS.table))
+TABLES: tuple[Callable[[Path], Path], ...] = (epochs_dir, lambda root: tail_dir(root, ORDERS.table))
 
 
 def layout(directory: Path) -> str | None:
@@ -55,7 +55,7 @@ def test_a_lake_without_the_mark_is_read_and_goes_on(unmarked: Feeder) -> None:
     assert [layout(of(unmarked.root)) for of in TABLES] == [str(LAKE_LAYOUT)] * 2
     assert read(unmarked.root, "shop.orders").arrow().num_rows == 2
     assert (
-        DeltaTable(table_dir(unmarked.root, ORDERS.table)).metadata().configuration["catchment.feed"] == FEED
+        DeltaTable(tail_dir(unmarked.root, ORDERS.table)).metadata().configuration["catchment.feed"] == FEED
     )
     with pytest.raises(Exception, match="another runner took over"):
         EpochsTable(unmarked.root, FEED).take_over(1)

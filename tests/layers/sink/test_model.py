@@ -1,4 +1,4 @@
-"""Random epochs of changes, chunks and folds: every version is one exact state, for every reader."""
+"""Random epochs of changes and chunks: every version of a tail is one exact state, for every reader."""
 
 import datetime as dt
 import functools
@@ -17,15 +17,12 @@ from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import ColumnType, Kind
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.commit import file_lists, open_table
-from catchment.sink.delta.fold.fold import FoldOptions, PreparedFold, commit, prepare, prepare_gathering
-from catchment.sink.delta.fold.rewrite import FileSize
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.reading.state import DeltaState
 from tests.layers.sink.model import FEED, INT, TEXT, Key, delta, shape, write
 
 State = dict[Key, tuple[int, tuple[Any, ...]]]  # (shard, key) -> epoch of the last change, row
 SHARDS = ("s/0", "s/1")
-TINY = FoldOptions(changes_rows_max=12, target=FileSize(rows=8, bytes=1 << 20))
 
 SHAPES = {
     "int": shape("ints", {"id": INT, "v": TEXT}, ("id",)),
@@ -69,7 +66,6 @@ class Lake:
         self.state: State = {}
         self.versions: dict[int, State] = {}
         self.uncopied = {(shard, key) for shard in SHARDS for key in range(60)}
-        self.prepared: list[PreparedFold] = []
 
     def key(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         names = [c.column.name for c in self.shape.columns]
@@ -95,23 +91,8 @@ class Lake:
                 self.state[key] = (epoch, row)
         self.versions[version] = dict(self.state)
 
-    def prepare_fold(self, options: FoldOptions) -> None:
-        prepared = prepare(self.root, self.shape, options)
-        if prepared is not None:
-            self.prepared.append(prepared)
-
-    def prepare_gathering(self) -> None:
-        prepared = prepare_gathering(self.root, self.shape, FoldOptions())
-        if prepared is not None:
-            self.prepared.append(prepared)
-
-    def commit_fold(self) -> None:
-        report = commit(self.root, self.prepared.pop(0), FEED, 1)
-        if report is not None:
-            self.versions[report.version] = dict(self.state)
-
     def at(self, version: int) -> DeltaState:
-        directory = table_dir(self.root, self.shape.table)
+        directory = tail_dir(self.root, self.shape.table)
         handle = open_table(directory, version)
         assert handle is not None
         files = file_lists(handle)
@@ -148,20 +129,11 @@ def plain(value: Any) -> Any:
 
 
 def step(lake: Lake, rng: random.Random) -> None:
-    action = rng.random()
-    if action < 0.15:
-        if rng.random() < 0.5:
-            lake.prepare_gathering()
-        else:
-            lake.prepare_fold(rng.choice([TINY, FoldOptions()]))
-    elif action < 0.3 and lake.prepared:
-        lake.commit_fold()
-    else:
-        chunk = rng.sample(sorted(lake.uncopied), min(len(lake.uncopied), rng.choice([0, 0, 5, 20])))
-        lake.uncopied -= set(chunk)
-        copied = sorted({(s, k) for s in SHARDS for k in range(80)} - lake.uncopied - set(chunk))
-        picked = rng.sample(copied, min(len(copied), rng.choice([0, 1, 6])))
-        lake.apply([(s, k, rng.choice([None, rng.randrange(100)])) for s, k in picked], chunk)
+    chunk = rng.sample(sorted(lake.uncopied), min(len(lake.uncopied), rng.choice([0, 0, 5, 20])))
+    lake.uncopied -= set(chunk)
+    copied = sorted({(s, k) for s in SHARDS for k in range(80)} - lake.uncopied - set(chunk))
+    picked = rng.sample(copied, min(len(copied), rng.choice([0, 1, 6])))
+    lake.apply([(s, k, rng.choice([None, rng.randrange(100)])) for s, k in picked], chunk)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

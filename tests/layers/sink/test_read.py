@@ -7,7 +7,6 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from catchment.api.read import read, tables_at
@@ -16,10 +15,11 @@ from catchment.model.epoch import LakeColumn, Part, TableShape, epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.schema.shape import first_shape
-from catchment.sink.delta.fold.fold import fold
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import files_of
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, Row, delta, shape, write
+from tests.world.settled import carry_out
 
 EVERY_TYPE = {
     "tiny": ColumnType(Kind.TINYINT),
@@ -40,6 +40,10 @@ EVERY_TYPE = {
     "fixed": ColumnType(Kind.BINARY, length=4),
     "label": ColumnType(Kind.ENUM, charset="utf8mb4", labels=("a", "b")),
 }
+
+
+def settle(root: Path) -> None:
+    carry_out(UpkeepOrder(str(root), FEED, 1, 3600.0))
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -64,17 +68,17 @@ def test_as_of_each_epoch(feeder: Feeder) -> None:
     assert tables_at(feeder.root, 2) == {"shop.orders": 2}
 
 
-def test_a_fold_serves_readers_before_the_next_epoch(feeder: Feeder) -> None:
+def test_a_settle_serves_readers_before_the_next_epoch(feeder: Feeder) -> None:
     before = files_of(read(feeder.root, "shop.orders"))
-    assert fold(feeder.root, ORDERS, FEED, 1) is not None
-    folded = files_of(read(feeder.root, "shop.orders"))
-    assert (before.changes != (), folded.changes) == (True, ())
-    assert (folded.epoch, rows_of(folded.arrow())) == (3, rows_of(before.arrow()))
+    settle(feeder.root)
+    settled = files_of(read(feeder.root, "shop.orders"))
+    assert (before.changes != (), settled.changes) == (True, ())
+    assert (settled.epoch, rows_of(settled.arrow())) == (3, rows_of(before.arrow()))
     # An epoch of which the row is not written yet.
     feeder.epoch += 1
     file = write(feeder.root, ORDERS, Part.CHANGES, "4-a-0", [("s/0", 4, False, (9, "new"))])
     feeder.sink.apply(delta(ORDERS, file), 4, 1)
-    assert read(feeder.root, "shop.orders") == before
+    assert rows_of(read(feeder.root, "shop.orders").arrow()) == rows_of(before.arrow())
     assert rows_of(read(feeder.root, "shop.orders", 2, origin=False).arrow()) == [
         (1, "a"),
         (2, "B"),
@@ -146,7 +150,7 @@ def test_columns_come_and_go(tmp_path: Path) -> None:
     again = LakeColumn(Column("sig", INT), "sig@2")
     renewed = TableShape(ORDERS.table, (ORDERS.columns[0], dead, added.columns[2], again), ORDERS.key)
     feeder.put(renewed, (3, None, 30, 33))
-    fold(tmp_path, renewed, FEED, 1)
+    settle(tmp_path)
     feeder.epoch += 1
     feeder.commit((renewed,), delta(renewed))
     expected: dict[int, tuple[list[str], list[tuple[Any, ...]]]] = {
@@ -186,16 +190,6 @@ def typed_rows() -> list[Row]:
     early = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     other = (*full[:9], date(9999, 12, 31), 0, datetime(1000, 1, 1), early, *full[13:])
     return [(1, *full), (2, *other), (3, *([None] * len(full)))]
-
-
-@pytest.fixture(scope="module")
-def spark(spark: SparkContext) -> SparkSession:
-    """A session whose files lie in another file system, where paths do not say that they are of this host."""
-    session = SparkSession(spark).newSession()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("fs.defaultFS", "hdfs://elsewhere.invalid:9000")
-    return session
 
 
 def test_every_type_in_every_engine(tmp_path: Path, spark: SparkSession) -> None:

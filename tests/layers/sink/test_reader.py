@@ -17,6 +17,7 @@ READER = (
     "wrapt",
     "duckdb",
     "msgspec",
+    "pyroaring",
     "pytz",
     "typing_extensions",
 )

@@ -1,4 +1,4 @@
-"""Runner, folder, cleaner and readers at the same time: every read is one exact epoch."""
+"""Runner, settler, cleaner and readers at the same time: every read is one exact epoch."""
 
 import random
 import threading
@@ -8,16 +8,15 @@ from pathlib import Path
 from catchment.api.read import read, tables_at
 from catchment.model.epoch import Commit, Part
 from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.clean import clean_feed
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.due import FoldLimits
-from catchment.sink.delta.fold.fold import FoldOptions
-from catchment.sink.delta.fold.process import FoldOrder, carry_out
-from catchment.sink.delta.fold.rewrite import FileSize
+from catchment.sink.delta.plain.tail import Limits
+from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.records import name_of
+from tests.world.settled import carry_out
 
-EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where folds or readers get no time
+EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where settles or readers get no time
 KEYS = 40
 State = dict[int, tuple[int, str]]  # id -> epoch of the last change, sig
 
@@ -26,7 +25,7 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
     expected: dict[int, State] = {}
     done = threading.Event()
     failures: list[BaseException] = []
-    folds: list[int] = []
+    settles: list[int] = []
     reads: list[int] = []
 
     def repeat(work: Callable[[], None]) -> threading.Thread:
@@ -41,12 +40,9 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
         thread.start()
         return thread
 
-    def fold() -> None:
-        options = FoldOptions(changes_rows_max=20, target=FileSize(rows=10, bytes=1 << 20))
-        limits = FoldLimits(share=0.01, files=2)
-        folds.extend(
-            carry_out(FoldOrder(str(tmp_path), FEED, 1, limits, 3600, options=options)).changes.values()
-        )
+    def settle() -> None:
+        order = UpkeepOrder(str(tmp_path), FEED, 1, 3600, limits=Limits(rows=20))
+        settles.extend(carry_out(order).changes.values())
 
     def look() -> None:
         epoch = max(list(expected), default=None)
@@ -56,17 +52,17 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
         assert {r["id"]: (r["_epoch"], r["sig"]) for r in rows} == expected[epoch]
         reads.append(epoch)
 
-    threads = [repeat(fold), repeat(look), repeat(lambda: clean(tmp_path))]
+    threads = [repeat(settle), repeat(look), repeat(lambda: clean(tmp_path))]
     try:
         for epoch in run_epochs(tmp_path, expected):
-            if epoch >= EPOCHS and (failures or (len(folds) >= 2 and len(set(reads)) >= 2)):
+            if epoch >= EPOCHS and (failures or (len(settles) >= 2 and len(set(reads)) >= 2)):
                 break
     finally:
         done.set()
         for thread in threads:
             thread.join()
     assert failures == []
-    assert len(folds) >= 2
+    assert len(settles) >= 2
     assert len(set(reads)) >= 2
     for epoch, state in expected.items():
         rows = read(tmp_path, "shop.orders", epoch).arrow().to_pylist()

@@ -11,8 +11,10 @@ from deltalake import DeltaTable
 
 from catchment.api.epochs import epochs
 from catchment.api.read import read, tables_at
+from catchment.config import Feed, load
 from catchment.feed.applier import Applier
 from catchment.feed.settle import settle
+from catchment.feed.upgrade import upgrade
 from catchment.model import records
 from catchment.model.errors import ConfigError, SinkError, StateError
 from catchment.model.records import SHARE_MAX
@@ -21,13 +23,25 @@ from catchment.serve.spark_source.offset import read as read_offset
 from catchment.serve.spark_source.offset import written
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epochs_dir, table_dir
+from catchment.sink.delta.layout import epochs_dir, tail_dir
 from catchment.state.faults import Fault
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
 from catchment.watch.status import read_status
 from tests.layers.sink.model import FEED, ORDERS
-from tests.layers.state.keep import ENDS, KEPT, NEWEST, TABLES, number, plan, record, run, stream, turn_of
+from tests.layers.state.keep import (
+    ENDS,
+    KEPT,
+    NEWEST,
+    SHARDS,
+    TABLES,
+    number,
+    plan,
+    record,
+    run,
+    stream,
+    turn_of,
+)
 
 VERSIONS = sorted(path.name.removesuffix(".tar.gz") for path in KEPT.glob("*.tar.gz"))
 
@@ -65,8 +79,24 @@ def begin(applier: Applier) -> None:
     settle(applier, decision, committed, row)
 
 
+def feed_of(directory: Path) -> Feed:
+    """The feed in a directory, as its file would say."""
+    shards = [{"name": s, "host": f"{s}.db", "user": "reader", "password": "secret"} for s in SHARDS]
+    text = {
+        "name": FEED,
+        "source": {"keyspace": "shop", "shards": shards},
+        "tables": [str(table.table) for table in TABLES],
+        "sink": {"path": str(directory / "lake")},
+        "state": f"sqlite:///{directory}/state.db",
+    }
+    file = directory / "feed.yaml"
+    file.write_text(json.dumps(text))
+    return load(file)
+
+
 def go_on(directory: Path, turns: int = 3) -> None:
-    """Runs that settle what was left, and commit further epochs."""
+    """An upgrade, runs that settle what was left, and commit further epochs."""
+    assert upgrade(feed_of(directory)).tables == tuple(table.table for table in TABLES)
     run(directory, begin, no_fault)
 
     def work(applier: Applier) -> None:
@@ -128,7 +158,7 @@ def test_the_feed_goes_on(kept: Path, end: str, share: int, monkeypatch: pytest.
         assert row.manifest.cut == record(kept / "made", turn).cut
     for directory_ in (
         epochs_dir(directory / "lake"),
-        *(table_dir(directory / "lake", t.table) for t in TABLES),
+        *(tail_dir(directory / "lake", t.table) for t in TABLES),
     ):
         assert DeltaTable(directory_).metadata().configuration["catchment.layout"] == str(LAKE_LAYOUT)
     assert tables_at(directory / "lake").keys() == {str(table.table) for table in TABLES}
@@ -138,11 +168,13 @@ def test_the_feed_goes_on(kept: Path, end: str, share: int, monkeypatch: pytest.
 def test_the_feed_goes_on_without_its_store(kept: Path, end: str) -> None:
     directory = kept / end
     (directory / "state.db").unlink()
+    upgrade(feed_of(directory))
     standing: list[int] = []
 
     def work(applier: Applier) -> None:
         row = applier.sink.newest()
-        decision = decide(FEED, None, None, row, ())
+        _, stored, committed = applier.store.newest()
+        decision = decide(FEED, stored, committed, row, ())
         assert isinstance(decision, Continue)
         settle(applier, decision, None, row)
         standing.append(decision.manifest.epoch)
@@ -200,7 +232,7 @@ def test_a_lake_of_a_later_layout_is_refused_by_who_wrote_this_one(
     monkeypatch.setattr("catchment.sink.delta.commit.LAKE_LAYOUT", 1)
     for directory in (
         epochs_dir(kept / "whole/lake"),
-        *(table_dir(kept / "whole/lake", t.table) for t in TABLES),
+        *(tail_dir(kept / "whole/lake", t.table) for t in TABLES),
     ):
         with pytest.raises(SinkError, match=f"has layout {LAKE_LAYOUT}, of a later Catchment"):
             open_table(directory)

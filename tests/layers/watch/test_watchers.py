@@ -11,13 +11,13 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
-from catchment.model.table import TableId
-from catchment.sink.delta.fold import turns
-from catchment.sink.delta.fold.process import FoldOrder
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.upkeep import attempt, turns
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.watch.report import Observer, Report, Rest
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here
+
+TURN = turns.LakeUpkeep.turn  # which the fixture leaves out
 
 
 @pytest.fixture
@@ -44,52 +44,23 @@ def follow(steps: Steps, epochs: int = 3) -> None:
         assert steps.lake(name, "id", "c") == steps.source(name, "id", "c")
 
 
-def test_a_fold_process_that_cannot_be_started(
+def test_a_process_that_cannot_be_started(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    started: list[FoldOrder] = []
+    started: list[UpkeepOrder] = []
 
-    def no_memory(order: FoldOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    def no_memory(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
         started.append(order)
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(turns, "START_SECONDS_MIN", 5.0)
-    monkeypatch.setattr(turns, "start", no_memory)
+    steps.set(sink={"path": str(steps.feed.sink.path), "settle": "0s"})
+    monkeypatch.setattr(turns.LakeUpkeep, "turn", TURN)
+    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(attempt, "start", no_memory)
     follow(steps)
     assert started
     assert caplog.text.count("Cannot allocate memory") == 1
     assert "Traceback" not in caplog.text
-
-
-def test_a_table_whose_log_cannot_be_read(
-    steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It gets no change, so that folding alone wants to read it; of the other table the shares are known."""
-    directory = table_dir(steps.feed.sink.path, TableId(steps.schema, "t"))
-    known: list[set[str]] = []
-    turn = turns.Folding.turn
-
-    def watched(self: turns.Folding) -> None:
-        if run.epochs and not known:
-            for entry in (directory / "_delta_log").glob("*.json"):
-                entry.write_text("{")
-            self._known.clear()  # as when a fold has ended
-        try:
-            turn(self)
-        finally:
-            if run.epochs:
-                known.append({table.name for table in self.unfolded()})
-
-    monkeypatch.setattr(turns.Folding, "turn", watched)
-    run = FeedRun(steps.feed)
-    with run:
-        for _ in range(4):
-            steps.sql("a", "UPDATE u SET c = c + 1")
-            run.wait_for_log(steps.servers)
-    assert len(known) >= 3
-    assert known[-1] == {"u"}
-    assert caplog.text.count("cannot open the Delta table") == 1
-    assert steps.lake("u", "id", "c") == steps.source("u", "id", "c")
 
 
 def test_a_metrics_file_that_cannot_be_written(steps: Steps, tmp_path: Path) -> None:

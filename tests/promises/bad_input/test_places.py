@@ -38,11 +38,11 @@ def test_a_lake_that_cannot_be_written(
 _GONE = {
     "run": (5, "it was removed"),
     "verify": (5, "holds no epoch, and the state store has committed some"),
-    "fold": (5, "holds no epoch"),
+    "settle": (5, "holds no epoch"),
     "views": (5, "{} holds no epoch; run the feed first, correct sink.path, or mount the lake"),
 }
-_CANNOT_BE = dict.fromkeys(("run", "verify", "fold", "views"), (5, "File name too long"))
-_READ_ONLY = dict.fromkeys(("run", "verify", "fold"), (5, "Read-only file system"))
+_CANNOT_BE = dict.fromkeys(("run", "verify", "settle", "views"), (5, "File name too long"))
+_READ_ONLY = dict.fromkeys(("run", "verify", "settle"), (5, "Read-only file system"))
 
 
 @pytest.mark.parametrize(

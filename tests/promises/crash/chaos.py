@@ -75,7 +75,7 @@ class Chaos:
                 self.faults.append(f"{command}: exit code {code}")
 
     def _event(self) -> None:
-        many = self._crash_server, self._flush, self._fold, self._kill_child
+        many = self._crash_server, self._flush, self._settle, self._kill_child
         events: list[Callable[[], None]] = [*many, *many, self._crash_server, self._alter, self._alter]
         events += [self._stop_server, self._verify, self._status, self._second, self._freeze]
         event = self.chance.choice(events)
@@ -113,11 +113,11 @@ class Chaos:
         if self._extra.pop(shard, None) is None:
             self._extra[shard] = kind
 
-    def _fold(self) -> None:
+    def _settle(self) -> None:
         if self.chance.random() < 0.5:
-            self._ended("fold")
+            self._ended("settle")
             return
-        process, _ = self._start("fold")
+        process, _ = self._start("settle")
         time.sleep(self.chance.uniform(0.3, 1.5))
         process.kill()
         process.wait()

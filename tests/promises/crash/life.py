@@ -23,7 +23,10 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.upkeep.attempt import LIGHT_BYTES
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.lakes import files_of
 from tests.world.batch import BATCHES, execute_together
@@ -33,7 +36,6 @@ from tests.world.patience import PATIENCE_SECONDS
 
 Servers = Mapping[str, PrivateServer]
 
-_FOLD_NEVER = {"share": "100%", "files": 1_000_000, "age": "1d"}
 
 SECONDS_MAX = PATIENCE_SECONDS
 NAMED_MAX = 10
@@ -115,9 +117,16 @@ class Life:
         return load(self.file)
 
     @property
-    def never_folded(self) -> dict[str, Any]:
-        """The sink with limits that leave every fold to the command: no fold works on beside or behind a run."""
-        return {"path": str(self.lake), "fold": _FOLD_NEVER}
+    def settled_late(self) -> dict[str, Any]:
+        """The sink, of which nothing is settled before the end of a run."""
+        return {"path": str(self.lake), "settle": "1h"}
+
+    def make_large(self) -> None:
+        """A file without blocks, as of an attempt that was lost: settles take a process from now on."""
+        directory = table_dir(self.lake, TableId.parse(next(iter(self.keys))))
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / "lost.parquet").open("wb") as file:
+            file.truncate(LIGHT_BYTES + 1)
 
     @property
     def feed(self) -> Feed:
@@ -145,12 +154,12 @@ class Life:
         """`catchment run` in this process, until caught up; the exit code."""
         return execute(["run", str(self.file), "--until-caught-up", *options])
 
-    def await_folds(self) -> None:
-        """Wait until no process that a run has left behind folds this lake."""
+    def await_settles(self) -> None:
+        """Wait until no process that a run has left behind settles this lake."""
         order = f'"root":"{self.lake}"'
         deadline = time.monotonic() + SECONDS_MAX
         while any(order in line for line in _command_lines()):
-            assert time.monotonic() < deadline, "a fold did not end"
+            assert time.monotonic() < deadline, "a settle did not end"
             time.sleep(PAUSE_SECONDS)
 
     def command(self, *arguments: str, fault: str = "") -> Ended:
@@ -161,7 +170,7 @@ class Life:
         """Start a command, e.g. `run --until-caught-up`, with the feed file behind its name."""
         name, *options = arguments
         self._commands += 1
-        # No pipe: what a killed driver leaves behind (Java, a fold) would keep it open.
+        # No pipe: what a killed driver leaves behind (Java, a settle) would keep it open.
         output = self.directory / f"output.{self._commands}"
         with output.open("w") as file:
             process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A source at rest: folds go on, and what metrics and status say is true from a run's first turn on."""
+"""A source at rest: settles go on, and what metrics and status say is true from a run's first turn on."""
 
 import json
 import logging
@@ -70,20 +70,20 @@ def forgetful(pair: dict[str, PrivateServer], live: MakeLife) -> Iterator[dict[s
 
 
 @pytest.mark.wide
-def test_changes_that_grow_old_at_rest_are_folded(
+def test_changes_are_settled_at_rest(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:
     life = live(pair)
     life.load(60)
-    scrape = described(life, fold={"share": "99%", "age": "6s"})
+    scrape = described(life, settle="6s")
     table = f"{life.schema}.t00"
     with FeedRun(life.feed) as run:
         run.wait_for_log(pair)
         life.touch(1)
         run.wait_for_log(pair)
         epochs = len(run.epochs)
-        assert scrape.value("unfolded_share", table=table)
-        scrape.wait("a fold", lambda: scrape.value("unfolded_share", table=table) == 0)
+        assert scrape.value("unsettled_rows", table=table)
+        scrape.wait("a settle", lambda: not scrape.value("unsettled_rows", table=table))
         assert len(run.epochs) == epochs
     assert not files_of(read(life.feed, table)).changes
     life.must_be_exact()

@@ -1,4 +1,4 @@
-"""A runner and a fold that sleep past the lease and wake up after another runner came: they write nothing."""
+"""A runner and a settle that sleep past the lease and wake up after another runner came: they write nothing."""
 
 import os
 import signal
@@ -57,22 +57,25 @@ def locked(life: Life) -> bool:
 
 
 @pytest.mark.wide
-def test_a_runner_and_a_fold_that_wake_up_too_late_write_nothing(
+def test_a_runner_and_a_settle_that_wake_up_too_late_write_nothing(
     pair: dict[str, PrivateServer],
     spark: SparkContext,
     live: MakeLife,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     life = live(pair, count=12)
-    life.describe(engine="local", sink=life.never_folded)  # the fold finds changes in every table
+    life.describe(engine="local", sink=life.settled_late)
     life.load(20)
     assert life.run() == 0, capfd.readouterr().err
+    life.make_large()
     life.touch(-1)
-    assert life.run() == 0, capfd.readouterr().err
+    assert (
+        life.command("run", "--until-caught-up", fault="during-settle:1").code == 0
+    )  # the settle is killed, and finds much to do
     runner = sleeping_runner(life)
     sleepers = [(runner, runner.process.pid)]
-    fold = life.start("fold", fault="during-fold:2:freeze")
-    sleepers.append((fold, asleep(fold)))
+    settle = life.start("settle", fault="during-settle:2:freeze")
+    sleepers.append((settle, asleep(settle)))
     life.touch(1)
     assert life.run() == 0, capfd.readouterr().err
     life.must_be_exact()

@@ -9,7 +9,7 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app, tail_dir
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written
 
@@ -22,13 +22,13 @@ def applied(life: Life) -> set[int]:
     """The epochs that the lake's tables carry, 0 for a table that is not there."""
     found = set()
     for name in life.keys:
-        table = open_table(table_dir(life.lake, TableId.parse(name)))
+        table = open_table(tail_dir(life.lake, TableId.parse(name)))
         found.add((table and table.transaction_version(epoch_app("life", TableId.parse(name)))) or 0)
     return found
 
 
 # Without Java, which takes seconds to start; all places with Spark are for the long run.
-IN_SHORT = ("after-manifest:2", "between-applies:30", "after-apply:2")
+IN_SHORT = ("after-manifest:2", "between-applies:30", "after-apply:2", "during-settle:2")
 ALL = (
     "between-applies:1",  # of the epoch that makes the tables
     "after-plan:2",
@@ -37,6 +37,8 @@ ALL = (
     "between-applies:30",
     "after-apply:2",
     "after-epoch-row:2",
+    "during-settle:1",
+    "during-settle:3",
 )
 
 
@@ -61,12 +63,13 @@ def test_a_driver_killed_at_every_place_goes_on_exactly(
             assert ended.code == -signal.SIGKILL, f"{fault}: {ended}"
             if fault.startswith("between"):
                 assert len(applied(life)) > 1, "the crash did not come between two tables"
-        life.describe(engine=engine, sink=life.never_folded)
-        assert life.run() == 0
-        folded = life.command("fold", fault="during-fold:2")
-        assert folded.code == -signal.SIGKILL, folded
+        life.describe(engine=engine, sink=life.settled_late)
+        life.make_large()
+        assert life.command(*CATCH_UP, fault="during-settle:1").code == 0
+        settled = life.command("settle", fault="during-settle:1")
+        assert settled.code == -signal.SIGKILL, settled
     life.describe()
     assert life.run() == 0
     life.must_be_exact()
-    assert execute(["fold", str(life.file)]) == 0
+    assert execute(["settle", str(life.file)]) == 0
     life.must_be_exact()

@@ -55,8 +55,8 @@ def following(life: Life) -> bool:
     return manifest is not None and manifest.cut.copied
 
 
-def fold_sleeps(runner: int) -> bool:
-    """Whether the runner's fold has stopped itself."""
+def settle_sleeps(runner: int) -> bool:
+    """Whether the runner's settle has stopped itself."""
     for child in children(runner):
         try:
             if Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "T":
@@ -107,11 +107,12 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
             assert "again" in stopped_by(run, signal.SIGINT, signal.SIGINT)[0]
         life.describe(
             engine=engine,
-            sink={"path": str(life.lake), "fold": {"files": 1}},
+            sink={"path": str(life.lake), "settle": "0s"},
             copy={"chunk_rows_max": 1000},
         )
-        run = life.start("run", fault="during-fold:1:freeze")
-        wait(run, lambda: following(life) and fold_sleeps(run.process.pid))
+        life.make_large()
+        run = life.start("run", fault="during-settle:1:freeze")
+        wait(run, lambda: following(life) and settle_sleeps(run.process.pid))
         assert stopped_by(run, signal.SIGTERM)[0].startswith("stopped at epoch")
     life.describe()
     assert life.run() == 0

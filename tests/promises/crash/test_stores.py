@@ -1,6 +1,6 @@
 """With a state store that is lost or too old the run goes on exactly; with too old a lake it refuses.
 
-Before a test puts files of the lake elsewhere it waits for folds, which outlive their runs.
+Before a test puts files of the lake elsewhere it waits for settles, which outlive their runs.
 """
 
 import shutil
@@ -87,13 +87,13 @@ def test_store_and_epochs_table_lost_and_the_latter_put_back(
     life = live(pair)
     life.load(20)
     assert life.run() == 0
-    life.await_folds()
+    life.await_settles()
     shutil.move(life.lake / "_catchment", tmp_path / "kept")
     life.state.unlink()
     life.touch(1)
     assert life.run() == SinkError.exit_code
     assert "put those back" in capfd.readouterr().err
-    life.await_folds()
+    life.await_settles()
     shutil.rmtree(life.lake / "_catchment")
     shutil.move(tmp_path / "kept", life.lake / "_catchment")
     assert life.run() == 0
@@ -111,11 +111,11 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     life.load(60)
     run_until(life, Fault.AFTER_EPOCH_ROW, 2)
     older = tmp_path / "older"
-    life.await_folds()
+    life.await_settles()
     shutil.copytree(life.lake, older)
     life.touch(1)
     assert life.run() == 0
-    life.await_folds()
+    life.await_settles()
     shutil.rmtree(life.lake)
     shutil.copytree(older, life.lake)
     epoch = newest(life)
@@ -127,7 +127,7 @@ def test_a_lake_that_was_restored_is_refused_until_the_store_is_gone(
     life.touch(2)
     assert life.run() == 0
     life.must_be_exact()
-    life.await_folds()
+    life.await_settles()
     shutil.rmtree(life.lake)
     assert life.run() == SinkRestored.exit_code
     assert not life.lake.exists()
@@ -144,13 +144,13 @@ def test_a_table_of_which_an_older_copy_was_put_back_is_refused(
     life.load(60)
     run_until(life, Fault.AFTER_EPOCH_ROW, 2)
     table = min(path.parent for path in life.lake.glob("[!_]*/*/_delta_log"))
-    life.await_folds()
+    life.await_settles()
     older, newer = tmp_path / "older", tmp_path / "newer"
     shutil.copytree(table, older)
     life.touch(1)
     assert life.run() == 0
     epoch = newest(life)
-    life.await_folds()
+    life.await_settles()
     table.rename(newer)
     shutil.copytree(older, table)
     life.touch(2)
@@ -159,7 +159,7 @@ def test_a_table_of_which_an_older_copy_was_put_back_is_refused(
         assert life.run() == SinkRestored.exit_code
         assert "an older copy of it was put back" in capfd.readouterr().err
     assert newest(life) == epoch
-    life.await_folds()
+    life.await_settles()
     shutil.rmtree(table)
     newer.rename(table)
     assert life.run() == 0

@@ -1,4 +1,4 @@
-"""A feed that runs in a thread while a test writes to its shards; folds and readers that run beside it."""
+"""A feed that runs in a thread while a test writes to its shards; settles and readers that run beside it."""
 
 import threading
 import time
@@ -18,13 +18,13 @@ from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.fold import fold
 from catchment.state.faults import Injector, no_fault
 from catchment.watch.report import Observer, Report
 from tests.world.patience import PATIENCE_SECONDS
+from tests.world.settled import settled
 
-# Between two rounds over all tables: folds and readers that never rest take the processor from the feed.
-_FOLD_SECONDS = 2.0
+# Between two rounds over all tables: settles and readers that never rest take the processor from the feed.
+_SETTLE_SECONDS = 2.0
 _READ_SECONDS = 2.0
 
 
@@ -156,28 +156,23 @@ class Reading:
 
 @dataclass
 class Beside:
-    """Folds of every table, and two readers of all tables at the newest epoch, beside a running feed."""
+    """Settles of every table, and two readers of all tables at the newest epoch, beside a running feed."""
 
     feed: Feed
     readings: list[Reading] = field(default_factory=list)
-    folds: int = 0
+    settles: int = 0
 
     def __post_init__(self) -> None:
         self._epochs = EpochsTable(self.feed.sink.path, self.feed.name)
         self._threads = [
-            Thread("fold", self._fold),
+            Thread("settle", self._settle),
             Thread("duckdb", lambda: self._read("duckdb", lambda state: state.duckdb().to_arrow_table())),
             Thread("polars", lambda: self._read("polars", lambda state: state.polars().to_arrow())),
         ]
 
-    def _fold(self) -> None:
-        time.sleep(_FOLD_SECONDS)
-        newest = EpochsTable(self.feed.sink.path, self.feed.name).newest()
-        if newest is None:
-            return
-        for shape in newest.manifest.shapes:
-            done = fold(self.feed.sink.path, shape, self.feed.name, newest.fence)
-            self.folds += done is not None
+    def _settle(self) -> None:
+        time.sleep(_SETTLE_SECONDS)
+        self.settles += len(settled(self.feed).changes)
 
     def _read(self, engine: str, rows_of: Callable[[Any], pa.Table]) -> None:
         time.sleep(_READ_SECONDS)

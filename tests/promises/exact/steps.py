@@ -3,7 +3,6 @@
 The tasks of an epoch run one after another in this process, pickled as on their way through Spark.
 """
 
-import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from catchment.config import Feed, load
 from catchment.feed import runner
 from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
-from catchment.sink.delta.fold import turns
+from catchment.sink.delta.upkeep import turns
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import make_feed
 from tests.world.engines import Here
@@ -25,9 +24,10 @@ Rows = list[tuple[Any, ...]]
 
 
 def run_here(patch: pytest.MonkeyPatch) -> Here:
-    """Have `run_feed` and `verify` run their tasks in this process, without Java, and fold nothing."""
+    """Have `run_feed` and `verify` run their tasks in this process, without Java, and settle nothing."""
     here = Here()
-    patch.setattr(turns, "START_SECONDS_MIN", math.inf)
+    patch.setattr(turns.LakeUpkeep, "turn", lambda upkeep: None)
+    patch.setattr(turns.LakeUpkeep, "stop", lambda upkeep, *, hurry: None)
     patch.setattr(runner, "engine_of", lambda *_, **__: here)
     patch.setattr("catchment.cli.verify.engine_of", lambda *_, **__: here)
     return here

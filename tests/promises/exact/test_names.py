@@ -1,5 +1,5 @@
 """Columns of whatever name the server takes, those among them that Catchment, its engines and its readers use
-themselves: from the copy to the fold, and in every way to read.
+themselves: from the copy to the settle, and in every way to read.
 """
 
 import ast
@@ -20,10 +20,9 @@ from catchment.demo.server import PrivateServer
 from catchment.feed import verify as verification
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import RESERVED, without_case
-from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.fold import fold
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.engines import Here
+from tests.world.settled import settled
 
 Begin = Callable[..., Steps]
 
@@ -91,12 +90,12 @@ class Tables:
                 here += new
 
     def must_be_right(self) -> None:
-        """Run the feed, and compare rows as Arrow, DuckDB, polars, its views and `verify` have them; then fold."""
+        """Run the feed, and compare rows as Arrow, DuckDB, polars, its views and `verify` have them; then settle."""
         self.steps.run()
-        for after_fold in (False, True):
+        for after_settle in (False, True):
             self._must_be_read_right()
-            if not after_fold:
-                self._fold()
+            if not after_settle:
+                settled(self.steps.feed)
         endpoints = {endpoint.shard: endpoint for endpoint in self.steps.feed.endpoints()}
         verdict = verification.verify(self.steps.feed, endpoints, Here())
         assert verdict.differences == 0, verdict.found
@@ -121,13 +120,6 @@ class Tables:
         chosen = ", ".join(map(quoted, self.columns[table]))
         rows = self.steps.servers["a"].sql(f"SELECT {chosen} FROM {self.steps.schema}.{table}")
         return sorted(tuple(row) for row in rows)
-
-    def _fold(self) -> None:
-        feed = self.steps.feed
-        newest = EpochsTable(feed.sink.path, feed.name).newest()
-        assert newest is not None
-        for shape in newest.manifest.shapes:
-            fold(feed.sink.path, shape, feed.name, newest.fence)
 
     def _insert(self, table: str, number: int) -> str:
         names = self.columns[table]

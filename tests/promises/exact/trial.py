@@ -37,7 +37,7 @@ class Alter(NamedTuple):
 
 
 class Trial:
-    """Tables, writers, feed, folds and readers of one exactness test."""
+    """Tables, writers, feed, settles and readers of one exactness test."""
 
     def __init__(
         self,

@@ -18,8 +18,11 @@ from catchment.model.epoch import EpochRow
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import epoch_app, table_dir
 from tests.promises.exact.feedrun import Reading
+from tests.promises.exact.plain import PlainVersions
 from tests.world.canonical import Key
+from tests.world.delta_scan import DeltaScan
 from tests.world.judge import Rows, compare, lake_rows, oracle_rows
 from tests.world.oracle import Oracle
 
@@ -62,6 +65,7 @@ class Verdict:
     rests: int = 0
     readings: int = 0
     rows: int = 0
+    plain: int = 0
 
     def must_be_clean(self, seed: int) -> None:
         """Fail and say what differs."""
@@ -80,7 +84,17 @@ class Court:
     order: ServerOrder
 
     def judge(self, rests: Iterable[Rest], readings: Sequence[Reading]) -> Verdict:
-        """Judge every committed epoch by the log, those of `rests` by SELECT, `readings` by time travel."""
+        """Judge every committed epoch by the log, those of `rests` by SELECT, `readings` by time travel, and every
+        version of the plain tables by readers that know Delta alone."""
+        root, feed = self.feed.sink.path, self.feed.name
+        with DeltaScan() as scan:
+            self._plain = {
+                table: PlainVersions(table_dir(root, id_), epoch_app(feed, id_), scan)
+                for table, id_ in ((table, TableId.parse(table)) for table in self.keys)
+            }
+            return self._judge(rests, readings)
+
+    def _judge(self, rests: Iterable[Rest], readings: Sequence[Reading]) -> Verdict:
         self._verdict = Verdict()
         self._resting = {rest.epoch: rest for rest in rests}
         self._readings: dict[tuple[int, str], list[Reading]] = {}
@@ -95,6 +109,9 @@ class Court:
             if before is not None:
                 self._grown(before, row)
             before = row
+        left = {table: versions.left for table, versions in self._plain.items() if versions.left}
+        assert not left, f"plain tables have versions of epochs that were not committed: {left}"
+        self._verdict.plain = sum(versions.compared for versions in self._plain.values())
         assert not self._resting, "a rest's epoch was not committed"
         assert not self._readings, "a reader read an epoch that is not in the epochs table"
         return self._verdict
@@ -111,6 +128,9 @@ class Court:
         for table, state in zip(self.keys, read(self.feed, list(self.keys), manifest.epoch), strict=True):
             records = state.arrow()
             self._readers(row, table, records)
+            shape = next(s for s in row.manifest.shapes if str(s.table) == table)
+            for line in self._plain[table].differing(manifest.epoch, shape, records):
+                self._fault(row, f"{table} {line}", "its plain table")
             columns = [c for c in records.column_names if not c.startswith("_")]
             lake = lake_rows(records.to_pylist(), self.keys[table])
             verdict.rows += len(lake)

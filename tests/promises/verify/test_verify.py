@@ -24,7 +24,7 @@ from catchment.model.errors import ConfigError, ConnectionLost, SourceError
 from catchment.model.table import TableId
 from catchment.sink.delta.apply import add_action
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import PART, arrow_schema, delta_schema, identity_columns, table_dir
+from catchment.sink.delta.layout import PART, arrow_schema, delta_schema, identity_columns, tail_dir
 from tests.conftest import Shards
 from tests.world.engines import on_spark
 from tests.world.proxy import Proxy, execute_begins
@@ -112,7 +112,7 @@ def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> 
         parts.append(with_flag.select(schema.names).cast(schema))
     marked = pa.concat_tables(parts)
     marked = marked.set_column(1, "_epoch", pa.array([state.epoch + 1] * marked.num_rows, pa.int64()))
-    directory = table_dir(feed.sink.path, table)
+    directory = tail_dir(feed.sink.path, table)
     file = write_file(directory, Part.CHANGES, "damage", [marked], schema, identity_columns(shape)[1:])
     delta = DeltaTable(str(directory))
     actions: list[AddAction] = [add_action(file)]

@@ -12,7 +12,7 @@ from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, Ta
 from catchment.model.errors import LeaseLost, SinkError, SinkRestored
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
-from catchment.sink.port import Folded
+from catchment.sink.port import Settled
 from tests.world.sim.scheduler import SimWorld
 
 Row = tuple[int | None, ...]
@@ -88,7 +88,7 @@ class Nothing:
     def turn(self) -> None:
         """Nothing."""
 
-    def unfolded(self) -> Mapping[TableId, float]:
+    def waiting(self) -> Mapping[TableId, int]:
         """Nothing waits."""
         return {}
 
@@ -125,6 +125,13 @@ class SimSink:
         for name, version in row.commit.versions.items():
             if len(self._storage.tables[TableId.parse(name)].versions) < version:
                 raise SinkRestored(f"{name} is older than its epoch")
+
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """As the port has it."""
+        return ()
+
+    def upgrade(self, table: TableId) -> None:
+        """As the port has it; nothing is older."""
 
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
@@ -212,11 +219,11 @@ class SimSink:
         """None: the simulation looks into the storage."""
         raise SinkError(f"{table} is not read")
 
-    def fold(self, fence: int) -> Folded:
-        """Nothing is folded."""
-        return Folded({}, 0)
+    def settle(self, fence: int) -> Settled:
+        """Nothing is settled."""
+        return Settled({}, 0)
 
-    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Nothing:
+    def upkeep(self, fence: int) -> Nothing:
         """None."""
         return Nothing()
 

@@ -21,7 +21,7 @@ from catchment.sink.delta.commit import (
     missing_columns,
     sync_version,
 )
-from catchment.sink.delta.layout import PART, delta_schema, epoch_app, table_dir
+from catchment.sink.delta.layout import PART, delta_schema, epoch_app, table_dir, tail_dir
 
 EPOCH_NOTE = "catchment.epoch"
 _THREADS = 8
@@ -48,7 +48,7 @@ class DeltaSink:
         creates it. Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every
         attempt. Raises SinkError when the lake refuses, or the table is another feed's or is gone.
         """
-        name, directory = delta.shape.table, table_dir(self.root, delta.shape.table)
+        name, directory = delta.shape.table, tail_dir(self.root, delta.shape.table)
 
         def attempt(table: DeltaTable) -> int | None:
             check_fence(table, self.feed, fence, str(name))
@@ -75,7 +75,7 @@ class DeltaSink:
         """Apply all deltas of a manifest, in threads; the version of every table of its shapes.
 
         May be repeated after a crash between two tables: tables that have the epoch are left alone. The
-        version of an untouched table is at most a minute old, to lie within the readers' window after a fold.
+        version of an untouched table is at most a minute old, to lie within the readers' window after a settle.
         A feed's first epoch creates its tables, and is refused before any commit where rows stand already.
         """
         first = manifest.previous == 0
@@ -109,29 +109,35 @@ class DeltaSink:
     def _take_over_one(self, name: TableId, fence: int) -> None:
         def attempt(table: DeltaTable) -> bool | None:
             check_fence(table, self.feed, fence, str(name))
-            if mark_layout(table, table_dir(self.root, name), self.feed, fence):
+            if mark_layout(table, tail_dir(self.root, name), self.feed, fence):
                 return None
             version: int = table.version() + 1
             properties = commit_properties(self.feed, fence)
             table.create_write_transaction([], "append", table.schema(), [PART], commit_properties=properties)
-            sync_version(table_dir(self.root, name), version)
+            sync_version(tail_dir(self.root, name), version)
             return True
 
         if self._table(name).refreshed() is not None:
-            self._table(name).commit(attempt, lambda: gone(str(name), table_dir(self.root, name)))
+            self._table(name).commit(attempt, lambda: gone(str(name), tail_dir(self.root, name)))
 
     def _must_be_free(self, name: TableId, epoch: int) -> None:
+        plain = table_dir(self.root, name)
+        if (plain / "_delta_log").exists():
+            raise self._stands(name, plain)
         table = self._table(name).refreshed()
         if table is None:
             return
         check_owner(table, self.feed, str(name))
         carried = table.transaction_version(epoch_app(self.feed, name))
         if carried != epoch and (carried is not None or table.file_uris()):
-            raise SinkError(
-                f"{name}: feed {self.feed} begins, but there is a lake table at {table.table_uri} already, of "
-                "another program, or of this feed whose state store and _catchment directory were lost; put those "
-                "back, give the feed another sink.path, or remove that directory to copy everything again"
-            )
+            raise self._stands(name, tail_dir(self.root, name))
+
+    def _stands(self, name: TableId, where: Path) -> SinkError:
+        return SinkError(
+            f"{name}: feed {self.feed} begins, but there is a lake table at {where} already, of "
+            "another program, or of this feed whose state store and _catchment directory were lost; put those "
+            "back, give the feed another sink.path, or remove that directory to copy everything again"
+        )
 
     def _apply_one(self, delta: TableDelta, epoch: int, fence: int, first: bool) -> int:
         version = self.apply(delta, epoch, fence, first=first)
@@ -139,7 +145,7 @@ class DeltaSink:
         return version
 
     def _table(self, name: TableId) -> LakeTable:
-        return self._tables.setdefault(name, LakeTable(str(name), table_dir(self.root, name)))
+        return self._tables.setdefault(name, LakeTable(str(name), tail_dir(self.root, name)))
 
     def _widened(self, table: DeltaTable, delta: TableDelta, fence: int) -> bool:
         """Add columns that the shape has gained, in a commit of their own: the rows stay as they are.
@@ -151,7 +157,7 @@ class DeltaSink:
             return False
         version: int = table.version() + 1
         table.alter.add_columns(list(added.fields), commit_properties=commit_properties(self.feed, fence))
-        sync_version(table_dir(self.root, delta.shape.table), version)
+        sync_version(tail_dir(self.root, delta.shape.table), version)
         return True
 
     def _commit(self, table: DeltaTable, delta: TableDelta, epoch: int, fence: int) -> int:
@@ -165,7 +171,7 @@ class DeltaSink:
             [PART],
             commit_properties=commit_properties(self.feed, fence, transaction, **{EPOCH_NOTE: str(epoch)}),
         )
-        sync_version(table_dir(self.root, name), version)
+        sync_version(tail_dir(self.root, name), version)
         return version
 
     def _recent_version(self, name: TableId) -> int:
@@ -175,7 +181,7 @@ class DeltaSink:
             return version
         table = self._table(name).refreshed()
         if table is None:
-            gone(str(name), table_dir(self.root, name))
+            gone(str(name), tail_dir(self.root, name))
         newest: int = table.version()
         self._versions[name] = (newest, world.steady_seconds())
         return newest
@@ -190,8 +196,8 @@ def add_action(file: DataFile) -> AddAction:
 def version_of_epoch(table: DeltaTable, name: TableId, epoch: int, applied: int) -> int:
     """The version whose commit applied `epoch`, of a table that carries epoch `applied` or later.
 
-    Folds leave the state as it is, so the newest version serves when the log no longer tells and no later
-    epoch is applied. Raises SinkError when a later epoch is applied and the log no longer tells.
+    Trims leave the state as it is. So the newest version serves when the log no longer tells and no later epoch is
+    applied. Raises SinkError when a later epoch is applied and the log no longer tells.
     """
     entries: list[Mapping[str, object]] = table.history()
     for entry in entries:

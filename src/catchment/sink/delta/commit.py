@@ -1,7 +1,7 @@
 """Delta tables of a lake: open, create, and the one way in which everything here commits."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -42,7 +42,7 @@ def open_table(directory: Path, version: int | None = None) -> DeltaTable | None
     except (DeltaError, OSError) as error:
         at = "" if version is None else f" at version {version}"
         raise SinkError(f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
-    _must_be_known(table, directory)
+    must_be_known(table.metadata().configuration, directory)
     return table
 
 
@@ -50,7 +50,6 @@ def create_table(
     directory: Path, schema: pa.Schema, partition_by: list[str], feed: str | None = None
 ) -> DeltaTable:
     """Create the Delta table, `feed`'s if given, if it does not exist; a fresh handle. Raises SinkError."""
-    marks = {_LAYOUT: str(LAKE_LAYOUT)} if feed is None else {_LAYOUT: str(LAKE_LAYOUT), _OWNER: feed}
     try:
         make_directory(directory)
         DeltaTable.create(
@@ -58,7 +57,7 @@ def create_table(
             schema,
             "ignore",
             partition_by=partition_by,
-            configuration=CONFIGURATION | marks,
+            configuration=CONFIGURATION | marks(feed),
             raise_if_key_not_exists=False,
         )
         sync_version(directory, 0)
@@ -70,6 +69,11 @@ def create_table(
     if table is None:
         raise SinkError(f"the Delta table {directory} vanished after it was created")
     return table
+
+
+def marks(feed: str | None) -> dict[str, str]:
+    """What the properties of each table say: its layout, and whose rows it has unless all feeds share it."""
+    return {_LAYOUT: str(LAKE_LAYOUT)} if feed is None else {_LAYOUT: str(LAKE_LAYOUT), _OWNER: feed}
 
 
 def mark_layout(table: DeltaTable, directory: Path, feed: str, fence: int) -> bool:
@@ -86,8 +90,9 @@ def mark_layout(table: DeltaTable, directory: Path, feed: str, fence: int) -> bo
     return True
 
 
-def _must_be_known(table: DeltaTable, directory: Path) -> None:
-    layout = table.metadata().configuration.get(_LAYOUT, "0")
+def must_be_known(configuration: Mapping[str, str], directory: Path) -> None:
+    """Raise SinkError for a table, of these properties, of a layout that a later Catchment has given it."""
+    layout = configuration.get(_LAYOUT, "0")
     if not layout.isdecimal() or int(layout) > LAKE_LAYOUT:
         raise SinkError(
             f"the lake table {directory} has layout {layout}, of a later Catchment; this one ({__version__}) knows "

@@ -28,7 +28,7 @@ FIRST_KEY, LAST_KEY = "catchment.first", "catchment.last"
 
 
 def write_file(
-    table_dir: str | Path,
+    tail_dir: str | Path,
     part: Part,
     name: str,
     batches: Iterable[pa.RecordBatch | pa.Table],
@@ -39,13 +39,13 @@ def write_file(
     """Write `batches` as `_part=<part>/<name>.parquet` and flush it to the disk.
 
     `schema` is `layout.arrow_schema` of the table's shape, and that of the batches; `key_columns` are
-    physical names. `ordered`: the rows come in order of (shard, key) as `wire.keys` orders them; then a fold
+    physical names. `ordered`: the rows come in order of (shard, key) as `wire.keys` orders them; then a settle
     knows their range exactly. `name` must hold an id of the attempt: a file that exists is never written
     over. Raises SinkError, after removing what was written.
     """
     path = file_path(part, name)
     identity = (SHARD, *key_columns) if ordered else ()
-    size, footer = write_parquet(Path(table_dir) / path, batches, schema, identity)
+    size, footer = write_parquet(Path(tail_dir) / path, batches, schema, identity)
     stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
     return DataFile(path, size, footer.num_rows, part, stats)
 
@@ -72,6 +72,24 @@ def write_parquet(
             raise _unwritable(target, error) from error
         raise
     return size, footer
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """A new durable file. Raises SinkError and leaves nothing then."""
+    try:
+        make_directory(target.parent)
+        file = target.open("xb")
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(target.parent)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise _unwritable(target, error) from error
 
 
 def _unwritable(target: Path, error: Exception) -> SinkError:
@@ -219,7 +237,7 @@ def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
                 found.setdefault(frozenset(schema.names), []).append(path)
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
-            f"a file of the lake cannot be read: {error}; one that a fold replaced stays for the feed's sink.keep: "
+            f"a file of the lake cannot be read: {error}; one that another replaced stays for the feed's sink.keep: "
             "read the table again"
         ) from error
     return found

@@ -10,7 +10,7 @@ from catchment.epoch.gather import Gathered
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import TableId
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import arrow_schema, identity_columns, table_dir
+from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
 
 # Most of the time of a small file goes into waiting for the disk (two flushes).
 _THREADS = 16
@@ -46,4 +46,4 @@ def _write(root: Path, epoch: int, shape: TableShape, part: Part, parts: Sequenc
         whole = pa.concat_tables([*tables, schema.empty_table()], promote_options="default")
         tables = [whole.select(schema.names).cast(schema)]
     name = f"{epoch}-{world.token()[:12]}"
-    return write_file(table_dir(root, shape.table), part, name, tables, schema, identity_columns(shape)[1:])
+    return write_file(tail_dir(root, shape.table), part, name, tables, schema, identity_columns(shape)[1:])

@@ -1,8 +1,9 @@
 """Where things lie in a lake and what every row carries (DESIGN 10).
 
-    <root>/<schema>/<table>/            one Delta table per source table, all shards in one
-    <root>/<schema>/<table>/_part=base/ at most one row per (shard, key)
-    <root>/<schema>/<table>/_part=changes/  net changes that are not yet folded
+    <root>/<schema>/<table>/            one plain Delta table per source table, all shards in one
+    <root>/_catchment/tail/<schema>/<table>/  epochs that the plain table does not have yet, a Delta table, too
+        _part=base/                     chunks: rows that were copied
+        _part=changes/                  net changes
     <root>/_catchment/epochs/           one row per committed epoch
 
 Holds names only, touches no file.
@@ -22,8 +23,6 @@ PART = "_part"
 SHARD = "_shard"
 EPOCH = "_epoch"
 DELETED = "_deleted"
-# How the names of files begin that a fold writes.
-FOLD_PREFIX = "fold-"
 
 _ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.field(DELETED, pa.bool_()))
 _NAME_MAX = 255  # bytes; of ext4, XFS and others
@@ -44,8 +43,19 @@ def directory_name(name: str) -> str:
 
 
 def table_dir(root: str | Path, table: TableId) -> Path:
-    """Directory of a table's Delta table."""
+    """Directory of a table's plain Delta table, which anybody may read."""
     return Path(root) / directory_name(table.schema) / directory_name(table.name)
+
+
+def tail_dir(root: str | Path, table: TableId) -> Path:
+    """Directory of a table's tail: what its plain table does not have yet."""
+    return Path(root) / "_catchment" / "tail" / directory_name(table.schema) / directory_name(table.name)
+
+
+def table_dirs(root: str | Path) -> list[Path]:
+    """The directories of all plain tables, as far as tails stand beside them."""
+    tails = Path(root) / "_catchment" / "tail"
+    return [Path(root) / tail.relative_to(tails) for tail in tails.glob("*/*")]
 
 
 def epochs_dir(root: str | Path) -> Path:
@@ -83,6 +93,11 @@ def identity_columns(shape: TableShape) -> tuple[str, ...]:
 def epoch_app(feed: str, table: TableId) -> str:
     """Application id under which a table carries its newest epoch."""
     return f"catchment/{feed}/{table}"
+
+
+def settled_app(feed: str, table: TableId) -> str:
+    """Application id under which a tail carries up to which epoch it was trimmed."""
+    return f"catchment/{feed}/{table}/settled"
 
 
 def fence_app(feed: str) -> str:

@@ -11,7 +11,7 @@ from catchment.epoch.work import Output
 from catchment.model.epoch import Part, TableShape
 from catchment.model.image import DELETED
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import arrow_schema, identity_columns, table_dir
+from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
 
 # Fewer bytes than this go to the driver, which writes one file per table and epoch for all tasks.
 INLINE_BYTES = 256 << 10
@@ -75,6 +75,6 @@ class LakeWriter:
                 shape.table, part, None, sink.getvalue().to_pybytes(), counts["upserts"], counts["deletes"]
             )
         batches = chain([first], [] if second is None else [second], stream)
-        directory = table_dir(self.root, shape.table)
+        directory = tail_dir(self.root, shape.table)
         file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
         return Output(shape.table, part, file, b"", counts["upserts"], counts["deletes"])

@@ -49,7 +49,7 @@ def _kind(name: str | None) -> SinkKind:
 
 
 def _delta(feed: "Feed", after_table: Callable[[], None]) -> "Sink":
-    from catchment.sink.delta.fold.lake import lake_of
+    from catchment.sink.delta.upkeep.lake import lake_of
 
     return lake_of(feed, after_table)
 

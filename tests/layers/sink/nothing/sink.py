@@ -12,7 +12,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, TableShape
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
-from catchment.sink.port import Folded
+from catchment.sink.port import Settled
 from catchment.wire.cells.types import arrow_type
 
 
@@ -75,7 +75,7 @@ class Idle:
     def turn(self) -> None:
         """As the port has it; not noted, since nobody knows how many turns bring no epoch."""
 
-    def unfolded(self) -> Mapping[TableId, float]:
+    def waiting(self) -> Mapping[TableId, int]:
         """As the port has it."""
         return {}
 
@@ -109,6 +109,13 @@ class NothingSink:
     def must_hold(self, row: EpochRow) -> None:
         """As the port has it."""
         self._asked.note("must_hold", row.commit.epoch)
+
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """As the port has it."""
+        return ()
+
+    def upgrade(self, table: TableId) -> None:
+        """As the port has it; not called, since nothing is older."""
 
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
@@ -144,12 +151,12 @@ class NothingSink:
         self._asked.note("reader", row.commit.epoch)
         return NoRows(next(shape for shape in row.manifest.shapes if shape.table == table))
 
-    def fold(self, fence: int) -> Folded:
+    def settle(self, fence: int) -> Settled:
         """As the port has it."""
-        self._asked.note("fold")
-        return Folded({}, 0)
+        self._asked.note("settle")
+        return Settled({}, 0)
 
-    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Idle:
+    def upkeep(self, fence: int) -> Idle:
         """As the port has it."""
         self._asked.note("upkeep")
         return Idle(self._asked)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from catchment.api.read import read
-from catchment.cli.fold import fold
+from catchment.cli.settle import settle
 from catchment.demo.server import PrivateServer
 from catchment.doctor.standing import check_standing
 from catchment.feed.verify import verify
@@ -99,16 +99,16 @@ def test_whoever_asks_a_lake_asks_this_sink(
     standing, findings = check_standing(steps.feed)
     assert asked.newest is not None
     assert (standing is not None, findings) == (True, [])
-    assert asked.taken() == [("newest", 0)]
+    assert asked.taken() == [("newest", 0), ("must_hold", asked.newest.commit.epoch)]
 
     verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, engine)
     found = verdict.found[TableId(steps.schema, "t")]
     assert (found.missing, found.extra, found.changed) == (ROWS, 0, 0)
     assert {call for call, _ in asked.taken()} == {"newest", "reader"}
 
-    done = CliRunner().invoke(fold, [str(steps.file)], catch_exceptions=False)
-    assert done.output == "0 tables folded, 0 files deleted\n"
-    assert asked.taken() == [("newest", 0), ("fold", 0)]
+    done = CliRunner().invoke(settle, [str(steps.file)], catch_exceptions=False)
+    assert done.output == "0 tables settled, 0 files deleted\n"
+    assert asked.taken() == [("newest", 0), ("settle", 0)]
 
     with pytest.raises(ConfigError, match="catchment does not read what a sink nothing holds"):
         read(steps.file, f"{steps.schema}.t")

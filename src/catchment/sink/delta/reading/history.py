@@ -2,26 +2,12 @@
 
 import re
 from pathlib import Path
-from urllib.parse import unquote
-
-import msgspec
 
 from catchment.sink.delta.files import lake_file
+from catchment.sink.delta.plain.actions import lines
+from catchment.sink.delta.plain.vectors import files_of
 
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:.*\.)?parquet")
-
-
-class _Removed(msgspec.Struct):
-    path: str
-
-
-class _Entry(msgspec.Struct):
-    """A line of a log entry, as far as it is looked at (Delta protocol: Actions)."""
-
-    remove: _Removed | None = None
-
-
-_decode = msgspec.json.Decoder(_Entry).decode
 
 
 def oldest_version(directory: Path, newest: int, asked: int = 0) -> int:
@@ -35,9 +21,9 @@ def oldest_version(directory: Path, newest: int, asked: int = 0) -> int:
         if not entry.exists():
             return min((c for c in _checkpoints(log) if c >= version), default=newest)
         with lake_file(entry):
-            lines = entry.read_bytes().splitlines()
-        removed = (action.remove.path for action in map(_decode, lines) if action.remove is not None)
-        if not all((directory / unquote(path)).exists() for path in removed):
+            found = lines(entry.read_bytes())
+        removed = (name for line in found if line.remove is not None for name in files_of(line.remove))
+        if not all((directory / name).exists() for name in removed):
             return version
     return asked if _has_log(log, asked) else min(_checkpoints(log), default=newest)
 

@@ -8,14 +8,23 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from msgspec.structs import replace
 
 from catchment.model.epoch import EpochRow, Part, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.epochs import EpochsTable, feeds
-from catchment.sink.delta.layout import epoch_app, epochs_dir, table_dir
+from catchment.sink.delta.layout import (
+    EPOCH,
+    epoch_app,
+    epochs_dir,
+    settled_app,
+)
+from catchment.sink.delta.older import Places, places
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
 from catchment.sink.delta.reading.history import oldest_version
+from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
 from catchment.sink.delta.reading.state import DeltaState
 
@@ -54,30 +63,64 @@ class DeltaReading:
 def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
     """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
     shape = next(shape for shape in row.manifest.shapes if shape.table == table)
-    directory = table_dir(root, table)
-    handle = _as_of(root, row, table)
-    files = file_lists(handle)
-    base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in (Part.BASE, Part.CHANGES))
-    return DeltaState(shape, row.commit.epoch, handle.version(), base, changes, origin)
+    at = places(root, table)
+    plain, tail = _newest(at, row, table) or _then(root, at, row, table)
+    settled = _settled(plain, row, table)
+    later = {
+        part: tuple(str(at.tail / f["path"]) for f in files if f[f"max.{EPOCH}"] > settled)
+        for part, files in file_lists(tail).items()
+    }
+    found = DeltaState(shape, row.commit.epoch, tail.version(), later[Part.BASE], later[Part.CHANGES], origin)
+    if plain is None:
+        return found
+    directory = at.plain
+    whole = tuple(str(directory / file.path) for file in plain.files.values() if file.dead is None)
+    worn = tuple(
+        Worn(str(directory), str(directory / file.path), file.dead)
+        for file in plain.files.values()
+        if file.dead is not None
+    )
+    tables = Tables(str(directory), plain.version, str(at.tail), tail.version(), settled)
+    return replace(found, base=(*whole, *found.base), worn=worn, tables=tables)
 
 
-def _as_of(root: Path, row: EpochRow, table: TableId) -> DeltaTable:
-    """The newest version, as long as no later epoch has come to the table; else the version that the epoch names. So
-    folds since, which change no row, serve at once, also while the source is at rest."""
-    directory, version = table_dir(root, table), row.commit.versions[str(table)]
-    newest = open_table(directory)
-    if newest is None:
-        raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
-    carried = newest.transaction_version(epoch_app(row.manifest.feed, table)) or 0
-    if carried <= row.commit.epoch and newest.version() >= version:
-        return newest
-    older = _older(directory, version, newest.version())
-    if older is None:
+def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable] | None:
+    """Both tables at their newest versions, as long as no later epoch has come to the table. So what is settled
+    and joined since, which changes no row, serves at once, also while the source is at rest.
+    """
+    feed = row.manifest.feed
+    log = DeltaLog(at.plain)
+    while True:
+        # The plain table first: what it has more than the tail tells, it got later.
+        plain, tail = log.newest(), open_table(at.tail)
+        if tail is None:
+            raise SinkError(f"{table}: the lake has no Delta table at {at.tail}, but an epoch names it")
+        carried = tail.transaction_version(epoch_app(feed, table)) or 0
+        if carried > row.commit.epoch or tail.version() < row.commit.versions[str(table)]:
+            return None
+        trimmed = tail.transaction_version(settled_app(feed, table)) or 0
+        if trimmed <= _settled(plain, row, table):
+            return plain, tail
+
+
+def _then(root: Path, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable]:
+    """Both tables as they were when the epoch was the newest."""
+    feed, epoch = row.manifest.feed, row.commit.epoch
+    newest = open_table(at.tail)
+    tail = None if newest is None else _older(at.tail, row.commit.versions[str(table)], newest.version())
+    plain = DeltaLog(at.plain).carrying(epoch_app(feed, table), epoch)
+    trimmed = 0 if tail is None else tail.transaction_version(settled_app(feed, table)) or 0
+    if tail is None or trimmed > _settled(plain, row, table):
         raise SinkError(
-            f"{table} cannot be read as of epoch {epoch_text(row.commit.epoch)} any more: files that a fold replaced "
-            f"stay for the feed's sink.keep; {readable_since(root, row.manifest.feed, [table])}"
+            f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
+            f"stay for the feed's sink.keep; {readable_since(root, feed, [table])}"
         )
-    return older
+    return plain, tail
+
+
+def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:
+    """The epoch that a version of the plain table is; 0 before the first."""
+    return 0 if plain is None else plain.transactions.get(epoch_app(row.manifest.feed, table), 0)
 
 
 def _older(directory: Path, version: int, newest: int) -> DeltaTable | None:

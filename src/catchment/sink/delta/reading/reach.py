@@ -11,19 +11,30 @@ from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app
+from catchment.sink.delta.older import places
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.reading.history import oldest_version
 
 
 class _Reach(msgspec.Struct, frozen=True):
-    """How far back a lake table can be read: from version `floor` on. Its newest version, whose newest epoch is
-    `carried`, serves for every epoch since."""
+    """How far back a lake table can be read: its tail from version `floor` on, its plain table from `plain_floor` on.
+    Their newest versions serve for every epoch since the newest that has come to the table, `carried`.
+    """
 
+    plain: DeltaLog
+    app: str
     floor: int
     carried: int
+    plain_floor: int
 
     def holds(self, version: int | None, epoch: int) -> bool:
-        return version is not None and (version >= self.floor or self.carried <= epoch)
+        if version is None or self.carried <= epoch:
+            return version is not None
+        if version < self.floor:
+            return False
+        plain = self.plain.carrying(self.app, epoch)
+        return plain is None or plain.version >= self.plain_floor
 
 
 def readable(root: Path, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
@@ -58,9 +69,16 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
 
 
 def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
-    directory = table_dir(root, table)
+    at, app = places(root, table), epoch_app(feed, table)
+    directory = at.tail
     newest = open_table(directory)
     if newest is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
-    carried = newest.transaction_version(epoch_app(feed, table)) or 0
-    return _Reach(oldest_version(directory, newest.version(), asked), carried)
+    carried = newest.transaction_version(app) or 0
+    floor = oldest_version(directory, newest.version(), asked)
+    log = DeltaLog(at.plain)
+    plain = log.newest()
+    if plain is None:
+        return _Reach(log, app, floor, carried, 0)
+    plain_floor = oldest_version(log.directory, plain.version)
+    return _Reach(log, app, floor, carried, plain_floor)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -12,18 +13,28 @@ from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
 from catchment.model.errors import NotInstalled
 from catchment.sink.delta.files import by_columns
-from catchment.sink.delta.layout import arrow_schema
-from catchment.sink.delta.reading.rule import DUCKDB, SPARK, duckdb_source, output_schema, rule_sql
+from catchment.sink.delta.layout import PART, arrow_schema
+from catchment.sink.delta.reading.delta_rs import by_delta_rs
+from catchment.sink.delta.reading.places import Tables, Worn
+from catchment.sink.delta.reading.rule import (
+    DUCKDB,
+    SPARK,
+    duckdb_source,
+    output_schema,
+    rule_sql,
+    worn_source,
+)
 
 if TYPE_CHECKING:
     import pandas
     import polars
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 
 class DeltaState(msgspec.Struct, frozen=True):
     """`catchment.sink.reading.TableState`: the files of one version, with absolute paths. They stay for the feed's
-    `sink.keep` after a fold replaced them."""
+    `sink.keep` after others have replaced them. `base`: files of which all rows live; `worn`: the others, which come
+    with `tables`."""
 
     shape: TableShape
     epoch: int
@@ -31,6 +42,8 @@ class DeltaState(msgspec.Struct, frozen=True):
     base: tuple[str, ...]
     changes: tuple[str, ...]
     origin: bool = True
+    worn: tuple[Worn, ...] = ()
+    tables: Tables | None = None
 
     def __repr__(self) -> str:
         columns = sum(column.live for column in self.shape.columns)
@@ -39,7 +52,10 @@ class DeltaState(msgspec.Struct, frozen=True):
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
         changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
-        base = duckdb_source(self.shape, by_columns(self.base))
+        sources = [worn_source(self.shape, one.path, _held(one.path), one.positions()) for one in self.worn]
+        if self.base or not sources:
+            sources.append(duckdb_source(self.shape, by_columns(self.base)))
+        base = sources[0] if len(sources) == 1 else f"({' UNION ALL '.join(f'FROM {s}' for s in sources)})"
         return rule_sql(self.shape, base, changes, DUCKDB, self.origin, self._net)
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
@@ -48,6 +64,8 @@ class DeltaState(msgspec.Struct, frozen=True):
 
     def arrow(self) -> pa.Table:
         """All rows; DATETIME is timestamp[us] without a zone, TIMESTAMP is in UTC, TIME is microseconds."""
+        if self.worn and self.tables is not None:
+            return by_delta_rs(self.shape, self.tables, self.origin)
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             rows = connection.sql(self.sql()).to_arrow_table()
@@ -81,6 +99,8 @@ class DeltaState(msgspec.Struct, frozen=True):
         parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
         if self.base:
             parts["base"] = files.parquet(*map(_spark_path, self.base))
+        if self.worn:
+            parts["base"] = parts["base"].unionByName(_alive(session, files, self.worn))
         if self.changes:
             parts["changes"] = files.parquet(*map(_spark_path, self.changes))
         changes = "{changes}" if self.changes else None
@@ -91,6 +111,26 @@ class DeltaState(msgspec.Struct, frozen=True):
         """Whether no key stands twice among the changes. In one file none does, unless a chunk of collated keys and the
         log of its epoch have brought the same row (DESIGN 4)."""
         return len(self.changes) == 1 and chunk_key(self.shape.definition).ordered
+
+
+def _held(path: str) -> frozenset[str]:
+    (held,) = by_columns([path])
+    return held
+
+
+def _alive(session: "SparkSession", files: "DataFrameReader", worn: tuple[Worn, ...]) -> "DataFrame":
+    """The rows of worn files that live. Spark names each row's file and place (its `_metadata` column)."""
+    from pyspark.sql.functions import broadcast, col, struct
+
+    place = struct(col("_metadata.file_name"), col("_metadata.row_index")).alias(PART)
+    rows = files.parquet(*(_spark_path(one.path) for one in worn)).select("*", place)
+    dead = [
+        {PART: {"file_name": Path(one.path).name, "row_index": row}}
+        for one in worn
+        for row in one.positions()
+    ]
+    places = session.createDataFrame(pa.Table.from_pylist(dead))
+    return rows.join(broadcast(places), PART, "left_anti").drop(PART)
 
 
 def _spark_path(path: str) -> str:

@@ -17,9 +17,8 @@ from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import FOLD_PREFIX, epochs_dir, table_dir
-
-FOLD_AGE_S = 6 * 3600.0
+from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
 
 
 class CleanReport(msgspec.Struct, frozen=True):
@@ -42,18 +41,38 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
     failures: list[SinkError] = []
     for shape in row.manifest.shapes:
-        directory = table_dir(root, shape.table)
+        directory = tail_dir(root, shape.table)
         version = row.commit.versions.get(str(shape.table))
         if version is None:
             continue
         try:
             reports.append(clean_attempts(directory, row.manifest.epoch, version, attempt_age_s))
             reports.append(_clean_replaced(directory, keep_s, [version]))
+            reports.append(_clean_plain(table_dir(root, shape.table), keep_s))
         except SinkError as error:
             failures.append(error)
     if failures:
         raise failures[0]
+    try:
+        _sign(root, feed).touch()
+    except OSError as error:
+        raise SinkError(
+            f"cannot write {_sign(root, feed)}: {error.strerror}; check the lake's rights and mount"
+        ) from error
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
+
+
+def cleaned_seconds_ago(root: str | Path, feed: str) -> float:
+    """Since a feed's lake was cleaned, by any run; 0 where it never was, and is young."""
+    try:
+        return max(0.0, time.time() - _sign(root, feed).stat().st_mtime)
+    except FileNotFoundError:
+        return 0.0
+
+
+def _sign(root: str | Path, feed: str) -> Path:
+    """A file whose time tells when the cleaner came last."""
+    return epochs_dir(root).parent / f"cleaned-{feed}"
 
 
 def window_hours(keep_s: float) -> int:
@@ -65,8 +84,7 @@ def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> C
     """Delete files of attempts that lost.
 
     No version of the table names such a file, it is older than `age_s`, and its epoch is at most the committed one
-    `epoch`. (A later one may have a manifest that names it.) Files of a fold that never came to its commit are older
-    than six hours. `version` is the table's as of that epoch.
+    `epoch`. (A later one may have a manifest that names it.) `version` is the table's as of that epoch.
     """
     now = time.time()
     # The directory before the log: what is committed in between is named.
@@ -82,7 +100,9 @@ def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> C
 def _clean_unnamed_epochs(directory: Path) -> CleanReport:
     """Delete files of the epochs table that never came to their commit and are older than six hours."""
     now = time.time()
-    return _delete_unnamed(directory, [p for p in directory.glob("*.parquet") if _older(p, now, FOLD_AGE_S)])
+    return _delete_unnamed(
+        directory, [p for p in directory.glob("*.parquet") if _older(p, now, ATTEMPT_SECONDS)]
+    )
 
 
 def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None = None) -> CleanReport:
@@ -111,6 +131,13 @@ def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> Clea
     return CleanReport(0, len(present))
 
 
+def _clean_plain(directory: Path, keep_s: float) -> CleanReport:
+    lost = unneeded(directory, 3600.0 * window_hours(keep_s))
+    for path in lost:
+        _delete(path)
+    return CleanReport(0, len(lost))
+
+
 def _delete(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
@@ -123,11 +150,7 @@ def _delete(path: Path) -> None:
 def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:
     """Whether a file, were it named nowhere, is of an attempt that cannot be committed any more."""
     first = path.name.partition("-")[0]
-    if path.name.startswith(FOLD_PREFIX):
-        age_s = FOLD_AGE_S
-    elif not first.isdigit() or int(first) > epoch:
-        return False
-    return _older(path, now, age_s)
+    return first.isdigit() and int(first) <= epoch and _older(path, now, age_s)
 
 
 def _older(path: Path, now: float, age_s: float) -> bool:

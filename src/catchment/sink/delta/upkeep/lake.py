@@ -1,6 +1,6 @@
 """A Delta lake as the sink of a feed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -8,27 +8,31 @@ from msgspec.structs import replace
 from catchment.config import Feed
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader
-from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, TableShape
+from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest
 from catchment.model.table import TableId
-from catchment.sink.delta import restore
+from catchment.sink.delta import older
 from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.fold.process import FoldOrder, carry_out
-from catchment.sink.delta.fold.turns import Folding, order_for
 from catchment.sink.delta.inline import write_inline
+from catchment.sink.delta.upkeep import restore
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.turns import LakeUpkeep, order_for
 from catchment.sink.delta.writer import LakeWriter
-from catchment.sink.port import Folded
+from catchment.sink.port import Settled
 
 
 class DeltaLake:
-    """`catchment.sink.port.Sink` over the tables of a lake, its epochs table and its folds.
-    `order` says where the lake is, whose, and how to fold.
+    """`catchment.sink.port.Sink` over the tables of a lake, its epochs table and its upkeep.
+    `order` says where the lake is, and whose; changes wait for `settle_seconds`, about.
 
     `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
     """
 
-    def __init__(self, order: FoldOrder, after_table: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, order: UpkeepOrder, settle_seconds: float, after_table: Callable[[], None] = lambda: None
+    ) -> None:
         self._order = order
+        self._settle_seconds = settle_seconds
         self._root, self._feed = Path(order.root), order.feed
         self._tables = DeltaSink(self._root, self._feed, after_table)
         self._epochs = EpochsTable(self._root, self._feed)
@@ -49,6 +53,15 @@ class DeltaLake:
     def must_hold(self, row: EpochRow) -> None:
         """As the port has it."""
         restore.must_hold(self._root, row)
+
+    def older(self, row: EpochRow) -> tuple[TableId, ...]:
+        """As the port has it."""
+        tables = (shape.table for shape in row.manifest.shapes)
+        return tuple(table for table in tables if older.is_older(self._root, table))
+
+    def upgrade(self, table: TableId) -> None:
+        """As the port has it."""
+        older.upgrade(self._root, table, self._feed)
 
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
@@ -83,15 +96,15 @@ class DeltaLake:
 
         return LakeReader(state(self._root, row, table, origin=True))
 
-    def fold(self, fence: int) -> Folded:
+    def settle(self, fence: int) -> Settled:
         """As the port has it."""
-        return carry_out(replace(self._order, fence=fence, all_tables=True))
+        return Keeper(str(self._root), self._feed).carry_out(replace(self._order, fence=fence))
 
-    def upkeep(self, shapes: Sequence[TableShape], fence: int) -> Folding:
-        """Folds, in processes of their own."""
-        return Folding(replace(self._order, fence=fence), shapes)
+    def upkeep(self, fence: int) -> LakeUpkeep:
+        """As the port has it, in processes of their own."""
+        return LakeUpkeep(replace(self._order, fence=fence), self._settle_seconds)
 
 
 def lake_of(feed: Feed, after_table: Callable[[], None]) -> DeltaLake:
     """The lake that a feed file describes; `after_table` as `DeltaLake` takes it."""
-    return DeltaLake(order_for(feed, fence=0), after_table)
+    return DeltaLake(order_for(feed, fence=0), feed.sink.settle, after_table)

@@ -1,4 +1,4 @@
-"""`catchment fold`: fold all changes into the base now, beside a running feed or without one."""
+"""`catchment settle`: bring the tables of the lake to the newest epoch now, beside a running feed or without one."""
 
 from contextlib import closing
 from pathlib import Path
@@ -15,13 +15,13 @@ from catchment.state.store import Store
 
 @click.command()
 @feed_argument
-def fold(file: Path) -> None:
-    """Fold recent changes of every table into its base, and delete files that no reader needs any more."""
+def settle(file: Path) -> None:
+    """Bring every table of the lake to the newest epoch, and delete files that no reader needs any more."""
     feed = load(file, secrets=("state",))
     sink = sink_of(feed)
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
         must_have_lake(feed, store, sink.newest())
-        folded = sink.fold(newest_fence(store))
-    for table, rows in sorted(folded.changes.items()):
-        click.echo(f"{table}: {rows:,} changes folded")
-    click.echo(f"{len(folded.changes)} tables folded, {folded.deleted} files deleted")
+        settled = sink.settle(newest_fence(store))
+    for table, rows in sorted(settled.changes.items()):
+        click.echo(f"{table}: {rows:,} changes settled")
+    click.echo(f"{len(settled.changes)} tables settled, {settled.deleted} files deleted")

@@ -18,7 +18,10 @@ from catchment.sink.delta.commit import (
     open_table,
     sync_version,
 )
-from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
+from catchment.sink.delta.older import must_not_be_older
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.plain.take_back import take_back
 
 _THREADS = 8
 
@@ -26,11 +29,13 @@ _THREADS = 8
 def must_hold(root: str | Path, row: EpochRow) -> None:
     """Raise SinkRestored when a table is older than `row` says: a copy of its directory was put back.
 
-    What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone.
+    What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone,
+    or has to be upgraded.
     """
 
     def check(name: TableId) -> None:
-        directory = table_dir(root, name)
+        must_not_be_older(root, name)
+        directory = tail_dir(root, name)
         table = open_table(directory)
         if table is None:
             gone(str(name), directory)
@@ -41,6 +46,16 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
                 f"{epoch_text(row.commit.epoch)} is its version {version}: an older copy of it was put back, and what "
                 "was applied since is missing; put back the newest one, or restore the whole lake and remove the "
                 "state store"
+            )
+        app = epoch_app(row.manifest.feed, name)
+        plain = DeltaLog(table_dir(root, name)).newest()
+        settled = 0 if plain is None else plain.transactions.get(app, 0)
+        trimmed = table.transaction_version(settled_app(row.manifest.feed, name)) or 0
+        if settled < trimmed:
+            raise SinkRestored(
+                f"{name}: the table at {table_dir(root, name)} is epoch {epoch_text(settled)}, but it had epoch "
+                f"{epoch_text(trimmed)} before: an older copy of it was put back, and what was settled since is "
+                "missing; put back the newest one, or restore the whole lake and remove the state store"
             )
 
     with world.pool(_THREADS) as pool:
@@ -56,7 +71,7 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
     """
     highest = row.manifest.epoch
     for shape in row.manifest.shapes:
-        directory = table_dir(root, shape.table)
+        directory = tail_dir(root, shape.table)
         table = open_table(directory)
         if table is None:
             gone(str(shape.table), directory)
@@ -64,6 +79,8 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
         if carried > row.manifest.epoch and carried != applies:
             highest = max(highest, carried)
             _restore(directory, feed, shape.table, row, fence)
+        plain = DeltaLog(table_dir(root, shape.table))
+        highest = max(highest, take_back(plain, epoch_app(feed, shape.table), row.manifest.epoch))
     return highest
 
 
@@ -86,7 +103,7 @@ def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
     """
     for delta in manifest.deltas:
         name = delta.shape.table
-        directory = table_dir(root, name)
+        directory = tail_dir(root, name)
         table = open_table(directory)
         if table is not None and table.transaction_version(epoch_app(feed, name)) == manifest.epoch:
             continue

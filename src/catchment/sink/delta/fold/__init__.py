@@ -1,1 +1,0 @@
-"""Fold changes into the base of a lake table, beside the feed."""

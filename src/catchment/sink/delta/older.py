@@ -1,0 +1,88 @@
+"""Lakes of layouts before 3: a table's own directory holds what is its tail today, and there is no plain table yet."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from catchment.model.errors import SinkError
+from catchment.model.table import TableId
+from catchment.sink.delta.commit import check_owner, open_table
+from catchment.sink.delta.files import make_directory, sync_directory
+from catchment.sink.delta.layout import PART, table_dir, tail_dir
+
+_PROCESSES = Path("/proc")
+_FOLD = b"catchment.sink.delta.fold.process"
+
+
+class Places(msgspec.Struct, frozen=True):
+    """The directories of a table's plain table and of its tail, as readers find them."""
+
+    plain: Path
+    tail: Path
+
+
+def places(root: str | Path, table: TableId) -> Places:
+    """Where a table lies. In a lake of an earlier layout nothing stands at the place of the plain table."""
+    plain, tail = table_dir(root, table), tail_dir(root, table)
+    return Places(tail, plain) if is_older(root, table) else Places(plain, tail)
+
+
+def is_older(root: str | Path, table: TableId) -> bool:
+    """Whether a table lies as an earlier layout had it. Raises SinkError where it cannot be opened."""
+    if _stands(tail_dir(root, table)):
+        return False
+    found = open_table(table_dir(root, table))
+    return found is not None and PART in found.metadata().partition_columns
+
+
+def must_not_be_older(root: str | Path, table: TableId) -> None:
+    """Raise SinkError for a table that has to be upgraded before it is written."""
+    if is_older(root, table):
+        raise SinkError(
+            f"{table}: the lake table at {table_dir(root, table)} is of an earlier layout; run catchment upgrade with "
+            "the feed's file: it copies nothing, and takes a moment for each table (docs/upgrade.md)"
+        )
+
+
+def upgrade(root: str | Path, table: TableId, feed: str) -> None:
+    """Move a table of an earlier layout to where tails lie: one rename, so it is done or it is not.
+
+    Raises SinkError where the table is another feed's, where a fold of the version before still runs, and where the
+    directory cannot be moved.
+    """
+    old, tail = table_dir(root, table), tail_dir(root, table)
+    found = open_table(old)
+    if found is not None:
+        check_owner(found, feed, str(table))
+    _must_not_fold(root)
+    make_directory(tail.parent)
+    try:
+        os.rename(old, tail)
+        sync_directory(tail.parent)
+        sync_directory(old.parent)
+    except OSError as error:
+        raise SinkError(
+            f"{table}: cannot move {old} to {tail}: {error.strerror}; both have to lie in one file system, and nothing "
+            "may stand at the second"
+        ) from error
+
+
+def _stands(directory: Path) -> bool:
+    return (directory / "_delta_log").is_dir()
+
+
+def _must_not_fold(root: str | Path) -> None:
+    """Raise SinkError while a fold of an earlier version works on the lake. It outlives its run, and would commit to
+    the plain table, which comes to the same place."""
+    asked = str(Path(root).absolute()).encode()
+    for entry in _PROCESSES.glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended, or is another user's
+        if _FOLD in command and asked in command:
+            raise SinkError(
+                f"a fold of an earlier version still works on the lake {root} (process {entry.name}); upgrade again "
+                "when it has ended"
+            )

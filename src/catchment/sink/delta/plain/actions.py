@@ -1,0 +1,159 @@
+"""Actions of Delta's log, as far as a plain table has them (Delta protocol: Actions).
+
+deltalake 1.6 writes no deletion vectors, so the commits that have them are written here. All else stays deltalake's.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from catchment.model.version import __version__
+
+
+class Vector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Where the deletion vector of a file lies (Delta protocol: Deletion Vector Descriptor Schema)."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_in_bytes: int
+    cardinality: int
+    offset: int | None = None
+
+
+class Add(msgspec.Struct, frozen=True, rename="camel"):
+    """A file is in the table from this version on, with the rows that its vector does not name."""
+
+    path: str
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None = None
+    partition_values: dict[str, str | None] = {}
+    deletion_vector: Vector | None = None
+
+    @property
+    def file(self) -> str:
+        """Its path as the file system has it, relative to the table."""
+        return unquote(self.path)
+
+
+class Remove(msgspec.Struct, frozen=True, rename="camel"):
+    """A file, under the vector that it had, is no longer in the table."""
+
+    path: str
+    data_change: bool
+    deletion_timestamp: int | None = None
+    size: int | None = None
+    extended_file_metadata: bool = True
+    partition_values: dict[str, str | None] = {}
+    deletion_vector: Vector | None = None
+
+    @property
+    def file(self) -> str:
+        """Its path as the file system has it, relative to the table."""
+        return unquote(self.path)
+
+
+class Txn(msgspec.Struct, frozen=True, rename="camel"):
+    """The newest version that an application has written."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+class MetaData(msgspec.Struct, frozen=True, rename="camel"):
+    """Schema and properties. `schema_string` is JSON of its own."""
+
+    id: str
+    schema_string: str
+    created_time: int | None = None
+    configuration: dict[str, str] = {}
+    partition_columns: list[str] = []
+    format: dict[str, Any] = msgspec.field(default_factory=lambda: {"provider": "parquet", "options": {}})
+    name: str | None = None
+    description: str | None = None
+
+
+class Protocol(msgspec.Struct, frozen=True, rename="camel"):
+    """What a reader and a writer must be able to do."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: list[str] | None = None
+    writer_features: list[str] | None = None
+
+    @property
+    def features(self) -> frozenset[str]:
+        """All that it names."""
+        return frozenset([*(self.reader_features or ()), *(self.writer_features or ())])
+
+    def has(self, other: "Protocol") -> bool:
+        """Whether it names all that another one does."""
+        return other.features <= self.features
+
+    def with_features_of(self, other: "Protocol") -> "Protocol":
+        """It, and what another one of the same versions names."""
+        reader, writer = (
+            sorted({*(mine or ()), *(theirs or ())})
+            for mine, theirs in (
+                (self.reader_features, other.reader_features),
+                (self.writer_features, other.writer_features),
+            )
+        )
+        return msgspec.structs.replace(self, reader_features=reader, writer_features=writer)
+
+
+class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A line of a commit: one action. Others than these are not needed to know the files, and are passed over."""
+
+    commit_info: dict[str, Any] | None = None
+    protocol: Protocol | None = None
+    meta_data: MetaData | None = None
+    txn: Txn | None = None
+    remove: Remove | None = None
+    add: Add | None = None
+
+
+Action = Protocol | MetaData | Txn | Add | Remove
+
+_decode = msgspec.json.Decoder(Line).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def lines(commit: bytes) -> list[Line]:
+    """The lines of a commit; raises msgspec.DecodeError."""
+    return [_decode(line) for line in commit.splitlines() if line]
+
+
+def commit_info(operation: str, now_ms: int, **notes: str) -> dict[str, Any]:
+    """What was done, as other programs show it in the table's history."""
+    return {
+        "timestamp": now_ms,
+        "operation": operation,
+        "operationParameters": {},
+        "engineInfo": f"catchment/{__version__}",
+        **notes,
+    }
+
+
+def encoded(info: dict[str, Any], actions: Iterable[Action]) -> bytes:
+    """A commit; `info` is what `commit_info` gives."""
+    made = [Line(commit_info=info), *map(_as_line, actions)]
+    return b"".join(_encode(line) + b"\n" for line in made)
+
+
+def _as_line(action: Action) -> Line:
+    match action:
+        case Protocol():
+            return Line(protocol=action)
+        case MetaData():
+            return Line(meta_data=action)
+        case Txn():
+            return Line(txn=action)
+        case Add():
+            return Line(add=action)
+        case Remove():
+            return Line(remove=action)

@@ -1,0 +1,28 @@
+"""Checkpoints of a plain table's log, and the end of entries that are too old. deltalake writes them, vectors included.
+
+Without them whoever opens the table reads every commit since its beginning.
+"""
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from catchment.model.errors import SinkError
+from catchment.sink.delta.plain.log import DeltaLog
+
+# Commits between two checkpoints: reading so many takes some 20 ms.
+INTERVAL = 50
+
+
+def checkpoint(log: DeltaLog) -> None:
+    """Write a checkpoint where one is due. Raises SinkError."""
+    on = log.newest()
+    if on is None or on.version - log.checkpointed() < INTERVAL:
+        return
+    try:
+        table = DeltaTable(log.directory)
+        table.create_checkpoint()
+        table.cleanup_metadata()
+    except (DeltaError, OSError) as error:
+        raise SinkError(
+            f"cannot write a checkpoint of {log.directory}: {error}; check space and rights there"
+        ) from error

@@ -1,0 +1,29 @@
+"""What the log says of a data file."""
+
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+from catchment.model.epoch import TableShape
+from catchment.sink.delta.files import delta_stats, lake_file
+from catchment.sink.delta.layout import EPOCH, SHARD, key_columns
+from catchment.sink.delta.plain.actions import Add
+from catchment.sink.delta.plain.vectors import VectorFile
+
+
+def described(path: Path, shape: TableShape, now_ms: int) -> tuple[Add, int]:
+    """The action that adds a file of which all rows live, and how many it has. Raises SinkError."""
+    with lake_file(path):
+        footer = pq.read_metadata(path)
+        size = path.stat().st_size
+    stats = delta_stats(footer, (SHARD, EPOCH, *key_columns(shape)))
+    return Add(path.name, size, now_ms, True, stats), footer.num_rows
+
+
+def with_dead(add: Add, rows: int, dead: BitMap, vectors: VectorFile) -> Add:
+    """The action, of a file of so many rows, with these dead. Its bounds are those of all rows: not tight."""
+    stats = msgspec.json.decode(add.stats or b"{}") | {"numRecords": rows, "tightBounds": not dead}
+    vector = vectors.add(dead) if dead else None
+    return msgspec.structs.replace(add, stats=msgspec.json.encode(stats).decode(), deletion_vector=vector)

@@ -1,0 +1,277 @@
+"""Delta's log of a table: its files with their vectors, and commits that are put where none stands yet."""
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catchment.model.errors import SinkError
+from catchment.sink.delta.commit import must_be_known
+from catchment.sink.delta.files import lake_file, sync_directory
+from catchment.sink.delta.plain.actions import (
+    Action,
+    Add,
+    Line,
+    MetaData,
+    Protocol,
+    Remove,
+    Vector,
+    encoded,
+    lines,
+)
+
+# What a writer of ours keeps when it commits. Of a table with more, others expect what we do not know.
+KNOWN = frozenset({"deletionVectors", "appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
+_LAST = "_last_checkpoint"
+
+
+class LakeFile(msgspec.Struct, frozen=True):
+    """A data file of a version. `dead`: where its dead rows are named; None while all live."""
+
+    add: Add
+    rows: int
+
+    @property
+    def path(self) -> str:
+        """Relative to the table, as the file system has it."""
+        return self.add.file
+
+    @property
+    def dead(self) -> Vector | None:
+        """The vector in the log."""
+        return self.add.deletion_vector
+
+    def largest(self, column: str) -> Any:
+        """The largest value of a column, None where the log does not tell."""
+        stats = _Stats() if self.add.stats is None else msgspec.json.decode(self.add.stats, type=_Stats)
+        return stats.maxValues.get(column)
+
+    @property
+    def live(self) -> int:
+        """Rows that are not dead."""
+        return self.rows - (self.dead.cardinality if self.dead else 0)
+
+    def removed(self, now_ms: int, *, data_change: bool) -> Remove:
+        """The action that takes it out of the table."""
+        add = self.add
+        return Remove(
+            add.path, data_change, now_ms, add.size, True, add.partition_values, add.deletion_vector
+        )
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A version of a table. `epochs`: versions of applications (Txn), by their names."""
+
+    version: int
+    protocol: Protocol
+    metadata: MetaData
+    files: Mapping[str, LakeFile]
+    transactions: Mapping[str, int]
+
+
+class _Stats(msgspec.Struct):
+    numRecords: int | None = None
+    maxValues: dict[str, Any] = {}
+
+
+class _LastCheckpoint(msgspec.Struct):
+    version: int
+    parts: int | None = None
+
+
+class DeltaLog:
+    """The log of one table; it remembers the version that it has read, and reads on from there."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._log = directory / "_delta_log"
+        self._known: Snapshot | None = None
+
+    def newest(self) -> Snapshot | None:
+        """The newest version, None where there is no table. Raises SinkError."""
+        if not self._log.is_dir():
+            return None
+        try:
+            known = (
+                self._known if self._known is not None and self._stands(self._known) else self._checkpoint()
+            )
+            version = -1 if known is None else known.version
+            while (content := self._commit(version + 1)) is not None:
+                version += 1
+                known = applied(known, version, lines(content), self.directory)
+        except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
+            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+        if known is not None:
+            must_be_known(known.metadata.configuration, self.directory)
+        self._known = known
+        return known
+
+    def at(self, version: int) -> Snapshot | None:
+        """An older version, None where the log does not reach back to it. Raises SinkError."""
+        found: Snapshot | None = None
+        try:
+            begin = max((c for c in self._checkpoints() if c <= version), default=-1)
+            if begin >= 0:
+                found = self._read_checkpoint(begin)
+            for number in range(begin + 1, version + 1):
+                content = self._commit(number)
+                if content is None:
+                    return None
+                found = applied(found, number, lines(content), self.directory)
+        except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
+            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+        return found
+
+    def carrying(self, name: str, most: int) -> Snapshot | None:
+        """The last version that carries at most `most` of an application, of those whose log is there; None where none
+        does. What is carried never falls. Raises SinkError.
+        """
+        newest = self.newest()
+        if newest is None:
+            return None
+        low, high = 0, newest.version
+        while low < high:
+            middle = (low + high + 1) // 2
+            carried = self._carried(name, middle)
+            if carried is None or carried <= most:
+                low = middle
+            else:
+                high = middle - 1
+        carried = self._carried(name, low)
+        return self.at(low) if carried is not None and carried <= most else None
+
+    def _carried(self, name: str, version: int) -> int | None:
+        """What an application had reached at a version; None where the log does not tell any more."""
+        for number in range(version, -1, -1):
+            content = self._commit(number)
+            if content is None:
+                return None
+            for line in lines(content):
+                if line.txn is not None and line.txn.app_id == name:
+                    return line.txn.version
+        return None
+
+    def checkpointed(self) -> int:
+        """The version of the newest checkpoint, 0 before the first."""
+        return max(self._checkpoints(), default=0)
+
+    def put(self, on: Snapshot | None, info: dict[str, Any], actions: Iterable[Action]) -> Snapshot | None:
+        """Commit on top of a version; None when another commit came first. Durable when it returns.
+
+        Raises SinkError.
+        """
+        version = 0 if on is None else on.version + 1
+        content = encoded(info, actions)
+        draft = self._log / f".{uuid.uuid4().hex}.json.tmp"
+        try:
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(draft, self._path(version))
+            except FileExistsError:
+                return None
+            finally:
+                draft.unlink()
+            sync_directory(self._log)
+        except OSError as error:
+            raise SinkError(f"cannot commit to {self._log}: {error}; check space and rights there") from error
+        self._known = applied(on, version, lines(content), self.directory)
+        return self._known
+
+    def _stands(self, known: Snapshot) -> bool:
+        """Whether the log still has the version that is remembered: a copy may have been put back."""
+        return self._path(known.version).exists()
+
+    def _path(self, version: int) -> Path:
+        return self._log / f"{version:020d}.json"
+
+    def _commit(self, version: int) -> bytes | None:
+        try:
+            return self._path(version).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _checkpoints(self) -> list[int]:
+        return sorted(int(path.name[:20]) for path in self._log.glob("*.checkpoint.parquet"))
+
+    def _checkpoint(self) -> Snapshot | None:
+        """The newest checkpoint, None before the first."""
+        try:
+            last = msgspec.json.decode((self._log / _LAST).read_bytes(), type=_LastCheckpoint)
+        except FileNotFoundError:
+            found = self._checkpoints()
+            return self._read_checkpoint(found[-1]) if found else None
+        if last.parts is not None or not self._checkpoint_path(last.version).exists():
+            raise SinkError(
+                f"{self._log}: the checkpoint of version {last.version} is of a kind that is not known here; "
+                "let deltalake write one: DeltaTable(path).create_checkpoint()"
+            )
+        return self._read_checkpoint(last.version)
+
+    def _checkpoint_path(self, version: int) -> Path:
+        return self._log / f"{version:020d}.checkpoint.parquet"
+
+    def _read_checkpoint(self, version: int) -> Snapshot:
+        rows = pq.read_table(self._checkpoint_path(version)).to_pylist(maps_as_pydicts="strict")
+        found = [_line(row) for row in rows]
+        return applied(None, version, found, self.directory)
+
+
+def _line(row: dict[str, Any]) -> Line:
+    """A row of a checkpoint: the action that is not null in it."""
+    held = {name: _filled(value) for name, value in row.items() if value is not None}
+    return msgspec.convert(held, Line)
+
+
+def _filled(value: Any) -> Any:
+    """Without nulls: what is optional is left out."""
+    return {k: _filled(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+
+
+def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where: Path) -> Snapshot:
+    """A version, and the commit on top of it. Raises SinkError for a table that asks for more than is known."""
+    protocol, metadata = (known.protocol, known.metadata) if known else (None, None)
+    files = dict(known.files) if known else {}
+    transactions = dict(known.transactions) if known else {}
+    adds = []
+    for line in commit:
+        if line.protocol is not None:
+            protocol = line.protocol
+        if line.meta_data is not None:
+            metadata = line.meta_data
+        if line.txn is not None:
+            transactions[line.txn.app_id] = line.txn.version
+        if line.remove is not None:
+            files.pop(line.remove.path, None)
+        if line.add is not None:
+            adds.append(line.add)
+    # A commit that changes a file's vector removes and adds one path, in whatever order.
+    for add in adds:
+        files[add.path] = LakeFile(add, _rows(add, where))
+    if protocol is None or metadata is None:
+        raise SinkError(f"{where}: the Delta log begins without a protocol: is a part of it gone?")
+    unknown = protocol.features - KNOWN
+    if unknown:
+        raise SinkError(
+            f"{where}: the Delta table has features that are not known here: {', '.join(sorted(unknown))}; "
+            "was it altered by another program?"
+        )
+    return Snapshot(version, protocol, metadata, files, transactions)
+
+
+def _rows(add: Add, directory: Path) -> int:
+    """Rows of a file, dead ones too. Other writers may leave statistics out (Delta protocol: Per-file Statistics)."""
+    stats = _Stats() if add.stats is None else msgspec.json.decode(add.stats, type=_Stats)
+    if stats.numRecords is not None:
+        return stats.numRecords
+    path = directory / add.file
+    with lake_file(path):
+        rows: int = pq.read_metadata(path).num_rows
+    return rows

@@ -1,0 +1,90 @@
+"""The changes that a settle takes up, reduced to the last one of each (shard, key) and put in order of key."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catchment.sink.delta.files import lake_file
+from catchment.sink.delta.layout import DELETED, EPOCH
+from catchment.wire.keys.keys import Keys, bucket, encode
+from catchment.wire.keys.order import last_in_order
+
+_BATCH_ROWS = 1 << 17
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """A lake table at the version that a settle starts from: all its columns, and those of (shard, key)."""
+
+    directory: Path
+    schema: pa.Schema
+    identity: tuple[str, ...]
+
+
+class NetChanges(msgspec.Struct, frozen=True):
+    """The newest change of every (shard, key), ordered by key; `deleted` says which of them are deletes."""
+
+    rows: pa.Table
+    keys: Keys
+    deleted: Mask
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def plain_size(directory: Path, name: str) -> int:
+    """Bytes of a data file's values, not compressed: about what they take in memory."""
+    path = directory / name
+    with lake_file(path):
+        footer = pq.read_metadata(path)
+    return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+
+
+class Share(msgspec.Struct, frozen=True):
+    """A part of all keys: those whose hash leaves `number` when it is divided by `of`."""
+
+    number: int = 0
+    of: int = 1
+
+
+def load_net(pinned: Pinned, files: Sequence[str], share: Share) -> NetChanges:
+    """Read changes files and keep the newest change of each (shard, key) of a share."""
+    tables = [pinned.schema.empty_table()]
+    for file in files:
+        tables += _held(pinned, pinned.directory / file, share)
+    rows = pa.concat_tables(tables)
+    epochs = rows[EPOCH].to_numpy()
+    if np.any(epochs[1:] < epochs[:-1]):
+        rows = rows.take(pa.array(np.argsort(epochs, kind="stable")))
+    keys = encode(rows, pinned.identity)
+    net = rows.take(pa.array(last_in_order(keys))).combine_chunks()
+    deleted = net[DELETED].to_numpy() if len(net) else np.empty(0, np.bool_)
+    return NetChanges(net, encode(net, pinned.identity), deleted)
+
+
+def _held(pinned: Pinned, path: Path, share: Share) -> list[pa.Table]:
+    """The rows of a file that a share has."""
+    with lake_file(path):
+        if share.of == 1:
+            return [conform(pq.read_table(path, partitioning=None), pinned.schema)]
+        found = []
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                mine = bucket(encode(batch, pinned.identity), share.of) == share.number
+                found.append(conform(pa.Table.from_batches([batch]).filter(pa.array(mine)), pinned.schema))
+        return found
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of `schema`, those that a file is too old to have as nulls."""
+    held = set(table.column_names)
+    columns = [
+        table[field.name] if field.name in held else pa.nulls(table.num_rows, field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,146 @@
+"""Bring a plain table to a later epoch in one commit: the dead get a deletion vector, what lives comes in one file.
+
+A settle takes whole epochs of the tail, the oldest first, nets them, and asks each data file which of its rows they
+replace. It reads committed epochs only. So it may be repeated after a crash, or beside another runner, and leads to
+the same table.
+"""
+
+import time
+import uuid
+from collections.abc import Callable
+
+import msgspec
+
+from catchment.model.epoch import TableShape
+from catchment.model.errors import SinkConflict
+from catchment.sink.delta.commit import CONFIGURATION, marks
+from catchment.sink.delta.files import make_directory
+from catchment.sink.delta.layout import (
+    epoch_app,
+    fence_app,
+    identity_columns,
+)
+from catchment.sink.delta.plain.actions import Action, MetaData, Txn, commit_info
+from catchment.sink.delta.plain.checkpoint import INTERVAL
+from catchment.sink.delta.plain.fence import must_lead
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.plain.made import Made
+from catchment.sink.delta.plain.shape import protocol_of, schema_string
+from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
+from catchment.sink.delta.plain.torn import (
+    not_cleared,
+    noted,
+    torn_in,
+)
+
+_ATTEMPTS = 50
+EPOCH_NOTE = "catchment.epoch"
+_PROPERTIES = CONFIGURATION | {
+    "delta.enableDeletionVectors": "true",
+    "delta.checkpointInterval": str(INTERVAL),
+}
+
+
+class SettleOrder(msgspec.Struct, frozen=True):
+    """What to settle: a table of which these are the logs, up to the committed epoch `until`, of which `shape`
+    is the table's shape."""
+
+    plain: DeltaLog
+    tail: DeltaLog
+    shape: TableShape
+    feed: str
+    fence: int
+    until: int
+    limits: Limits = Limits()
+
+    @property
+    def app(self) -> str:
+        """Under which name the plain table carries its epoch."""
+        return epoch_app(self.feed, self.shape.table)
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """A committed settle: the plain table's version, the epoch that it is, how many changes came and rows died."""
+
+    version: int
+    epoch: int
+    changes: int
+    died: int
+
+
+def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled | None:
+    """Settle the epochs that the order's limits admit; None when the table has all that has come to it. `shape_at`: the
+    table's shape as of a committed epoch before the order's.
+
+    Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every attempt, and
+    SinkError when the lake refuses.
+    """
+    log = order.plain
+    for _ in range(_ATTEMPTS):
+        on = log.newest()
+        since = _since(order, on)
+        if on is not None and since >= order.until:
+            return None
+        found = waiting(
+            order.tail,
+            identity_columns(order.shape),
+            since=since,
+            until=order.until,
+            limits=order.limits,
+        )
+        step = order
+        if found is not None and found.epoch < order.until:
+            step = msgspec.structs.replace(order, until=found.epoch, shape=shape_at(found.epoch))
+        head = _head(step, on)
+        if found is None and not head:
+            return None  # nothing has come to this table
+        settled = _commit(step, log, on, found, head)
+        if settled is not None:
+            return settled
+    raise SinkConflict(
+        f"{order.shape.table}: other writers won {_ATTEMPTS} commits in a row at {log.directory}; end them"
+    )
+
+
+def _since(order: SettleOrder, on: Snapshot | None) -> int:
+    """The epoch that the plain table is, 0 before the first."""
+    if on is None:
+        return 0
+    must_lead(on, order.feed, order.fence, str(order.shape.table))
+    return on.transactions.get(order.app, 0)
+
+
+def _commit(
+    order: SettleOrder, log: DeltaLog, on: Snapshot | None, found: Waiting | None, head: list[Action]
+) -> Settled | None:
+    """One try on top of one version; None when another commit came first."""
+    now_ms = time.time_ns() // 1_000_000
+    make_directory(log.directory / "_delta_log")
+    made = Made(log.directory, order.tail.directory, order.shape, order.until, now_ms)
+    made.take(on, found)
+    marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
+    info = commit_info("CREATE TABLE" if on is None else "MERGE", now_ms, **{EPOCH_NOTE: str(order.until)})
+    after = log.put(on, info, [*head, *marks, *made.actions])
+    if after is None:
+        return None
+    return Settled(after.version, order.until, made.changes, made.died)
+
+
+def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
+    """Protocol and schema, where the table does not have them: it is new, or the shape has other columns."""
+    schema, protocol = schema_string(order.shape), protocol_of(order.shape)
+    if on is None:
+        now_ms = time.time_ns() // 1_000_000
+        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | marks(order.feed))
+        torn = torn_in(order.shape)
+        return [protocol, noted(torn, metadata) if torn else metadata]
+    found: list[Action] = []
+    if not on.protocol.has(protocol):
+        found.append(on.protocol.with_features_of(protocol))
+    metadata = on.metadata
+    if msgspec.json.decode(metadata.schema_string) != msgspec.json.decode(schema):
+        metadata = msgspec.structs.replace(metadata, schema_string=schema)
+    torn = torn_in(order.shape)
+    if not_cleared(torn, metadata):
+        metadata = noted(torn, metadata)
+    return [*found, metadata] if metadata is not on.metadata else found

@@ -1,0 +1,48 @@
+"""Bring a plain table back to an earlier epoch: the lake's other records were put back from a copy."""
+
+import time
+
+from catchment.model.errors import SinkConflict, SinkRestored
+from catchment.sink.delta.plain.actions import Action, Txn, commit_info
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+
+_ATTEMPTS = 50
+
+
+def take_back(log: DeltaLog, app: str, epoch: int) -> int:
+    """Make the newest version, in one commit, what the last one was that carried at most an epoch; the epoch that the
+    table carried before. Nothing is done where that is no later one.
+
+    Raises SinkRestored where the log does not reach back to it, SinkConflict, SinkError.
+    """
+    for _ in range(_ATTEMPTS):
+        on = log.newest()
+        carried = 0 if on is None else on.transactions.get(app, 0)
+        if on is None or carried <= epoch:
+            return carried
+        then = log.carrying(app, epoch)
+        if then is None:
+            raise SinkRestored(
+                f"{log.directory} is newer than the epochs that the lake records, and its log does not reach back to "
+                "them; put back the newest copy of the lake's directory _catchment, or remove both"
+            )
+        info = commit_info("RESTORE", _now_ms())
+        info["operationParameters"] = {"version": str(then.version)}
+        if log.put(on, info, [Txn(app, then.transactions[app], _now_ms()), *_back(on, then)]) is not None:
+            return carried
+    raise SinkConflict(f"{log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
+
+
+def _back(on: Snapshot, then: Snapshot) -> list[Action]:
+    found: list[Action] = []
+    for path, file in on.files.items():
+        if then.files.get(path) != file:
+            found.append(file.removed(_now_ms(), data_change=True))
+    found += [file.add for path, file in then.files.items() if on.files.get(path) != file]
+    if then.metadata != on.metadata:
+        found.append(then.metadata)
+    return found
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

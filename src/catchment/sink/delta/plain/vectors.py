@@ -1,0 +1,132 @@
+"""Deletion vectors: which rows of a data file are dead, as a roaring bitmap (Delta protocol: Deletion Vectors).
+
+A file of vectors lies in `_dv/`, hidden to everybody's vacuum but the cleaner's. A full vacuum of delta-rs deletes
+vectors that stand beside the data files.
+"""
+
+import struct
+import uuid
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyroaring import BitMap
+
+from catchment.model.errors import SinkError
+from catchment.sink.delta.files import write_bytes
+from catchment.sink.delta.plain.actions import Add, Remove, Vector
+
+DIRECTORY = "_dv"
+_MAGIC = 1681511377
+_HEAD = struct.Struct("<IQI")  # magic, how many bitmaps of 32 bits, the upper 32 bits of the first
+_FILE_VERSION = b"\x01"
+# The alphabet of Z85 (rfc.zeromq.org/spec/32).
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
+_NAME_DIGITS = 20  # of a UUID in Z85
+
+
+class VectorFile:
+    """Vectors of one commit, written together."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._id = uuid.uuid4()
+        self._content = bytearray(_FILE_VERSION)
+
+    def add(self, dead: BitMap) -> Vector:
+        """Take up the vector of a file; where it will lie."""
+        vector = encoded(dead)
+        offset = len(self._content)
+        self._content += struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
+        return Vector("u", DIRECTORY + _z85(self._id.bytes), len(vector), len(dead), offset)
+
+    def write(self) -> int:
+        """Write what was taken up, durably, if there is any; its bytes. Raises SinkError."""
+        if len(self._content) == len(_FILE_VERSION):
+            return 0
+        write_bytes(self._directory / DIRECTORY / _name(self._id), bytes(self._content))
+        return len(self._content)
+
+
+def load(directory: Path, vector: Vector | None) -> BitMap:
+    """Dead rows of a file, counted from 0. Raises SinkError for a vector that is gone, damaged or not known."""
+    if vector is None:
+        return BitMap()
+    if vector.storage_type == "i":
+        data = _unz85(vector.path_or_inline_dv)[: vector.size_in_bytes]
+    elif vector.storage_type == "u":
+        data = _read(directory / file_of(vector), vector)
+    else:
+        raise SinkError(
+            f"{directory}: a deletion vector is stored as {vector.storage_type!r}: not known here"
+        )
+    return decoded(data, str(directory))
+
+
+def file_of(vector: Vector) -> str:
+    """Path of the file that holds a vector (of storage type `u`), relative to its table."""
+    prefix, name = vector.path_or_inline_dv[:-_NAME_DIGITS], vector.path_or_inline_dv[-_NAME_DIGITS:]
+    file = _name(uuid.UUID(bytes=_unz85(name)))
+    return f"{prefix}/{file}" if prefix else file
+
+
+def files_of(action: Add | Remove) -> Iterator[str]:
+    """The files that an action names, relative to the table: a data file, and that of its vector."""
+    yield action.file
+    if action.deletion_vector is not None and action.deletion_vector.storage_type == "u":
+        yield file_of(action.deletion_vector)
+
+
+def encoded(dead: BitMap) -> bytes:
+    """A vector's bytes: one bitmap, since no file has 2^32 rows."""
+    return _HEAD.pack(_MAGIC, 1, 0) + dead.serialize()
+
+
+def decoded(data: bytes, where: str) -> BitMap:
+    """Dead rows of a vector's bytes. Raises SinkError for what is damaged or has rows beyond 2^32."""
+    try:
+        magic, count, key = _HEAD.unpack_from(data)
+        if magic != _MAGIC or count > 1 or key:
+            raise ValueError(f"{count} bitmaps, magic {magic}")
+        return BitMap.deserialize(data[_HEAD.size :]) if count else BitMap()
+    except (struct.error, ValueError) as error:
+        raise SinkError(
+            f"{where}: a deletion vector is damaged: {error}; put back a copy of the lake"
+        ) from error
+
+
+def _read(path: Path, vector: Vector) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(vector.offset or 0)
+            (size,) = struct.unpack(">I", file.read(4))
+            data = file.read(size)
+            (checksum,) = struct.unpack(">I", file.read(4))
+    except (OSError, struct.error) as error:
+        raise SinkError(
+            f"{path}: a deletion vector cannot be read: {error}; put back a copy of the lake"
+        ) from error
+    if size != vector.size_in_bytes or checksum != zlib.crc32(data):
+        raise SinkError(f"{path}: a deletion vector is damaged; put back a copy of the lake")
+    return data
+
+
+def _name(identity: uuid.UUID) -> str:
+    return f"deletion_vector_{identity}.bin"
+
+
+def _z85(data: bytes) -> str:
+    """Bytes, four by four, as five digits each."""
+    words = (word for (word,) in struct.iter_unpack(">I", data))
+    return "".join(_DIGITS[word // 85**place % 85] for word in words for place in (4, 3, 2, 1, 0))
+
+
+def _unz85(text: str) -> bytes:
+    found = bytearray()
+    for at in range(0, len(text), 5):
+        value = 0
+        for digit in text[at : at + 5]:
+            value = value * 85 + _VALUES[digit]
+        found += struct.pack(">I", value)
+    return bytes(found)

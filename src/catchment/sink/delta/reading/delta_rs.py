@@ -1,0 +1,70 @@
+"""A state read by delta-rs's own engine, which knows the vectors of a plain table."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from catchment.model.epoch import Part, TableShape
+from catchment.model.errors import SinkError
+from catchment.sink.delta.commit import open_table
+from catchment.sink.delta.layout import EPOCH, PART, arrow_schema
+from catchment.sink.delta.reading.places import Tables
+from catchment.sink.delta.reading.rule import DATAFUSION, output_schema, rule_sql
+from catchment.sink.reading import double_quoted
+
+_PLAIN, _TAIL = "plain", "tail"
+_ARROW_NAMES = {
+    pa.bool_(): "Boolean",
+    pa.int8(): "Int8",
+    pa.int16(): "Int16",
+    pa.int32(): "Int32",
+    pa.int64(): "Int64",
+    pa.float32(): "Float32",
+    pa.float64(): "Float64",
+    pa.date32(): "Date32",
+    pa.timestamp("us"): "Timestamp(Microsecond, None)",
+    pa.timestamp("us", tz="UTC"): 'Timestamp(Microsecond, Some("UTC"))',
+    pa.string(): "Utf8",
+    pa.binary(): "Binary",
+}
+
+
+def by_delta_rs(shape: TableShape, tables: Tables, origin: bool) -> pa.Table:
+    """All rows, with the reader's rule over both tables. Raises SinkError."""
+    plain, tail = _opened(tables.plain, tables.plain_version), _opened(tables.tail, tables.tail_version)
+    engine = QueryBuilder().register(_PLAIN, plain).register(_TAIL, tail)
+    chunks, changes = (_of_tail(shape, tail, part, tables.settled) for part in (Part.BASE, Part.CHANGES))
+    base = f"({_select(shape, plain, _PLAIN)} UNION ALL {chunks})"
+    query = rule_sql(shape, base, f"({changes})", DATAFUSION, origin)
+    return pa.table(engine.execute(query).read_all()).cast(output_schema(shape, origin))
+
+
+def _opened(directory: str, version: int) -> DeltaTable:
+    table = open_table(Path(directory), version)
+    if table is None:
+        raise SinkError(f"the Delta table {directory} is gone; put it back")
+    return table
+
+
+def _of_tail(shape: TableShape, tail: DeltaTable, part: Part, settled: int) -> str:
+    return f"{_select(shape, tail, _TAIL)} WHERE {PART} = '{part.value}' AND {EPOCH} > {settled}"
+
+
+def _select(shape: TableShape, table: DeltaTable, name: str) -> str:
+    held = {field.name for field in table.schema().fields}
+    return f"SELECT {', '.join(_columns(shape, held))} FROM {name}"
+
+
+def _columns(shape: TableShape, held: set[str]) -> Iterable[str]:
+    for field in arrow_schema(shape):
+        quoted = double_quoted(field.name)
+        yield quoted if field.name in held else f"arrow_cast(NULL, '{_arrow_name(field.type)}') AS {quoted}"
+
+
+def _arrow_name(kind: pa.DataType) -> str:
+    """A type as DataFusion's arrow_cast names it."""
+    if pa.types.is_decimal(kind):
+        return f"Decimal128({kind.precision}, {kind.scale})"
+    return _ARROW_NAMES[kind]

@@ -1,0 +1,119 @@
+"""One attempt to carry out an order beside the feed: in a thread where little is to be done, else in a process."""
+
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from catchment.model.epoch import Manifest
+from catchment.model.errors import CatchmentError
+from catchment.sink.delta.layout import table_dir, table_dirs
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.process import start
+
+# A settle reads the keys of every data file of a table that has changes. So much of it takes a tenth of a second.
+LIGHT_BYTES = 16 * 1024 * 1024
+# Each is opened twice, which takes 20 ms.
+LIGHT_TABLES = 20
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How an attempt ended; `said` names the error where `code`, an exit code, is not 0."""
+
+    code: int
+    said: str = ""
+
+
+class Attempt(Protocol):
+    """Work in hand, which may be waited for."""
+
+    def outcome(self, seconds: float | None = 0.0) -> Outcome | None:
+        """How it ended, waited for so long (None: to its end); None while it goes on."""
+        ...
+
+    def abandon(self) -> None:
+        """Wait for it no longer: the run ends."""
+        ...
+
+
+def begin(keeper: Keeper, order: UpkeepOrder, newest: Manifest | None) -> Attempt:
+    """Begin to carry out an order: by `keeper`, as of the newest epoch if that is known, or by a process.
+
+    Raises OSError where no process can be started.
+    """
+    return InThread(lambda: keeper.carry_out(order, newest)) if is_light(order) else InProcess(order)
+
+
+def is_light(order: UpkeepOrder) -> bool:
+    """Whether an order takes so little that a process would mostly start."""
+    if order.cleans:
+        return False
+    named = None if order.tables is None else [table_dir(order.root, table) for table in order.tables]
+    directories = table_dirs(order.root) if named is None else named
+    return len(directories) <= LIGHT_TABLES and sum(map(_data_bytes, directories)) <= LIGHT_BYTES
+
+
+def _data_bytes(directory: Path) -> int:
+    """Bytes of a table's data files, replaced ones too."""
+    return sum(path.stat().st_size for path in directory.glob("*.parquet"))
+
+
+class InProcess:
+    """By a process of its own, which may be killed, and may outlive this one."""
+
+    def __init__(self, order: UpkeepOrder) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (the process writes to it, and may outlive us)
+        self._process = start(order, self._said)
+
+    def outcome(self, seconds: float | None = 0.0) -> Outcome | None:
+        """As the protocol has it."""
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(seconds)
+            return Outcome(
+                code, "killed: is memory short?" if code == -signal.SIGKILL else self._last_words()
+            )
+        return None
+
+    def abandon(self) -> None:
+        """As the protocol has it; the process is killed."""
+        self._process.kill()
+        self._process.wait()
+
+    def _last_words(self) -> str:
+        """The last line that the process wrote, which names the error."""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+
+class InThread:
+    """By a thread of this process. It does not keep the process from its end: what it writes may be repeated."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._outcome: Outcome | None = None
+        self._thread = threading.Thread(target=self._run, args=(work,), name="settle", daemon=True)
+        self._thread.start()
+
+    def outcome(self, seconds: float | None = 0.0) -> Outcome | None:
+        """As the protocol has it."""
+        self._thread.join(seconds)
+        return self._outcome
+
+    def abandon(self) -> None:
+        """As the protocol has it; the thread ends with the process."""
+
+    def _run(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except CatchmentError as error:
+            self._outcome = Outcome(error.exit_code, str(error))
+        except Exception as error:
+            self._outcome = Outcome(CatchmentError.exit_code, f"{type(error).__name__}: {error}")
+        else:
+            self._outcome = Outcome(0)

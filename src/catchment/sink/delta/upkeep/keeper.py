@@ -1,0 +1,106 @@
+"""Keeps up the tables of a lake: settles them, joins files, trims the tails, and cleans up.
+
+It brings tables to committed epochs only, so it needs no lease. The runner gives it a fence, which keeps it from
+writing once a later runner has come.
+"""
+
+import msgspec
+
+from catchment.model.epoch import Manifest, TableShape, epoch_text
+from catchment.model.errors import SinkError
+from catchment.model.table import TableId
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.plain.settle import SettleOrder
+from catchment.sink.delta.plain.tail import Limits
+from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.table import keep_up
+from catchment.sink.port import Settled
+from catchment.state.faults import from_environment
+
+
+class UpkeepOrder(msgspec.Struct, frozen=True):
+    """What to keep up. `tables`: those alone, all if None. `cleans`: files that nobody needs are removed, too.
+
+    `keep_seconds`: the readers' window; `attempt_seconds`: how long files that no commit has named yet are kept.
+    """
+
+    root: str
+    feed: str
+    fence: int
+    keep_seconds: float
+    attempt_seconds: float = 3600.0
+    limits: Limits = Limits()
+    tables: tuple[TableId, ...] | None = None
+    cleans: bool = True
+
+
+class Keeper:
+    """The lake of one feed. It remembers what it has read of the logs, so that a later order reads on from there."""
+
+    def __init__(self, root: str, feed: str) -> None:
+        self._root, self._feed = root, feed
+        self._epochs = EpochsTable(root, feed)
+        self._logs: dict[TableId, tuple[DeltaLog, DeltaLog]] = {}
+        self._fault = from_environment()
+
+    def carry_out(self, order: UpkeepOrder, newest: Manifest | None = None) -> Settled:
+        """Bring the order's tables to the newest committed epoch, which is looked up if it is not given. A table that
+        cannot be settled keeps neither the others nor the cleaner from their turn; then the first error is raised.
+        """
+        if newest is None:
+            row = self._epochs.newest()
+            if row is None:
+                return Settled({}, 0)
+            newest = row.manifest
+        changes = {}
+        failures: list[Exception] = []
+        for table in (shape.table for shape in newest.shapes):
+            if order.tables is not None and table not in order.tables:
+                continue
+            try:
+                settled = self._settle(order, newest, table)
+            except Exception as error:
+                failures.append(error)
+                continue
+            if settled:
+                changes[str(table)] = settled
+        deleted = self._clean(order) if order.cleans else 0
+        if failures:
+            raise failures[0]
+        return Settled(changes, deleted)
+
+    def _settle(self, order: UpkeepOrder, newest: Manifest, table: TableId) -> int:
+        """Bring a plain table to the newest epoch; the rows of changes that it took up."""
+
+        def shape_at(epoch: int) -> TableShape:
+            row = None if epoch == newest.epoch else self._epochs.at(epoch)
+            if row is None and epoch != newest.epoch:
+                raise SinkError(
+                    f"{table}: epoch {epoch_text(epoch)} stands in its tail, and the epochs table lacks it"
+                )
+            manifest = newest if row is None else row.manifest
+            return next(shape for shape in manifest.shapes if shape.table == table)
+
+        plain, tail = self._logs_of(table)
+        shape, until = shape_at(newest.epoch), newest.epoch
+        return keep_up(
+            SettleOrder(plain, tail, shape, self._feed, order.fence, until, order.limits),
+            shape_at,
+            self._fault,
+        )
+
+    def _logs_of(self, table: TableId) -> tuple[DeltaLog, DeltaLog]:
+        if table not in self._logs:
+            plain, tail = table_dir(self._root, table), tail_dir(self._root, table)
+            self._logs[table] = DeltaLog(plain), DeltaLog(tail)
+        return self._logs[table]
+
+    def _clean(self, order: UpkeepOrder) -> int:
+        """Join the files of the epochs table, and remove what nobody needs; how many files that were."""
+        try:
+            self._epochs.compact(order.fence)
+        finally:
+            report = clean_feed(self._root, self._feed, order.keep_seconds, order.attempt_seconds)
+        return report.attempts + report.replaced

@@ -1,0 +1,150 @@
+"""Deciding when to settle and to clean up, from what the committed epochs bring."""
+
+import logging
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from catchment import world
+from catchment.config import Feed
+from catchment.model.epoch import Manifest
+from catchment.model.table import TableId
+from catchment.sink.delta.upkeep.attempt import Attempt, begin
+from catchment.sink.delta.upkeep.clean import cleaned_seconds_ago, window_hours
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.state.lease import LEASE_SECONDS
+
+# So long a run that is told to stop waits for a settle.
+HURRY_SECONDS = 15.0
+# Between two looks for files that nobody needs. Replaced ones stay for hours in any case (`sink.keep`).
+CLEAN_SECONDS = 600.0
+FAILED_SECONDS_MIN = 5.0
+FAILED_SECONDS_MAX = 600.0
+_log = logging.getLogger(__name__)
+
+
+def order_for(feed: Feed, fence: int) -> UpkeepOrder:
+    """What a feed file says of its lake. Unnamed files stay for two lengths of a lease: a live runner may still commit
+    them."""
+    return UpkeepOrder(str(feed.sink.path), feed.name, fence, feed.sink.keep, 2 * LEASE_SECONDS)
+
+
+class LakeUpkeep:
+    """Watches the tables of one run: `count` is called after each commit, `turn` after each turn of the loop, one
+    call at a time. `seconds`: how long changes wait, about; 0: until the next turn."""
+
+    def __init__(self, order: UpkeepOrder, seconds: float) -> None:
+        self._order = order
+        self._keeper = Keeper(order.root, order.feed)
+        self._newest: Manifest | None = None
+        self._seconds = seconds
+        self._waiting: dict[TableId, int] = {}
+        self._taken: dict[TableId, int] = {}
+        self._left_before = True  # by the run before, as far as is known
+        self._attempt: Attempt | None = None
+        self._started = world.steady_seconds()
+        self._pause = 0.0
+        self._clean_at = self._started + max(0.0, CLEAN_SECONDS - cleaned_seconds_ago(order.root, order.feed))
+        self._replaced_at = self._started
+
+    def count(self, manifest: Manifest) -> None:
+        """Count what a committed epoch added."""
+        self._newest = manifest
+        if manifest.previous == 0:
+            self._left_before = False
+        for delta in manifest.deltas:
+            rows = sum(file.rows for file in delta.files)
+            self._waiting[delta.shape.table] = self._waiting.get(delta.shape.table, 0) + rows
+
+    def turn(self) -> None:
+        """Take note of an attempt that has ended; begin one when changes have waited long enough, or to clean up."""
+        now = world.steady_seconds()
+        self._look()
+        if self._attempt is not None:
+            return
+        cleans = self._cleans(now)
+        if (self._has_work() or cleans) and now - self._started >= max(self._seconds, self._pause):
+            self._begin(cleans=cleans)
+
+    @property
+    def running(self) -> bool:
+        """Whether something is being settled, as far as the last turn has seen."""
+        return self._attempt is not None
+
+    def waiting(self) -> Mapping[TableId, int]:
+        """Rows that the plain tables do not have yet, by table, of those that were committed in this run."""
+        return {
+            table: rows + self._taken.get(table, 0)
+            for table, rows in {**dict.fromkeys(self._taken, 0), **self._waiting}.items()
+        }
+
+    def stop(self, *, hurry: bool) -> None:
+        """Settle what waits, and wait for that; in a hurry for some seconds only, since a later run settles, too."""
+        until = world.steady_seconds() + HURRY_SECONDS if hurry else None
+        self._await(until)
+        cleans = self._cleans(world.steady_seconds())
+        if self._attempt is None and (self._has_work() or cleans):
+            self._begin(cleans=cleans)
+            self._await(until)
+        if self._attempt is not None:
+            self._attempt.abandon()
+
+    def _has_work(self) -> bool:
+        return self._left_before or any(self._waiting.values())
+
+    def _cleans(self, now: float) -> bool:
+        """Whether it is time to clean up. Some while after the last settle there is nothing left to remove."""
+        last = self._replaced_at + 3600.0 * window_hours(self._order.keep_seconds) + CLEAN_SECONDS
+        return now >= self._clean_at and self._clean_at <= last
+
+    def _await(self, until: float | None) -> None:
+        self._look(None if until is None else max(0.0, until - world.steady_seconds()))
+
+    def _look(self, seconds: float | None = 0.0) -> None:
+        """Take note of an attempt that has ended, or ends within so many seconds."""
+        outcome = self._attempt.outcome(seconds) if self._attempt is not None else None
+        if outcome is None:
+            return
+        self._attempt = None
+        if outcome.code == 0:
+            self._pause, self._left_before = 0.0, False
+            if self._taken:
+                self._replaced_at, self._taken = self._started, {}
+            return
+        self._waiting = dict(self.waiting())
+        self._taken = {}
+        self._wait_longer()
+        _log.warning(
+            "feed %s: a settle ended with exit code %d%s; changes wait in the lake's tail, the next try is in %.0f s",
+            self._order.feed,
+            outcome.code,
+            f": {outcome.said}" if outcome.said else "",
+            self._pause,
+        )
+
+    def _wait_longer(self) -> None:
+        self._pause = min(max(2 * self._pause, FAILED_SECONDS_MIN), FAILED_SECONDS_MAX)
+
+    def _begin(self, *, cleans: bool) -> None:
+        """Begin an attempt, or tell why that cannot be and leave more time before the next try."""
+        self._started = world.steady_seconds()
+        tables = (
+            None if self._left_before or cleans else tuple(t for t, rows in self._waiting.items() if rows)
+        )
+        try:
+            self._attempt = begin(
+                self._keeper, replace(self._order, tables=tables, cleans=cleans), self._newest
+            )
+        except OSError as fault:
+            self._wait_longer()
+            _log.warning(
+                "feed %s: no process that settles can be started: %s; changes wait in the lake's tail, the next try is "
+                "in %.0f s",
+                self._order.feed,
+                fault,
+                self._pause,
+            )
+        else:
+            self._taken, self._waiting = self._waiting, {}
+            if cleans:
+                self._clean_at = self._started + CLEAN_SECONDS

@@ -1,0 +1,135 @@
+"""Random epochs, settled at random: every version of the plain table is one exact epoch, for every reader."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.plain.join import Joined, commit, prepare
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.plain.settle import SettleOrder, settle
+from catchment.sink.delta.plain.tail import Limits
+from tests.layers.sink.model import FEED
+from tests.layers.sink.test_model import SHAPES, SHARDS, Lake, State
+
+Rows = list[tuple[Any, ...]]
+
+
+class Settling:
+    """A lake whose tables are tails, and the plain table beside it. `exact`: what each of its versions has to be."""
+
+    def __init__(self, root: Path, kind: str) -> None:
+        self.lake = Lake(root / "tail", kind)
+        self.plain = root / "plain"
+        self.states: dict[int, State] = {}
+        self.exact: dict[int, State] = {}
+        self.prepared: list[Joined] = []
+        self.joins = 0
+
+    def apply(self, rng: random.Random) -> None:
+        """An epoch of changes to copied keys, and now and then a chunk."""
+        lake = self.lake
+        copied = sorted({(s, k) for s in SHARDS for k in range(60)} - lake.uncopied)
+        touched = rng.sample(copied, min(len(copied), rng.randrange(9)))
+        changes = [(s, k, rng.choice((None, rng.randrange(99)))) for s, k in touched]
+        chunk = rng.sample(sorted(lake.uncopied), min(len(lake.uncopied), rng.choice((0, 0, 5, 25))))
+        lake.uncopied -= set(chunk)
+        if changes or chunk:
+            lake.apply(changes, chunk)
+            self.states[lake.epoch] = dict(lake.state)
+
+    def settle(self, limits: Limits | None = None) -> None:
+        """One settle to the newest epoch."""
+        if not self.lake.epoch:
+            return
+        shape = self.lake.shape
+        tail = tail_dir(self.lake.root, shape.table)
+        settled = settle(
+            SettleOrder(
+                DeltaLog(self.plain), DeltaLog(tail), shape, FEED, 1, self.lake.epoch, limits or Limits()
+            ),
+            lambda _: shape,
+        )
+        if settled is not None:
+            self.exact[settled.version] = self.states[settled.epoch]
+
+    def prepare_join(self, rng: random.Random) -> None:
+        """Write a file for some of the newest version's, whatever is due."""
+        snapshot = DeltaLog(self.plain).newest()
+        if snapshot is not None and snapshot.files:
+            files = sorted(snapshot.files.values(), key=lambda file: file.path)
+            joined = prepare(self.plain, self.lake.shape, rng.sample(files, rng.randint(1, len(files))))
+            self.prepared += [joined] if joined is not None else []
+
+    def commit_join(self) -> None:
+        """Commit the oldest join that was prepared, whatever has come since; nothing when a source is gone."""
+        if self.prepared:
+            before = DeltaLog(self.plain).newest()
+            assert before is not None
+            after = commit(DeltaLog(self.plain), self.prepared.pop(0))
+            if after is not None:
+                self.joins += 1
+                self.exact[after.version] = self.exact[before.version]
+
+    def expected(self, version: int) -> Rows:
+        found = [(key[0], epoch, *row) for key, (epoch, row) in self.exact[version].items()]
+        return sorted(found, key=repr)
+
+
+def by_polars(path: Path, version: int) -> pa.Table:
+    return pl.scan_delta(str(path), version=version).collect().to_arrow()
+
+
+def by_delta_rs(path: Path, version: int) -> pa.Table:
+    engine = QueryBuilder().register("plain", DeltaTable(path, version=version))
+    return pa.table(engine.execute("SELECT * FROM plain").read_all())
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("seed", range(2))
+def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed: int) -> None:
+    rng = random.Random(f"{kind} {seed}")
+    world = Settling(tmp_path, kind)
+    for _ in range(40):
+        world.apply(rng)
+        if rng.random() < 0.4:
+            world.settle(rng.choice((None, Limits(rows=6), Limits(bytes=2000))))
+        if rng.random() < 0.3:
+            world.prepare_join(rng)
+        if rng.random() < 0.3:
+            world.commit_join()
+    world.settle()
+    assert world.joins
+    assert len(world.exact) > 5
+    for version in world.exact:
+        for read in (by_polars, by_delta_rs):
+            rows = [tuple(row.values()) for row in read(world.plain, version).to_pylist()]
+            assert sorted(rows, key=repr) == world.expected(version), (version, read.__name__)
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_checkpoint_by_delta_rs_keeps_the_vectors(tmp_path: Path, kind: str) -> None:
+    rng = random.Random(kind)
+    world = Settling(tmp_path, kind)
+    for _ in range(12):
+        world.apply(rng)
+        world.settle()
+    DeltaTable(world.plain).create_checkpoint()
+    newest = max(world.exact)
+    for version in range(newest + 1):
+        (world.plain / "_delta_log" / f"{version:020d}.json").unlink()
+    snapshot = DeltaLog(world.plain).newest()
+    assert snapshot is not None
+    assert snapshot.version == newest
+    assert sum(file.live for file in snapshot.files.values()) == len(world.exact[newest])
+    world.apply(rng)
+    world.settle()
+    later = max(world.exact)
+    for read in (by_polars, by_delta_rs):
+        rows = [tuple(row.values()) for row in read(world.plain, later).to_pylist()]
+        assert sorted(rows, key=repr) == world.expected(later)

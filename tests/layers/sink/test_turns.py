@@ -1,0 +1,274 @@
+"""When a run settles, also at rest; what fails is told, and tried less and less often."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import pytest
+
+from catchment.model.epoch import Commit, Manifest, Part
+from catchment.sink.delta.apply import DeltaSink
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.upkeep import attempt, process, turns
+from catchment.sink.delta.upkeep.attempt import Attempt, begin
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.turns import LakeUpkeep
+from catchment.state.faults import VARIABLE
+from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
+from tests.world.patience import PATIENCE_SECONDS
+from tests.world.records import name_of
+from tests.world.settled import carry_out
+from tests.world.worlds import SetClocks, put
+
+Start = Callable[[UpkeepOrder, IO[bytes]], "subprocess.Popen[bytes]"]
+
+
+class Time(SetClocks):
+    """The steady time, which the test sets; processes take none of it."""
+
+    now = 1000.0
+
+    def steady_seconds(self) -> float:
+        """As set."""
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+    clock = Time()
+    put(monkeypatch, clock)
+    return clock
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
+    """Let processes be started by `start` and be over at once; their exit codes. Nothing is light."""
+    codes: list[int] = []
+    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+
+    def start_and_wait(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        process = start(order, said)
+        codes.append(process.wait())
+        return process
+
+    monkeypatch.setattr(attempt, "start", start_and_wait)
+    return codes
+
+
+def killed(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process.send_signal(signal.SIGKILL)
+    return process
+
+
+def run_epoch(root: Path, epoch: int, part: Part, count: int) -> Manifest:
+    rows = [("s/0", epoch, False, (key, "x")) for key in range(count)]
+    record = manifest(epoch, (ORDERS,), delta(ORDERS, write(root, ORDERS, part, f"{epoch}-a", rows)))
+    versions = DeltaSink(root, FEED).apply_epoch(record, 1)
+    EpochsTable(root, FEED).append(record, Commit(epoch, name_of(record), 0, versions), 1)
+    return record
+
+
+def upkeep_of(root: Path, seconds: float = 10.0, keep_seconds: float = 3600.0) -> LakeUpkeep:
+    return LakeUpkeep(UpkeepOrder(str(root), FEED, 1, keep_seconds), seconds)
+
+
+def test_a_process_that_is_killed_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, killed)
+    watch = upkeep_of(tmp_path)
+    watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 1))
+    for _ in range(200):
+        watch.turn()
+        clock.now += 1.0
+    assert 4 <= len(codes) <= 6, "after 10, 10, 20, 40, 80 seconds"
+    assert "exit code -9: killed: is memory short?" in caplog.text
+    assert "try is in 80 s" in caplog.text
+    assert watch.waiting() == {ORDERS.table: 1}
+
+
+@pytest.mark.parametrize("seconds", [0.0, 10.0])
+def test_changes_are_settled_in_time_and_nothing_is_started_at_rest(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    watch = upkeep_of(tmp_path, seconds)
+    began = clock.now
+    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
+    watch.count(run_epoch(tmp_path, 2, Part.CHANGES, 2))
+    while not codes:
+        assert watch.waiting() == {ORDERS.table: 102}
+        watch.turn()
+        clock.now += 1.0
+    assert clock.now - began == seconds + 1
+    for _ in range(60):
+        watch.turn()
+        clock.now += 1.0
+    assert (codes, watch.waiting()) == ([0], {})
+    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
+    assert plain is not None
+    assert sum(file.live for file in plain.files.values()) == 100
+
+
+def test_what_the_run_before_left_is_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    run_epoch(tmp_path, 1, Part.BASE, 100)
+    watch = upkeep_of(tmp_path)
+    clock.now += 11.0
+    watch.turn()
+    assert codes == [0]
+    assert DeltaLog(table_dir(tmp_path, ORDERS.table)).newest() is not None
+
+
+def test_the_cleaner_comes_until_all_that_was_replaced_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    run_epoch(tmp_path, 1, Part.BASE, 100)
+    watch = upkeep_of(tmp_path, keep_seconds=5400.0)
+    began = clock.now
+    starts: list[float] = []
+    while clock.now < began + 20_000:
+        watch.turn()
+        if len(codes) > len(starts):
+            starts.append(clock.now - began)
+        clock.now += 20.0
+    assert starts[:3] == [20.0, 600.0, 1200.0]
+    window = starts[0] + 2 * 3600
+    assert window < starts[-1] <= window + turns.CLEAN_SECONDS
+    assert set(codes) == {0}
+
+
+def test_short_runs_clean_up_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    run_epoch(tmp_path, 1, Part.BASE, 100)
+    carry_out(UpkeepOrder(str(tmp_path), FEED, 1, 3600.0))
+    for age, cleans in ((60, False), (601, True), (0, False)):
+        then = time.time() - age
+        os.utime(tmp_path / "_catchment" / f"cleaned-{FEED}", (then, then))
+        watch = upkeep_of(tmp_path)
+        asked: list[bool] = []
+
+        def noted(
+            keeper: Keeper, order: UpkeepOrder, newest: Manifest | None, asked: list[bool] = asked
+        ) -> Attempt:
+            asked.append(order.cleans)
+            return begin(keeper, order, newest)
+
+        monkeypatch.setattr(turns, "begin", noted)
+        watch.stop(hurry=False)
+        assert asked == [cleans]
+    assert codes == [0, 0, 0]
+
+
+def test_little_is_settled_without_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(attempt, "start", lambda *_: pytest.fail("a process was started"))
+    watch = upkeep_of(tmp_path)
+    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
+    watch.stop(hurry=True)
+    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
+    assert plain is not None
+    assert (plain.transactions[epoch_app(FEED, ORDERS.table)], watch.waiting()) == (1, {})
+    record = run_epoch(tmp_path, 2, Part.CHANGES, 7)
+    (file,) = record.deltas[0].files
+    (tail_dir(tmp_path, ORDERS.table) / file.path).write_bytes(b"no Parquet")
+    watch.count(record)
+    watch.stop(hurry=True)
+    assert watch.waiting() == {ORDERS.table: 7}
+    assert re.search(r"a settle ended with exit code 5: .*orders", caplog.text)
+
+
+def test_a_settle_takes_up_the_tables_that_changed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many tables the others cost nothing."""
+    orders: list[UpkeepOrder] = []
+    monkeypatch.setattr(Keeper, "carry_out", lambda keeper, order, newest: orders.append(order))
+    watch = upkeep_of(tmp_path, 0.0)
+    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
+    watch.stop(hurry=False)
+    assert [(order.tables, order.cleans) for order in orders] == [((ORDERS.table,), False)]
+
+
+@pytest.mark.parametrize("hurry", [True, False])
+def test_the_end_of_a_run_settles(
+    hurry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    watch = upkeep_of(tmp_path)
+    watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
+    watch.stop(hurry=hurry)
+    assert (codes, watch.running, watch.waiting()) == ([0], False, {})
+
+
+def test_a_settle_that_takes_long_does_not_keep_a_run_that_is_told_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        return started[-1]
+
+    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(attempt, "start", start)
+    monkeypatch.setattr(turns, "HURRY_SECONDS", 0.2)
+    watch = upkeep_of(tmp_path)
+    watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
+    watch.stop(hurry=True)
+    assert [one.returncode for one in started] == [-signal.SIGKILL]
+
+
+def test_what_the_process_says_is_told_with_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Time
+) -> None:
+    recorded(monkeypatch, process.start)
+    record = run_epoch(tmp_path, 1, Part.CHANGES, 7)
+    watch = upkeep_of(tmp_path, 0.0)
+    watch.count(record)
+    (file,) = record.deltas[0].files
+    (tail_dir(tmp_path, ORDERS.table) / file.path).write_bytes(b"no Parquet")
+    watch.turn()
+    watch.turn()
+    assert re.search(r"a settle ended with exit code 5: .*orders.*; changes wait in the lake", caplog.text)
+
+
+OUTLIVED = """
+import sys, tempfile, msgspec
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from catchment.sink.delta.upkeep.process import start
+print(start(msgspec.json.decode(sys.argv[1], type=UpkeepOrder), tempfile.TemporaryFile()).pid)
+"""
+
+
+def test_who_reads_the_output_of_a_command_does_not_wait_for_a_process_that_outlives_it(
+    tmp_path: Path,
+) -> None:
+    run_epoch(tmp_path, 1, Part.CHANGES, 1)
+    order = UpkeepOrder(str(tmp_path), FEED, 1, 3600.0)
+    done = subprocess.run(
+        [sys.executable, "-c", OUTLIVED, msgspec.json.encode(order).decode()],
+        env={**os.environ, VARIABLE: "during-settle:1:freeze"},
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    settles = int(done.stdout)
+    assert done.stderr == b""
+    assert Path(f"/proc/{settles}/stat").exists(), "it still runs"
+    os.kill(settles, signal.SIGKILL)

@@ -1,0 +1,66 @@
+"""Every version of the plain tables, as readers have it that know nothing of Catchment.
+
+DuckDB's delta extension and delta-rs's own engine read each version. Which epoch it is, the Delta log says.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from catchment.model.epoch import TableShape
+from catchment.sink.reading import double_quoted
+from tests.world.delta_scan import DeltaScan
+
+ORIGIN = ("_shard", "_epoch")
+
+
+class PlainVersions:
+    """The versions of a table, by the epoch that each says it is. `read`: how many were compared, by their readers."""
+
+    def __init__(self, directory: Path, application: str, scan: DeltaScan) -> None:
+        self._directory = directory
+        self._scan = scan
+        self.left = _versions(directory, application)
+        self.compared = 0
+
+    def differing(self, epoch: int, shape: TableShape, records: pa.Table) -> Iterator[str]:
+        """What the versions of an epoch have that its records, under the source's names, do not."""
+        live = [column for column in shape.columns if column.live]
+        physical = [*ORIGIN, *(column.physical for column in live)]
+        expected = _rows(records.select([*ORIGIN, *(column.column.name for column in live)]))
+        for version in self.left.pop(epoch, ()):
+            self.compared += 1
+            for reader, found in (
+                ("DuckDB", self._scan.rows(self._directory, physical, version)),
+                ("delta-rs", self._delta_rs(physical, version)),
+            ):
+                rows = _rows(found.rename_columns(records.column_names).cast(records.schema))
+                if rows != expected:
+                    more, less = rows - expected, expected - rows
+                    yield f"plain version {version} by {reader}: has {sorted(more)[:3]}, lacks {sorted(less)[:3]}"
+
+    def _delta_rs(self, columns: list[str], version: int) -> pa.Table:
+        names = ", ".join(map(double_quoted, columns))
+        engine = QueryBuilder().register("plain", DeltaTable(self._directory, version=version))
+        return pa.table(engine.execute(f"SELECT {names} FROM plain").read_all())
+
+
+def _rows(table: pa.Table) -> Counter[str]:
+    """Rows as texts, and how often each is there."""
+    return Counter(map(repr, table.to_pylist()))
+
+
+def _versions(directory: Path, application: str) -> dict[int, list[int]]:
+    """The versions of a Delta log by the epoch that each carries, which a commit may leave as it is."""
+    found: dict[int, list[int]] = {}
+    epoch = 0
+    for entry in sorted((directory / "_delta_log").glob("*.json")):
+        for line in map(json.loads, entry.read_text().splitlines()):
+            if line.get("txn", {}).get("appId") == application:
+                epoch = line["txn"]["version"]
+        found.setdefault(epoch, []).append(int(entry.stem))
+    return found

@@ -1,0 +1,91 @@
+"""Plain tables as DuckDB's delta extension reads them, at every version. It knows nothing of Catchment: a judge.
+
+The extension on the index is built for another DuckDB than the suite's. So a process of its own reads, with the
+packages that `make setup` puts beside the suite's (dev/foreign-readers.txt).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+FOREIGN = Path(sys.prefix) / "foreign"
+
+
+class DeltaScan:
+    """A process that reads plain tables, until the block ends."""
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(FOREIGN)},
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(60)
+
+    def rows(self, directory: Path, columns: Sequence[str], version: int | None = None) -> pa.Table:
+        """Columns of a table at a version, the newest if None; rows in no order. AssertionError has DuckDB's words."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"path": str(directory), "columns": list(columns), "version": version}
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline()
+        assert said, "the process that reads has ended"
+        answer = json.loads(said)
+        assert "error" not in answer, answer["error"]
+        with pa.ipc.open_stream(self._process.stdout.read(answer["bytes"])) as stream:
+            return stream.read_all()
+
+
+def main() -> None:
+    """The process: a JSON line asks, a JSON line and an Arrow stream answer."""
+    import duckdb
+    import duckdb_extension_delta
+
+    (extension,) = Path(duckdb_extension_delta.__file__).parent.glob("extensions/*/delta.duckdb_extension")
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"LOAD '{extension}'")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in asked["columns"])
+        place = asked["path"].replace("'", "''")
+        version = "" if asked["version"] is None else f", version={asked['version']}"
+        try:
+            found = connection.sql(f"SELECT {columns} FROM delta_scan('{place}'{version})").to_arrow_table()
+        except duckdb.Error as error:
+            _answer({"error": str(error)}, b"")
+            continue
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, found.schema) as stream:
+            stream.write_table(found)
+        _answer({"bytes": len(sink.getvalue())}, sink.getvalue())
+
+
+def _answer(answer: dict[str, object], content: bytes | pa.Buffer) -> None:
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""What keeps up the lake of a run, done in this process."""
+
+from catchment.config import Feed
+from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.turns import order_for
+from catchment.sink.port import Settled
+
+
+def settled(feed: Feed) -> Settled:
+    """Settle, join, trim and clean the lake of a feed, under the fence of its newest epoch."""
+    newest = EpochsTable(feed.sink.path, feed.name).newest()
+    return carry_out(order_for(feed, newest.fence)) if newest is not None else Settled({}, 0)
+
+
+def carry_out(order: UpkeepOrder) -> Settled:
+    """Do all that an order asks, as `catchment settle` does."""
+    return Keeper(order.root, order.feed).carry_out(order)
