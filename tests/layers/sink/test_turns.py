@@ -113,7 +113,7 @@ def test_changes_are_settled_in_time_and_nothing_is_started_at_rest(
     for _ in range(60):
         watch.turn()
         clock.now += 1.0
-    assert (codes, watch.waiting()) == ([0], {})
+    assert (codes, watch.waiting()) == ([0], {ORDERS.table: 0})
     plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
     assert plain is not None
     assert sum(file.live for file in plain.files.values()) == 100
@@ -183,7 +183,7 @@ def test_little_is_settled_without_a_process(
     watch.stop(hurry=True)
     plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
     assert plain is not None
-    assert (plain.transactions[epoch_app(FEED, ORDERS.table)], watch.waiting()) == (1, {})
+    assert (plain.transactions[epoch_app(FEED, ORDERS.table)], watch.waiting()) == (1, {ORDERS.table: 0})
     record = run_epoch(tmp_path, 2, Part.CHANGES, 7)
     (file,) = record.deltas[0].files
     (tail_dir(tmp_path, ORDERS.table) / file.path).write_bytes(b"no Parquet")
@@ -213,7 +213,7 @@ def test_the_end_of_a_run_settles(
     watch = upkeep_of(tmp_path)
     watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
     watch.stop(hurry=hurry)
-    assert (codes, watch.running, watch.waiting()) == ([0], False, {})
+    assert (codes, watch.running, watch.waiting()) == ([0], False, {ORDERS.table: 0})
 
 
 def test_a_settle_that_takes_long_does_not_keep_a_run_that_is_told_to_stop(

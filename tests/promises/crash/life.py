@@ -25,7 +25,8 @@ from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.upkeep.attempt import LIGHT_BYTES
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.lakes import files_of
@@ -120,6 +121,11 @@ class Life:
     def settled_late(self) -> dict[str, Any]:
         """The sink, of which nothing is settled before the end of a run."""
         return {"path": str(self.lake), "settle": "1h"}
+
+    def settled(self, table: str) -> int:
+        """The epoch that a plain table is, 0 where there is none."""
+        plain = DeltaLog(table_dir(self.lake, TableId.parse(table))).newest()
+        return plain.transactions[epoch_app("life", TableId.parse(table))] if plain is not None else 0
 
     def make_large(self) -> None:
         """A file without blocks, as of an attempt that was lost: settles take a process from now on."""

@@ -72,7 +72,8 @@ class LakeUpkeep:
         return self._attempt is not None
 
     def waiting(self) -> Mapping[TableId, int]:
-        """Rows that the plain tables do not have yet, by table, of those that were committed in this run."""
+        """Rows that the plain tables do not have yet, by table, of those that were committed in this run. A table that
+        was just settled has none."""
         return {
             table: rows + self._taken.get(table, 0)
             for table, rows in {**dict.fromkeys(self._taken, 0), **self._waiting}.items()
@@ -109,7 +110,8 @@ class LakeUpkeep:
         if outcome.code == 0:
             self._pause, self._left_before = 0.0, False
             if self._taken:
-                self._replaced_at, self._taken = self._started, {}
+                self._replaced_at = self._started
+            self._taken, self._waiting = {}, dict.fromkeys(self._taken, 0) | self._waiting
             return
         self._waiting = dict(self.waiting())
         self._taken = {}
@@ -145,6 +147,6 @@ class LakeUpkeep:
                 self._pause,
             )
         else:
-            self._taken, self._waiting = self._waiting, {}
+            self._taken, self._waiting = {t: rows for t, rows in self._waiting.items() if rows}, {}
             if cleans:
                 self._clean_at = self._started + CLEAN_SECONDS
