@@ -1,5 +1,6 @@
 """The Spark of a feed: its settings, and how it starts or fails to."""
 
+import logging
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 from catchment.engine.java import java_fault
 from catchment.model.errors import ConfigError, EngineError, SinkError
 
-_LOOPBACK = "127.0.0.1"
+_LOOPBACK, _PY4J = "127.0.0.1", "py4j"
 _ENCRYPTION = "spark.io.encryption.enabled"
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -63,6 +64,7 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     wanted.setAll(list({**settings, **conf}.items()))
     if wanted.get(_ENCRYPTION) != "true":
         raise ConfigError(f"spark.conf: {_ENCRYPTION} is not true: {_IN_CLEAR}; leave it out")
+    logging.getLogger().addFilter(_not_py4j)
     with _own_signals():
         spark = _started(wanted, master, log)
     if spark.getConf().get(_ENCRYPTION) != "true":
@@ -74,6 +76,12 @@ def context(name: str, master: str, conf: Mapping[str, str], log: Path | None = 
     # feed uses none.
     spark._accumulatorServer.handle_error = lambda request, address: None
     return spark
+
+
+def _not_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record is not Py4J's: it logs a traceback when Java goes first at a stop. What fails by that is told by
+    whoever asked."""
+    return _PY4J not in Path(record.pathname).parts
 
 
 def _started(wanted: SparkConf, master: str, log: Path | None) -> SparkContext:

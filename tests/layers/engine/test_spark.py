@@ -174,3 +174,38 @@ def _interrupt(begun: threading.Event, seconds: float) -> None:
     begun.wait()
     time.sleep(seconds)
     os.kill(os.getpid(), signal.SIGINT)
+
+
+_LOGS = "import logging\nlogging.error('said by {}')"
+_JAVA_GOES_FIRST = f"""
+import os, sys, threading, time
+from pathlib import Path
+import py4j.java_gateway
+from catchment.engine.context import context
+from catchment.engine.spark import SparkEngine
+from catchment.model.errors import EngineError
+
+spark = context("test", "local[1]", {{}}, Path(sys.argv[1]))
+engine = SparkEngine(lambda: spark)
+assert engine.each(len, ["ab"]) == [2]
+threading.Timer(1.0, spark._gateway.proc.terminate).start()
+try:
+    engine.each(time.sleep, [60.0])
+except EngineError:
+    engine.cancel()
+exec(compile({_LOGS.format("Py4J")!r}, py4j.java_gateway.__file__, "exec"))
+exec(compile({_LOGS.format("others")!r}, "others.py", "exec"))
+os._exit(0)
+"""
+
+
+def test_py4j_prints_nothing_when_java_goes_first(tmp_path: Path) -> None:
+    """A signal to all processes of a service ends Java, too, while the run settles. What Py4J then logs depends on the
+    place of the call that it was in."""
+    done = subprocess.run(
+        [sys.executable, "-c", _JAVA_GOES_FIRST, str(tmp_path / "spark.log")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("", "ERROR:root:said by others\n")
