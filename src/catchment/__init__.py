@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Any
 from catchment.model.version import LAKE_LAYOUT, __version__
 
 if TYPE_CHECKING:
+    from catchment.api.changes import changes
     from catchment.api.epochs import epochs
     from catchment.api.read import read
 
-__all__ = ["LAKE_LAYOUT", "__version__", "epochs", "read"]
+__all__ = ["LAKE_LAYOUT", "__version__", "changes", "epochs", "read"]
 
 
 def __getattr__(name: str) -> Any:
     """What reads a lake, imported at its first use: tasks on executors need none of the query engines."""
+    if name == "changes":
+        from catchment.api.changes import changes
+
+        return changes
     if name == "epochs":
         from catchment.api.epochs import epochs
 

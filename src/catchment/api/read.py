@@ -58,7 +58,7 @@ def read(
     """
     names = [table] if isinstance(table, str | TableId) else table
     found = committed(lake, epoch, at=at, feed=feed, tables=names)
-    states = (state(found, t if isinstance(t, TableId) else _named(found.row, t), origin) for t in names)
+    states = (state(found, t if isinstance(t, TableId) else named(found.row, t), origin) for t in names)
     return next(states) if isinstance(table, str | TableId) else tuple(states)
 
 
@@ -81,7 +81,7 @@ def state(found: Committed, table: TableId, origin: bool = True) -> TableState:
     return found.place.reading.state(row, table, origin=origin)
 
 
-def _named(row: EpochRow, name: str) -> TableId:
+def named(row: EpochRow, name: str) -> TableId:
     """The table of an epoch that has this name, whatever dots are in its schema's; else what the name says."""
     for shape in row.manifest.shapes:
         if str(shape.table) == name:

@@ -185,6 +185,17 @@ class SinkConfig(Section):
         "Counted in whole hours, rounded up: `10min` is an hour.",
     )
 
+    vectors: bool = Field(
+        default=True,
+        description="Dead rows are named in deletion vectors, which many readers know; with `false` a settle writes "
+        "files with dead rows anew, for the others. Settle less often then.",
+    )
+    changes: bool = Field(
+        default=False,
+        description="Tables say row by row what each version changed, for `catchment.changes` and other readers of "
+        "change data. It takes room and time as the changes do.",
+    )
+
     @field_validator("path")
     @classmethod
     def _can_be_opened(cls, path: Path) -> Path:

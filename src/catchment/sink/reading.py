@@ -69,6 +69,45 @@ class TableState(Protocol):
         ...
 
 
+class TableChanges(Protocol):
+    """What changed in one table between two epochs, row by row, read when asked for.
+
+    Rows have `_change_type` (`insert`, `update_preimage`, `update_postimage` or `delete`), `_commit_version` and
+    `_commit_timestamp`, then `_shard`, `_epoch` and the source's columns. A row that changed twice may stand once.
+    """
+
+    @property
+    def shape(self) -> TableShape:
+        """The columns and the key of `until`."""
+        ...
+
+    @property
+    def since(self) -> int | None:
+        """Behind which epoch the changes are; None: all rows of `until` are inserts."""
+        ...
+
+    @property
+    def until(self) -> int:
+        """Up to which epoch. Give it as `since` next time."""
+        ...
+
+    def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
+        """A DuckDB relation of them."""
+        ...
+
+    def arrow(self) -> "pa.Table":
+        """All of them, in order of their versions."""
+        ...
+
+    def pandas(self) -> "pandas.DataFrame":
+        """A pandas frame with Arrow's types. Raises NotInstalled."""
+        ...
+
+    def polars(self) -> "polars.DataFrame":
+        """A polars frame. Raises NotInstalled."""
+        ...
+
+
 class Epochs(Protocol):
     """The committed epochs of one feed."""
 
@@ -106,6 +145,15 @@ class Reading(Protocol):
 
     def state(self, row: EpochRow, table: TableId, *, origin: bool) -> TableState:
         """A table that the epoch has. Raises SinkError where it cannot be read as of the epoch any more."""
+        ...
+
+    def changes(
+        self, feed: str, table: TableId, since: EpochRow | None, until: EpochRow | None
+    ) -> TableChanges:
+        """What changed in a table behind `since`, up to `until`, by default the newest epoch that is settled.
+
+        Raises SinkError where the feed does not write changes, or no longer has those.
+        """
         ...
 
     def views_file(self, feed: str) -> Path:

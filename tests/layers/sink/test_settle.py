@@ -13,6 +13,7 @@ from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.plain.join import Joined, commit, prepare
 from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.settle import SettleOrder, settle
+from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
 from tests.layers.sink.model import FEED
 from tests.layers.sink.test_model import SHAPES, SHARDS, Lake, State
@@ -23,8 +24,9 @@ Rows = list[tuple[Any, ...]]
 class Settling:
     """A lake whose tables are tails, and the plain table beside it. `exact`: what each of its versions has to be."""
 
-    def __init__(self, root: Path, kind: str) -> None:
+    def __init__(self, root: Path, kind: str, form: Form | None = None) -> None:
         self.lake = Lake(root / "tail", kind)
+        self.form = form or Form()
         self.plain = root / "plain"
         self.states: dict[int, State] = {}
         self.exact: dict[int, State] = {}
@@ -51,7 +53,14 @@ class Settling:
         tail = tail_dir(self.lake.root, shape.table)
         settled = settle(
             SettleOrder(
-                DeltaLog(self.plain), DeltaLog(tail), shape, FEED, 1, self.lake.epoch, limits or Limits()
+                DeltaLog(self.plain),
+                DeltaLog(tail),
+                shape,
+                FEED,
+                1,
+                self.lake.epoch,
+                limits or Limits(),
+                self.form,
             ),
             lambda _: shape,
         )
@@ -80,6 +89,28 @@ class Settling:
         found = [(key[0], epoch, *row) for key, (epoch, row) in self.exact[version].items()]
         return sorted(found, key=repr)
 
+    def turn(self, rng: random.Random, turns: int) -> None:
+        """Epochs, settles and joins at random; a settle and a join at the end."""
+        for _ in range(turns):
+            self.apply(rng)
+            if rng.random() < 0.4:
+                self.settle(rng.choice((None, Limits(rows=6), Limits(bytes=2000))))
+            if rng.random() < 0.3:
+                self.prepare_join(rng)
+            if rng.random() < 0.3:
+                self.commit_join()
+        self.settle()
+        self.prepare_join(rng)
+        while self.prepared:
+            self.commit_join()
+
+    def must_be_exact(self) -> None:
+        """Every version, for every reader."""
+        for version in self.exact:
+            for read in (by_polars, by_delta_rs):
+                rows = [tuple(row.values()) for row in read(self.plain, version).to_pylist()]
+                assert sorted(rows, key=repr) == self.expected(version), (version, read.__name__)
+
 
 def by_polars(path: Path, version: int) -> pa.Table:
     return pl.scan_delta(str(path), version=version).collect().to_arrow()
@@ -95,21 +126,10 @@ def by_delta_rs(path: Path, version: int) -> pa.Table:
 def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed: int) -> None:
     rng = random.Random(f"{kind} {seed}")
     world = Settling(tmp_path, kind)
-    for _ in range(40):
-        world.apply(rng)
-        if rng.random() < 0.4:
-            world.settle(rng.choice((None, Limits(rows=6), Limits(bytes=2000))))
-        if rng.random() < 0.3:
-            world.prepare_join(rng)
-        if rng.random() < 0.3:
-            world.commit_join()
-    world.settle()
+    world.turn(rng, 40)
     assert world.joins
     assert len(world.exact) > 5
-    for version in world.exact:
-        for read in (by_polars, by_delta_rs):
-            rows = [tuple(row.values()) for row in read(world.plain, version).to_pylist()]
-            assert sorted(rows, key=repr) == world.expected(version), (version, read.__name__)
+    world.must_be_exact()
 
 
 @pytest.mark.parametrize("kind", SHAPES)

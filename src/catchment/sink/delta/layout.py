@@ -11,6 +11,7 @@ Holds names only, touches no file.
 
 import hashlib
 import re
+from enum import StrEnum
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,19 @@ PART = "_part"
 SHARD = "_shard"
 EPOCH = "_epoch"
 DELETED = "_deleted"
+# Columns of change data, which Delta's readers add to those of the table (Delta protocol: Change Data Files).
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+OF_CHANGES = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+
+
+class Change(StrEnum):
+    """What a row of change data says, in its column `_change_type`."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    BEFORE = "update_preimage"
+    AFTER = "update_postimage"
+
 
 _ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.field(DELETED, pa.bool_()))
 _NAME_MAX = 255  # bytes; of ext4, XFS and others

@@ -11,6 +11,9 @@ import msgspec
 
 from catchment.model.version import __version__
 
+# The feature's name.
+VECTORS = "deletionVectors"
+
 
 class Vector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Where the deletion vector of a file lies (Delta protocol: Deletion Vector Descriptor Schema)."""
@@ -56,6 +59,15 @@ class Remove(msgspec.Struct, frozen=True, rename="camel"):
         return unquote(self.path)
 
 
+class Cdc(msgspec.Struct, frozen=True, rename="camel"):
+    """A file of rows before and after the commit (Delta protocol: Add CDC File). It is no part of the table."""
+
+    path: str
+    size: int
+    partition_values: dict[str, str | None] = {}
+    data_change: bool = False
+
+
 class Txn(msgspec.Struct, frozen=True, rename="camel"):
     """The newest version that an application has written."""
 
@@ -90,20 +102,21 @@ class Protocol(msgspec.Struct, frozen=True, rename="camel"):
         """All that it names."""
         return frozenset([*(self.reader_features or ()), *(self.writer_features or ())])
 
-    def has(self, other: "Protocol") -> bool:
-        """Whether it names all that another one does."""
-        return other.features <= self.features
-
-    def with_features_of(self, other: "Protocol") -> "Protocol":
-        """It, and what another one of the same versions names."""
-        reader, writer = (
-            sorted({*(mine or ()), *(theirs or ())})
-            for mine, theirs in (
-                (self.reader_features, other.reader_features),
-                (self.writer_features, other.writer_features),
-            )
+    def brought_to(self, other: "Protocol") -> "Protocol":
+        """It, and what another one names; without deletion vectors where that has none."""
+        dropped = {VECTORS} - other.features
+        found = protocol(
+            {*(self.reader_features or ()), *(other.reader_features or ())} - dropped,
+            {*(self.writer_features or ()), *(other.writer_features or ())} - dropped,
         )
-        return msgspec.structs.replace(self, reader_features=reader, writer_features=writer)
+        return self if found.features == self.features else found
+
+
+def protocol(reader_features: Iterable[str], writer_features: Iterable[str]) -> Protocol:
+    """What a table with these features asks for (Delta protocol: Protocol Evolution). A table that asks nothing of
+    readers is read by the oldest ones."""
+    reader = sorted(reader_features)
+    return Protocol(3 if reader else 1, 7, reader or None, sorted(writer_features))
 
 
 class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -115,9 +128,10 @@ class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     txn: Txn | None = None
     remove: Remove | None = None
     add: Add | None = None
+    cdc: Cdc | None = None
 
 
-Action = Protocol | MetaData | Txn | Add | Remove
+Action = Protocol | MetaData | Txn | Add | Remove | Cdc
 
 _decode = msgspec.json.Decoder(Line).decode
 _encode = msgspec.json.Encoder().encode
@@ -157,3 +171,5 @@ def _as_line(action: Action) -> Line:
             return Line(add=action)
         case Remove():
             return Line(remove=action)
+        case Cdc():
+            return Line(cdc=action)

@@ -30,6 +30,19 @@ KNOWN = frozenset({"deletionVectors", "appendOnly", "invariants", "timestampNtz"
 _LAST = "_last_checkpoint"
 
 
+class Bounds(msgspec.Struct, frozen=True, rename="camel"):
+    """How many rows a file has, and the bounds of columns (Delta protocol: Per-file Statistics)."""
+
+    num_records: int | None = None
+    min_values: dict[str, Any] = {}
+    max_values: dict[str, Any] = {}
+
+    def of(self, column: str) -> tuple[Any, Any] | None:
+        """The least and the largest value of a column; None where the log does not tell."""
+        least, largest = self.min_values.get(column), self.max_values.get(column)
+        return None if least is None or largest is None else (least, largest)
+
+
 class LakeFile(msgspec.Struct, frozen=True):
     """A data file of a version. `dead`: where its dead rows are named; None while all live."""
 
@@ -46,10 +59,9 @@ class LakeFile(msgspec.Struct, frozen=True):
         """The vector in the log."""
         return self.add.deletion_vector
 
-    def largest(self, column: str) -> Any:
-        """The largest value of a column, None where the log does not tell."""
-        stats = _Stats() if self.add.stats is None else msgspec.json.decode(self.add.stats, type=_Stats)
-        return stats.maxValues.get(column)
+    def bounds(self) -> "Bounds":
+        """What the log says of its rows, dead ones too."""
+        return Bounds() if self.add.stats is None else msgspec.json.decode(self.add.stats, type=Bounds)
 
     @property
     def live(self) -> int:
@@ -72,11 +84,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     metadata: MetaData
     files: Mapping[str, LakeFile]
     transactions: Mapping[str, int]
-
-
-class _Stats(msgspec.Struct):
-    numRecords: int | None = None
-    maxValues: dict[str, Any] = {}
 
 
 class _LastCheckpoint(msgspec.Struct):
@@ -126,6 +133,14 @@ class DeltaLog:
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
         return found
+
+    def lines_of(self, version: int) -> list[Line] | None:
+        """The lines of one commit; None where its entry is gone. Raises SinkError."""
+        try:
+            content = self._commit(version)
+            return None if content is None else lines(content)
+        except (OSError, msgspec.DecodeError) as error:
+            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
 
     def carrying(self, name: str, most: int) -> Snapshot | None:
         """The last version that carries at most `most` of an application, of those whose log is there; None where none
@@ -268,9 +283,9 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
 
 def _rows(add: Add, directory: Path) -> int:
     """Rows of a file, dead ones too. Other writers may leave statistics out (Delta protocol: Per-file Statistics)."""
-    stats = _Stats() if add.stats is None else msgspec.json.decode(add.stats, type=_Stats)
-    if stats.numRecords is not None:
-        return stats.numRecords
+    stats = Bounds() if add.stats is None else msgspec.json.decode(add.stats, type=Bounds)
+    if stats.num_records is not None:
+        return stats.num_records
     path = directory / add.file
     with lake_file(path):
         rows: int = pq.read_metadata(path).num_rows

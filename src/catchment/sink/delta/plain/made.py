@@ -14,83 +14,138 @@ from catchment.model.errors import SinkError
 from catchment.sink.delta.files import sync_directory, write_parquet
 from catchment.sink.delta.layout import SHARD, identity_columns, key_columns
 from catchment.sink.delta.plain.actions import Action, Add
+from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.described import described, with_dead
-from catchment.sink.delta.plain.log import Snapshot
+from catchment.sink.delta.plain.log import LakeFile, Snapshot
 from catchment.sink.delta.plain.net import NetChanges, conform
-from catchment.sink.delta.plain.shape import plain_schema
+from catchment.sink.delta.plain.rows import rows_of
+from catchment.sink.delta.plain.shape import Form, plain_schema
 from catchment.sink.delta.plain.tail import Waiting
-from catchment.sink.delta.plain.torn import (
-    Torn,
-    cleared,
-    not_cleared,
-    rows_with_values,
-    torn_in,
-    without_values,
-)
+from catchment.sink.delta.plain.torn import Torn, cleared, not_cleared, rows_with_values, torn_in
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
+
+Dead = dict[str, BitMap]
+
+
+class Making(msgspec.Struct, frozen=True):
+    """What a settle makes: the table of these directories, of that shape and form, at an epoch."""
+
+    plain: Path
+    tail: Path
+    shape: TableShape
+    epoch: int
+    form: Form
 
 
 class Made:
     """Files and actions of one settle. `changes`: how many came; `died`: rows that it kills."""
 
-    def __init__(self, plain: Path, tail: Path, shape: TableShape, epoch: int, now_ms: int) -> None:
+    def __init__(self, making: Making, now_ms: int) -> None:
         self.actions: list[Action] = []
         self.changes = self.died = 0
-        self._plain, self._tail, self._shape, self._epoch = plain, tail, shape, epoch
-        self._torn = torn_in(shape)
+        self._plain, self._tail, self._shape = making.plain, making.tail, making.shape
+        self._epoch, self._form = making.epoch, making.form
+        self._schema = plain_schema(making.shape)
+        self._torn = torn_in(making.shape)
         self._now_ms = now_ms
-        self._vectors = VectorFile(plain)
+        self._vectors = VectorFile(making.plain)
+        self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
 
     def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
         stale = self._torn if on is None else not_cleared(self._torn, on.metadata)
-        files = on.files.values() if on is not None else ()
+        files = tuple(on.files.values()) if on is not None else ()
         chunks = [self._chunk(path) for path in (found.chunks if found is not None else ())]
         before = {file.path: load(self._plain, file.dead) for file in files}
-        dead = {path: rows.copy() for path, rows in before.items()} | {
-            add.path: BitMap() for add, _ in chunks
-        }
+        dead = {path: rows.copy() for path, rows in before.items()}
+        fresh = {add.path: BitMap() for add, _ in chunks}
         for net in found.nets() if found is not None else ():
-            self._apply(net, dead)
-        self._clear(before, dead, stale)
-        self._clear([add.path for add, _ in chunks], dead, self._torn)
+            self._apply(net, files, dead, fresh)
+        self._clear(dead, stale)
+        self._tell_chunks(chunks, fresh)
+        self._clear_chunks(fresh)
         for file in files:
-            if len(dead[file.path]) > len(before[file.path]):
-                self.actions.append(file.removed(self._now_ms, data_change=True))
-                self._add(file.add, file.rows, before[file.path], dead[file.path])
+            self._replace(file, before[file.path], dead[file.path])
         for add, rows in chunks:
-            self._add(add, rows, BitMap(), dead[add.path])
+            self._add(add, rows, fresh[add.path], data_change=True)
+            self.died += len(fresh[add.path])
         self._vectors.write()
+        self.actions += self._told.actions if self._told is not None else []
 
-    def _apply(self, net: NetChanges, dead: dict[str, BitMap]) -> None:
+    def _apply(self, net: NetChanges, files: Iterable[LakeFile], dead: Dead, fresh: Dead) -> None:
         """Kill what net changes replace, and bring what lives of them."""
         self.changes += len(net)
         changed = Changed(net, identity_columns(self._shape))
-        for path in dead:
-            dead[path] |= changed.rows(self._plain / path)
-        upserts = net.rows.filter(pa.array(~net.deleted))
+        dying = {
+            file.path: changed.rows(self._plain / file.path) - dead[file.path]
+            for file in files
+            if changed.may_touch(file)
+        }
+        for path, rows in dying.items():
+            dead[path] |= rows
+        for path in fresh:
+            fresh[path] |= changed.rows(self._plain / path)
+        upserts = conform(net.rows.filter(pa.array(~net.deleted)), self._schema)
+        if self._told is not None:
+            died = (part for path, rows in dying.items() for part in self._rows(path, rows))
+            self._told.changed(died, cleared(upserts, self._torn))
         if upserts.num_rows:
             self._bring([upserts])
 
-    def _clear(self, paths: Iterable[str], dead: dict[str, BitMap], torn: Torn) -> None:
-        """Rows of files with values that their shard has dropped are brought without them, and die."""
+    def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
+        return rows_of(self._plain / path, rows, self._schema) if rows else ()
+
+    def _clear(self, dead: Dead, torn: Torn) -> None:
+        """Rows of the table's files with values that their shard has dropped are brought without them, and die."""
         if not torn:
             return
-        schema = plain_schema(self._shape)
-        for path in paths:
+        for path in dead:
             again = rows_with_values(self._plain / path, torn) - dead[path]
             if again:
-                self._bring(without_values(self._plain / path, again, torn, schema))
+                if self._told is not None:
+                    after = (cleared(part, torn) for part in self._rows(path, again))
+                    self._told.replaced(self._rows(path, again), after)
+                self._bring(self._rows(path, again))
                 dead[path] |= again
 
-    def _add(self, add: Add, rows: int, before: BitMap, dead: BitMap) -> None:
-        """The file with its dead rows; nothing when none lives."""
-        self.died += len(dead) - len(before)
+    def _clear_chunks(self, fresh: Dead) -> None:
+        """The same of new chunks."""
+        if not self._torn:
+            return
+        for path in fresh:
+            again = rows_with_values(self._plain / path, self._torn) - fresh[path]
+            if again:
+                self._bring(self._rows(path, again))
+                fresh[path] |= again
+
+    def _tell_chunks(self, chunks: Iterable[tuple[Add, int]], fresh: Dead) -> None:
+        """Rows of chunks, in words of the change data: where a commit has some, its new files tell nothing."""
+        if self._told is None or not self._told.actions:
+            return
+        for add, rows in chunks:
+            lives = BitMap(range(rows)) - fresh[add.path]
+            self._told.inserted(cleared(part, self._torn) for part in self._rows(add.path, lives))
+
+    def _replace(self, file: LakeFile, before: BitMap, dead: BitMap) -> None:
+        """The file with its dead rows, where more have died, or where no file may have any."""
+        died = len(dead) - len(before)
+        self.died += died
+        if died or (dead and not self._form.vectors):
+            self.actions.append(file.removed(self._now_ms, data_change=bool(died)))
+            self._add(file.add, file.rows, dead, data_change=bool(died))
+
+    def _add(self, add: Add, rows: int, dead: BitMap, *, data_change: bool) -> None:
+        """The file with these dead rows, or another without them; nothing when none lives."""
         if len(dead) == rows:
             return
+        if dead and not self._form.vectors:
+            self._bring(self._rows(add.path, BitMap(range(rows)) - dead), data_change=data_change)
+            return
         after = with_dead(add, rows, dead, self._vectors)
-        self.actions.append(msgspec.structs.replace(after, data_change=True, modification_time=self._now_ms))
+        self.actions.append(
+            msgspec.structs.replace(after, data_change=data_change, modification_time=self._now_ms)
+        )
 
     def _chunk(self, path: str) -> tuple[Add, int]:
         """A copied chunk under a name of the plain table: the same file, of which no byte is written again."""
@@ -107,10 +162,10 @@ class Made:
             ) from error
         return described(target, self._shape, self._now_ms)
 
-    def _bring(self, parts: Iterable[pa.Table]) -> None:
+    def _bring(self, parts: Iterable[pa.Table], *, data_change: bool = True) -> None:
         """A new file of rows, in order of (shard, key)."""
-        schema = plain_schema(self._shape)
-        rows = (cleared(conform(part, schema), self._torn) for part in parts)
+        rows = (cleared(part, self._torn) for part in parts)
         target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
-        write_parquet(target, rows, schema, (SHARD, *key_columns(self._shape)))
-        self.actions.append(described(target, self._shape, self._now_ms)[0])
+        write_parquet(target, rows, self._schema, (SHARD, *key_columns(self._shape)))
+        add, _ = described(target, self._shape, self._now_ms)
+        self.actions.append(msgspec.structs.replace(add, data_change=data_change))

@@ -24,8 +24,8 @@ from catchment.sink.delta.plain.actions import Action, MetaData, Txn, commit_inf
 from catchment.sink.delta.plain.checkpoint import INTERVAL
 from catchment.sink.delta.plain.fence import must_lead
 from catchment.sink.delta.plain.log import DeltaLog, Snapshot
-from catchment.sink.delta.plain.made import Made
-from catchment.sink.delta.plain.shape import protocol_of, schema_string
+from catchment.sink.delta.plain.made import Made, Making
+from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
 from catchment.sink.delta.plain.torn import (
     not_cleared,
@@ -35,10 +35,7 @@ from catchment.sink.delta.plain.torn import (
 
 _ATTEMPTS = 50
 EPOCH_NOTE = "catchment.epoch"
-_PROPERTIES = CONFIGURATION | {
-    "delta.enableDeletionVectors": "true",
-    "delta.checkpointInterval": str(INTERVAL),
-}
+_PROPERTIES = CONFIGURATION | {"delta.checkpointInterval": str(INTERVAL)}
 
 
 class SettleOrder(msgspec.Struct, frozen=True):
@@ -52,6 +49,7 @@ class SettleOrder(msgspec.Struct, frozen=True):
     fence: int
     until: int
     limits: Limits = Limits()
+    form: Form = Form()
 
     @property
     def app(self) -> str:
@@ -91,6 +89,7 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
         step = order
         if found is not None and found.epoch < order.until:
             step = msgspec.structs.replace(order, until=found.epoch, shape=shape_at(found.epoch))
+        step = msgspec.structs.replace(step, form=step.form.for_table(step.shape))
         head = _head(step, on)
         if found is None and not head:
             return None  # nothing has come to this table
@@ -116,7 +115,7 @@ def _commit(
     """One try on top of one version; None when another commit came first."""
     now_ms = time.time_ns() // 1_000_000
     make_directory(log.directory / "_delta_log")
-    made = Made(log.directory, order.tail.directory, order.shape, order.until, now_ms)
+    made = Made(Making(log.directory, order.tail.directory, order.shape, order.until, order.form), now_ms)
     made.take(on, found)
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
     info = commit_info("CREATE TABLE" if on is None else "MERGE", now_ms, **{EPOCH_NOTE: str(order.until)})
@@ -127,20 +126,21 @@ def _commit(
 
 
 def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
-    """Protocol and schema, where the table does not have them: it is new, or the shape has other columns."""
-    schema, protocol = schema_string(order.shape), protocol_of(order.shape)
+    """Protocol, schema and properties, where the table does not have them: it is new, or has another form."""
+    protocol, asked = protocol_of(order.shape, order.form), properties_of(order.form)
+    schema, torn = schema_string(order.shape), torn_in(order.shape)
     if on is None:
         now_ms = time.time_ns() // 1_000_000
-        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | marks(order.feed))
-        torn = torn_in(order.shape)
+        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | asked | marks(order.feed))
         return [protocol, noted(torn, metadata) if torn else metadata]
     found: list[Action] = []
-    if not on.protocol.has(protocol):
-        found.append(on.protocol.with_features_of(protocol))
+    if (wanted := on.protocol.brought_to(protocol)) != on.protocol:
+        found.append(wanted)
     metadata = on.metadata
     if msgspec.json.decode(metadata.schema_string) != msgspec.json.decode(schema):
         metadata = msgspec.structs.replace(metadata, schema_string=schema)
-    torn = torn_in(order.shape)
+    if any(metadata.configuration.get(name, "false") != told for name, told in asked.items()):
+        metadata = msgspec.structs.replace(metadata, configuration=metadata.configuration | asked)
     if not_cleared(torn, metadata):
         metadata = noted(torn, metadata)
     return [*found, metadata] if metadata is not on.metadata else found

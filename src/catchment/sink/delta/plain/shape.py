@@ -1,11 +1,28 @@
-"""The schema of a plain table: `_shard`, `_epoch` and the columns that the source has."""
+"""The form of a plain table: its schema (`_shard`, `_epoch` and the columns of the source), and what a feed asks."""
 
+import msgspec
 import pyarrow as pa
 from deltalake import Schema
 
 from catchment.model.epoch import TableShape
-from catchment.sink.delta.layout import EPOCH, SHARD, arrow_schema
-from catchment.sink.delta.plain.actions import Protocol
+from catchment.model.table import without_case
+from catchment.sink.delta.layout import EPOCH, OF_CHANGES, SHARD, arrow_schema
+from catchment.sink.delta.plain.actions import VECTORS, Protocol, protocol
+
+CHANGES = "changeDataFeed"
+
+
+class Form(msgspec.Struct, frozen=True):
+    """What a feed asks of its plain tables. `vectors`: dead rows are named in deletion vectors; else a file with dead
+    rows is written anew. `changes`: every version says what it changed (Delta's change data feed)."""
+
+    vectors: bool = True
+    changes: bool = False
+
+    def for_table(self, shape: TableShape) -> "Form":
+        """What of it a table can have: no change data where a column of the source has a name that readers add."""
+        taken = any(c.live and without_case(c.physical) in OF_CHANGES for c in shape.columns)
+        return Form(self.vectors, changes=False) if taken else self
 
 
 def plain_schema(shape: TableShape) -> pa.Schema:
@@ -21,8 +38,20 @@ def schema_string(shape: TableShape) -> str:
     return text
 
 
-def protocol_of(shape: TableShape) -> Protocol:
+def protocol_of(shape: TableShape, form: Form) -> Protocol:
     """What readers and writers of such a table must know. A time without a zone is a feature of its own."""
     without_zone = any(pa.types.is_timestamp(f.type) and f.type.tz is None for f in plain_schema(shape))
-    features = ["deletionVectors", *(["timestampNtz"] if without_zone else [])]
-    return Protocol(3, 7, features, [*features, "appendOnly", "invariants"])
+    reader = [*([VECTORS] if form.vectors else []), *(["timestampNtz"] if without_zone else [])]
+    return protocol(reader, [*reader, "appendOnly", "invariants", *([CHANGES] if form.changes else [])])
+
+
+def properties_of(form: Form) -> dict[str, str]:
+    """Properties of Delta that say the same."""
+    return {
+        "delta.enableDeletionVectors": _told(form.vectors),
+        "delta.enableChangeDataFeed": _told(form.changes),
+    }
+
+
+def _told(asked: bool) -> str:
+    return "true" if asked else "false"

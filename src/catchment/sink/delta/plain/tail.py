@@ -67,7 +67,7 @@ def with_epochs(log: DeltaLog, tail: Snapshot) -> list[tuple[int, LakeFile]]:
     """The files of a tail, each with its newest epoch. Raises SinkError where the log does not tell that."""
     found = []
     for file in tail.files.values():
-        epoch = file.largest(EPOCH)
+        epoch = file.bounds().max_values.get(EPOCH)
         if not isinstance(epoch, int):
             raise SinkError(
                 f"{log.directory}: the log does not tell the epochs of {file.path}: was it written by another "

@@ -4,7 +4,6 @@ Catchment's own reader gives NULL for them by the table's shape. Other readers k
 rows once more. The table's properties say what has been done.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,6 @@ from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.layout import SHARD
 from catchment.sink.delta.plain.actions import MetaData
-from catchment.sink.delta.plain.net import conform
 
 _PROPERTY = "catchment.torn"
 _BATCH_ROWS = 1 << 17
@@ -71,15 +69,3 @@ def rows_with_values(path: Path, torn: Torn) -> BitMap:
                 found |= BitMap((np.flatnonzero(stale) + first).astype(np.uint32))
             first += batch.num_rows
     return found
-
-
-def without_values(path: Path, rows: BitMap, torn: Torn, schema: pa.Schema) -> Iterator[pa.Table]:
-    """These rows of a file, some at a time, without the values that their shards have dropped. Raises SinkError."""
-    first = 0
-    with lake_file(path), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_BATCH_ROWS):
-            here = np.asarray((rows & BitMap(range(first, first + batch.num_rows))).to_array(), np.int64)
-            first += batch.num_rows
-            if len(here):
-                taken = pa.Table.from_batches([batch]).take(pa.array(here - (first - batch.num_rows)))
-                yield cleared(conform(taken, schema), torn)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from catchment.sink.delta.files import lake_file
+from catchment.sink.delta.plain import change_data
 from catchment.sink.delta.plain.actions import Remove, lines
 from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.vectors import DIRECTORY, files_of
@@ -30,11 +31,14 @@ def unneeded(directory: Path, keep_seconds: float) -> list[Path]:
         late = removed_at > now - keep_seconds
         (needed if late else replaced).update(files_of(remove))
     names = {path: str(path.relative_to(directory)) for path in present}
-    return [
+    lost = [
         path
         for path, age in present.items()
         if names[path] not in needed and (names[path] in replaced or age > ATTEMPT_SECONDS)
     ]
+    # Change data belongs to one commit, which is about as old as the file.
+    told = (directory / change_data.DIRECTORY).glob("*.parquet")
+    return [*lost, *(path for path in told if _age(path, now) > keep_seconds + ATTEMPT_SECONDS)]
 
 
 def _vectors(directory: Path) -> Iterator[Path]:

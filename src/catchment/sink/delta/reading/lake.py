@@ -23,6 +23,7 @@ from catchment.sink.delta.layout import (
 )
 from catchment.sink.delta.older import Places, places
 from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_settled
 from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
@@ -54,6 +55,18 @@ class DeltaReading:
     def state(self, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
         """As the port has it."""
         return state(self._root, row, table, origin=origin)
+
+    def changes(
+        self, feed: str, table: TableId, since: EpochRow | None, until: EpochRow | None
+    ) -> DeltaChanges:
+        """As the port has it."""
+        if until is None:
+            until = self.epochs(feed).at(newest_settled(self._root, feed, table))
+        if until is None:
+            raise SinkError(
+                f"{table}: it is an epoch that the epochs table lacks; put back a copy of the lake"
+            )
+        return changes(self._root, feed, table, since, until)
 
     def views_file(self, feed: str) -> Path:
         """As the port has it: beside the epochs table."""

@@ -1,7 +1,5 @@
 """One table of a lake as of one epoch, in DuckDB, Arrow, pandas, polars or Spark."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,6 @@ import pyarrow as pa
 
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
-from catchment.model.errors import NotInstalled
 from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.layout import PART, arrow_schema
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
@@ -24,6 +21,7 @@ from catchment.sink.delta.reading.rule import (
     rule_sql,
     worn_source,
 )
+from catchment.sink.frames import pandas_frame, polars_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -72,21 +70,12 @@ class DeltaState(msgspec.Struct, frozen=True):
         return rows.cast(output_schema(self.shape, self.origin))
 
     def pandas(self) -> "pandas.DataFrame":
-        """All rows as a pandas frame with Arrow's types: pandas' own would round integers where a NULL is among them.
-        Raises NotInstalled."""
-        with _needed("pandas"):
-            import pandas
-
-        return self.arrow().to_pandas(types_mapper=pandas.ArrowDtype)
+        """All rows as a pandas frame with Arrow's types. Raises NotInstalled."""
+        return pandas_frame(self.arrow())
 
     def polars(self) -> "polars.DataFrame":
         """All rows as a polars frame. Raises NotInstalled."""
-        with _needed("polars"):
-            import polars
-
-        frame = polars.from_arrow(self.arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        return polars_frame(self.arrow())
 
     def spark(self, session: "SparkSession") -> "DataFrame":
         """A Spark frame. The executors must see the files under the same path. They are taken as files of
@@ -136,16 +125,3 @@ def _alive(session: "SparkSession", files: "DataFrameReader", worn: tuple[Worn, 
 def _spark_path(path: str) -> str:
     """A path as Hadoop's Path takes it: of the host's files, nothing of it percent-encoded."""
     return f"file://{path}"
-
-
-@contextmanager
-def _needed(package: str) -> Iterator[None]:
-    """Say which extra has a package that the block imports."""
-    try:
-        yield
-    except ModuleNotFoundError as fault:
-        if fault.name != package:
-            raise
-        raise NotInstalled(
-            f"{package}() needs {package}, which is not installed: pip install 'catchment[{package}]'"
-        ) from None

@@ -13,6 +13,7 @@ from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
 from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.settle import SettleOrder
+from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
 from catchment.sink.delta.upkeep.clean import clean_feed
 from catchment.sink.delta.upkeep.table import keep_up
@@ -32,6 +33,7 @@ class UpkeepOrder(msgspec.Struct, frozen=True):
     keep_seconds: float
     attempt_seconds: float = 3600.0
     limits: Limits = Limits()
+    form: Form = Form()
     tables: tuple[TableId, ...] | None = None
     cleans: bool = True
 
@@ -86,7 +88,7 @@ class Keeper:
         plain, tail = self._logs_of(table)
         shape, until = shape_at(newest.epoch), newest.epoch
         return keep_up(
-            SettleOrder(plain, tail, shape, self._feed, order.fence, until, order.limits),
+            SettleOrder(plain, tail, shape, self._feed, order.fence, until, order.limits, order.form),
             shape_at,
             self._fault,
         )

@@ -9,6 +9,7 @@ from catchment import world
 from catchment.config import Feed
 from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
+from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.clean import cleaned_seconds_ago, window_hours
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
@@ -26,7 +27,8 @@ _log = logging.getLogger(__name__)
 def order_for(feed: Feed, fence: int) -> UpkeepOrder:
     """What a feed file says of its lake. Unnamed files stay for two lengths of a lease: a live runner may still commit
     them."""
-    return UpkeepOrder(str(feed.sink.path), feed.name, fence, feed.sink.keep, 2 * LEASE_SECONDS)
+    form = Form(feed.sink.vectors, feed.sink.changes)
+    return UpkeepOrder(str(feed.sink.path), feed.name, fence, feed.sink.keep, 2 * LEASE_SECONDS, form=form)
 
 
 class LakeUpkeep:

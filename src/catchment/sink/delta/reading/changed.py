@@ -1,0 +1,155 @@
+"""What changed in a table between two of its settled epochs, from Delta's change data feed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from catchment.model.epoch import EpochRow, TableShape, epoch_text
+from catchment.model.errors import SinkError
+from catchment.model.table import TableId
+from catchment.sink.delta.commit import open_table
+from catchment.sink.delta.layout import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Change, epoch_app
+from catchment.sink.delta.older import places
+from catchment.sink.delta.plain.actions import Line
+from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.reading.rule import output_schema
+from catchment.sink.frames import pandas_frame, polars_frame
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+_ENABLED = "delta.enableChangeDataFeed"
+_ADDED = (
+    pa.field(CHANGE_TYPE, pa.string()),
+    pa.field(COMMIT_VERSION, pa.int64()),
+    pa.field(COMMIT_TIMESTAMP, pa.timestamp("us", tz="UTC")),
+)
+
+
+class DeltaChanges(msgspec.Struct, frozen=True):
+    """`catchment.sink.reading.TableChanges`: versions of the plain table in `directory`, from `first` to `last`."""
+
+    shape: TableShape
+    since: int | None
+    until: int
+    directory: str
+    first: int
+    last: int
+
+    def __repr__(self) -> str:
+        begin = "its beginning" if self.since is None else f"epoch {epoch_text(self.since)}"
+        return f"TableChanges({self.shape.table}, behind {begin}, up to epoch {epoch_text(self.until)})"
+
+    def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
+        """As the port has it."""
+        return (connection or duckdb.connect()).from_arrow(self.arrow())
+
+    def pandas(self) -> "pandas.DataFrame":
+        """As the port has it."""
+        return pandas_frame(self.arrow())
+
+    def polars(self) -> "polars.DataFrame":
+        """As the port has it."""
+        return polars_frame(self.arrow())
+
+    def arrow(self) -> pa.Table:
+        """As the port has it. Raises SinkError where the files are there no longer."""
+        columns = output_schema(self.shape, origin=True)
+        schema = pa.schema([*_ADDED, *columns])
+        if self.since is not None and self.first > self.last:
+            return schema.empty_table()
+        try:
+            table = DeltaTable(self.directory, version=self.last)
+            rows = self._inserts(table) if self.since is None else self._told(table)
+        except Exception as error:  # arro3, which delta-rs reads with, raises no kind of its own
+            raise SinkError(
+                f"{self.shape.table}: what changed behind epoch {epoch_text(self.since or 0)} cannot be read: {error}; "
+                "change data stays for the feed's sink.keep and some hours: begin again without since"
+            ) from error
+        physical = {c.column.name: c.physical for c in self.shape.columns if c.live}
+        values = [
+            rows[name] if name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+            for name, field in ((physical.get(field.name, field.name), field) for field in schema)
+        ]
+        return pa.table(values, names=schema.names).cast(schema).sort_by(COMMIT_VERSION)
+
+    def _told(self, table: DeltaTable) -> pa.Table:
+        return pa.table(table.load_cdf(starting_version=self.first, ending_version=self.last).read_all())
+
+    def _inserts(self, table: DeltaTable) -> pa.Table:
+        rows = pa.table(QueryBuilder().register("plain", table).execute("SELECT * FROM plain").read_all())
+        timestamp = next(entry["timestamp"] for entry in table.history(1))
+        values = (Change.INSERT.value, self.last, timestamp * 1000)
+        for place, (field, value) in enumerate(zip(_ADDED, values, strict=True)):
+            rows = rows.add_column(place, field, pa.repeat(pa.scalar(value, field.type), rows.num_rows))
+        return rows
+
+
+def changes(root: Path, feed: str, table: TableId, since: EpochRow | None, until: EpochRow) -> DeltaChanges:
+    """The changes of a table behind an epoch, up to another; `until` may be newer than what is settled only where
+    nothing has come to the table since. Raises SinkError."""
+    at = places(root, table)
+    log, app = DeltaLog(at.plain), epoch_app(feed, table)
+    last = _settled_at(log, at.tail, until, table, app)
+    shape = next(shape for shape in until.manifest.shapes if shape.table == table)
+    found = DeltaChanges(shape, None, until.commit.epoch, str(at.plain), 0, last.version)
+    if since is None:
+        return found
+    before = _settled_at(log, at.tail, since, table, app)
+    found = msgspec.structs.replace(found, since=since.commit.epoch, first=before.version + 1)
+    _must_tell(log, found)
+    return found
+
+
+def newest_settled(root: Path, feed: str, table: TableId) -> int:
+    """The epoch that the plain table is. Raises SinkError before its first."""
+    plain = DeltaLog(places(root, table).plain).newest()
+    found = None if plain is None else plain.transactions.get(epoch_app(feed, table))
+    if found is None:
+        raise SinkError(f"{table}: nothing is settled yet; a feed settles each sink.settle, and when it ends")
+    return found
+
+
+def _settled_at(log: DeltaLog, tail: Path, row: EpochRow, table: TableId, app: str) -> Snapshot:
+    """The version of the plain table that is exactly an epoch. Raises SinkError where none is."""
+    epoch = row.commit.epoch
+    found = log.carrying(app, epoch)
+    there = open_table(tail, row.commit.versions[str(table)]) if found is not None else None
+    carried = None if there is None else there.transaction_version(app)
+    if found is None or carried is None:
+        raise SinkError(
+            f"{table}: what it was as of epoch {epoch_text(epoch)} cannot be told any more: change data stays for the "
+            "feed's sink.keep and some hours; begin again without since"
+        )
+    if found.transactions[app] < carried:
+        raise SinkError(
+            f"{table}: epoch {epoch_text(epoch)} was committed, and not settled as such; the one before it that was is "
+            f"{epoch_text(found.transactions[app])}: give that one, or the until of changes taken before"
+        )
+    return found
+
+
+def _must_tell(log: DeltaLog, asked: DeltaChanges) -> None:
+    """Raise SinkError where one of the versions was written without change data."""
+    if asked.first > asked.last:
+        return
+    begin = log.at(asked.first)
+    told = begin is not None and begin.metadata.configuration.get(_ENABLED) == "true"
+    later = (line for version in range(asked.first + 1, asked.last + 1) for line in _lines(log, version))
+    if not told or any(
+        line.meta_data is not None and line.meta_data.configuration.get(_ENABLED) != "true" for line in later
+    ):
+        raise SinkError(
+            f"{asked.shape.table}: its versions from {asked.first} to {asked.last} were not all written with change "
+            "data; set sink.changes: true, and begin with an epoch that was settled since. A table that has a column "
+            f"{CHANGE_TYPE}, {COMMIT_VERSION} or {COMMIT_TIMESTAMP} of its own never has change data"
+        )
+
+
+def _lines(log: DeltaLog, version: int) -> list[Line]:
+    return log.lines_of(version) or []
