@@ -5,6 +5,7 @@
         _part=base/                     chunks: rows that were copied
         _part=changes/                  net changes
     <root>/_catchment/epochs/           one row per committed epoch
+    <root>/_catchment/versions/         one row per version of a plain table
 
 Holds names only, touches no file.
 """
@@ -75,6 +76,11 @@ def table_dirs(root: str | Path) -> list[Path]:
 def epochs_dir(root: str | Path) -> Path:
     """Directory of the epochs table."""
     return Path(root) / "_catchment" / "epochs"
+
+
+def versions_dir(root: str | Path) -> Path:
+    """Directory of the table that tells which version of each plain table is which epoch."""
+    return Path(root) / "_catchment" / "versions"
 
 
 def file_path(part: Part, name: str) -> str:

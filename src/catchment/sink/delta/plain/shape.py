@@ -34,7 +34,12 @@ def plain_schema(shape: TableShape) -> pa.Schema:
 
 def schema_string(shape: TableShape) -> str:
     """The schema as Delta's log has it."""
-    text: str = Schema.from_arrow(plain_schema(shape)).to_json()
+    return schema_text(plain_schema(shape))
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """Any schema as Delta's log has it."""
+    text: str = Schema.from_arrow(schema).to_json()
     return text
 
 

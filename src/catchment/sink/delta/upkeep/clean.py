@@ -17,7 +17,7 @@ from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir
+from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
 from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
 
 
@@ -39,6 +39,7 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     if row is None:
         return CleanReport(0, 0)
     reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
+    reports.append(_clean_plain(versions_dir(root), keep_s))
     failures: list[SinkError] = []
     for shape in row.manifest.shapes:
         directory = tail_dir(root, shape.table)

@@ -7,7 +7,7 @@ writing once a later runner has come.
 import msgspec
 
 from catchment.model.epoch import Manifest, TableShape, epoch_text
-from catchment.model.errors import SinkError
+from catchment.model.errors import CatchmentError, SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
@@ -17,6 +17,7 @@ from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
 from catchment.sink.delta.upkeep.clean import clean_feed
 from catchment.sink.delta.upkeep.table import keep_up
+from catchment.sink.delta.upkeep.versions import Versions
 from catchment.sink.port import Settled
 from catchment.state.faults import from_environment
 
@@ -45,6 +46,7 @@ class Keeper:
         self._root, self._feed = root, feed
         self._epochs = EpochsTable(root, feed)
         self._logs: dict[TableId, tuple[DeltaLog, DeltaLog]] = {}
+        self._versions = Versions(root, feed)
         self._fault = from_environment()
 
     def carry_out(self, order: UpkeepOrder, newest: Manifest | None = None) -> Settled:
@@ -58,9 +60,8 @@ class Keeper:
             newest = row.manifest
         changes = {}
         failures: list[Exception] = []
-        for table in (shape.table for shape in newest.shapes):
-            if order.tables is not None and table not in order.tables:
-                continue
+        tables = [s.table for s in newest.shapes if order.tables is None or s.table in order.tables]
+        for table in tables:
             try:
                 settled = self._settle(order, newest, table)
             except Exception as error:
@@ -68,6 +69,10 @@ class Keeper:
                 continue
             if settled:
                 changes[str(table)] = settled
+        try:
+            self._versions.record({table: self._logs_of(table)[0] for table in tables})
+        except CatchmentError as error:
+            failures.append(error)
         deleted = self._clean(order) if order.cleans else 0
         if failures:
             raise failures[0]

@@ -1,0 +1,142 @@
+"""Which version of each plain table is which epoch, as a small Delta table of its own that SQL joins.
+
+It is derived: what a crash leaves out, the next record of the table adds from its log.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from catchment import world
+from catchment.model.epoch import epoch_number, epoch_text
+from catchment.model.errors import SinkConflict
+from catchment.model.table import TableId
+from catchment.sink.delta.commit import CONFIGURATION
+from catchment.sink.delta.files import delta_stats, lake_file, make_directory, write_parquet
+from catchment.sink.delta.layout import epoch_app, versions_dir
+from catchment.sink.delta.plain.actions import Action, Add, MetaData, commit_info, protocol
+from catchment.sink.delta.plain.checkpoint import checkpoint
+from catchment.sink.delta.plain.join import due
+from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.plain.shape import schema_text
+
+SCHEMA = pa.schema(
+    [
+        ("feed", pa.string()),
+        ("table_name", pa.string()),
+        ("version", pa.int64()),
+        ("epoch", pa.int64()),
+        ("epoch_text", pa.string()),
+        ("committed", pa.timestamp("us", tz="UTC")),
+    ]
+)
+# Older versions are told no longer: Delta keeps the log of a table for two days.
+_KEEP_SECONDS = 3 * 86_400
+_ATTEMPTS = 50
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The newest version of a table that is recorded, and its epoch."""
+
+    version: int = -1
+    epoch: int = 0
+
+
+class Versions:
+    """The versions of one feed's tables. It remembers what it has recorded."""
+
+    def __init__(self, root: str | Path, feed: str) -> None:
+        self._feed = feed
+        self._log = DeltaLog(versions_dir(root))
+        self._known: dict[str, Recorded] | None = None
+
+    def record(self, plain: Mapping[TableId, DeltaLog]) -> None:
+        """Add the versions of these tables that have come since they were recorded. Raises SinkError, SinkConflict."""
+        for _ in range(_ATTEMPTS):
+            on = self._log.newest()
+            if self._known is None:
+                self._known = self._read(on)
+            known = dict(self._known)
+            rows = [row for table, log in plain.items() for row in self._new(table, log, known)]
+            if not rows:
+                return
+            if self._commit(on, rows):
+                self._known = known
+                checkpoint(self._log)
+                return
+        raise SinkConflict(f"{self._log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
+
+    def _new(self, table: TableId, log: DeltaLog, known: dict[str, Recorded]) -> Iterator[dict[str, Any]]:
+        """Rows of the versions behind the one that is known, as far as the log has them; then they are known."""
+        newest, app = log.newest(), epoch_app(self._feed, table)
+        last = known.get(str(table), Recorded())
+        for version in range(last.version + 1, -1 if newest is None else newest.version + 1):
+            found = log.lines_of(version)
+            if found is None:
+                continue  # Delta has dropped the entry: nobody reads the version any more
+            epoch = next(
+                (line.txn.version for line in found if line.txn and line.txn.app_id == app), last.epoch
+            )
+            written_ms = next((line.commit_info["timestamp"] for line in found if line.commit_info), 0)
+            last = Recorded(version, epoch)
+            yield {
+                "feed": self._feed,
+                "table_name": str(table),
+                "version": version,
+                "epoch": epoch,
+                "epoch_text": epoch_text(epoch),
+                "committed": written_ms * 1000,
+            }
+        known[str(table)] = last
+
+    def _commit(self, on: Snapshot | None, rows: list[dict[str, Any]]) -> bool:
+        """Add a file of rows; join small ones, and leave out old ones. False when another commit came first."""
+        now_ms = world.now_us() // 1000
+        oldest = epoch_number(now_ms // 1000 - _KEEP_SECONDS, 0)
+        make_directory(self._log.directory / "_delta_log")
+        tables = [pa.Table.from_pylist(rows, SCHEMA)]
+        actions: list[Action] = []
+        if on is None:
+            actions += [
+                protocol([], ["appendOnly", "invariants"]),
+                MetaData(str(uuid.uuid4()), schema_text(SCHEMA), now_ms, dict(CONFIGURATION)),
+            ]
+        else:
+            joined = due(on)
+            tables += [self._held(file) for file in joined]
+            gone = {file.path: file for file in [*joined, *_old(on, oldest)]}
+            actions += [file.removed(now_ms, data_change=True) for file in gone.values()]
+        held = pa.concat_tables(tables)
+        actions.append(self._written(held.filter(pc.greater_equal(held["epoch"], oldest)), now_ms))
+        return self._log.put(on, commit_info("WRITE", now_ms), actions) is not None
+
+    def _written(self, rows: pa.Table, now_ms: int) -> Add:
+        path = f"{uuid.uuid4().hex}.parquet"
+        size, footer = write_parquet(self._log.directory / path, [rows], SCHEMA)
+        stats = delta_stats(footer, ("feed", "table_name", "version", "epoch"))
+        return Add(path, size, now_ms, True, stats)
+
+    def _held(self, file: LakeFile) -> pa.Table:
+        path = self._log.directory / file.path
+        with lake_file(path):
+            return pq.read_table(path, schema=SCHEMA)
+
+    def _read(self, on: Snapshot | None) -> dict[str, Recorded]:
+        """The newest version of each of the feed's tables."""
+        files = [] if on is None else [self._held(file) for file in on.files.values()]
+        rows = pa.concat_tables([SCHEMA.empty_table(), *files])
+        found: dict[str, Recorded] = {}
+        for row in rows.filter(pc.equal(rows["feed"], self._feed)).sort_by("version").to_pylist():
+            found[row["table_name"]] = Recorded(row["version"], row["epoch"])
+        return found
+
+
+def _old(on: Snapshot, oldest: int) -> list[LakeFile]:
+    """Files of which all rows are older than an epoch."""
+    return [file for file in on.files.values() if (file.bounds().max_values.get("epoch") or oldest) < oldest]

@@ -1,0 +1,81 @@
+"""`_catchment/versions`: SQL finds the version of a plain table that is an epoch."""
+
+import random
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from catchment.model.epoch import epoch_number, epoch_text
+from catchment.sink.delta.layout import table_dir, versions_dir
+from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.upkeep import versions
+from tests.layers.sink.model import FEED, ORDERS
+from tests.layers.sink.test_open import Copied
+from tests.world.delta_scan import DeltaScan
+
+TABLE = "shop.orders"
+
+
+@pytest.fixture(autouse=True)
+def _early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epochs of these tests are of 1970."""
+    monkeypatch.setattr(versions, "_KEEP_SECONDS", 10**10)
+    monkeypatch.setattr(versions, "epoch_number", lambda second, tick: epoch_number(max(second, 0), tick))
+
+
+def told(root: Path) -> dict[int, int]:
+    """The epoch of each version, of the plain table."""
+    rows = pl.read_delta(str(versions_dir(root)))
+    assert set(rows["feed"]) == {FEED}
+    assert set(rows["table_name"]) == {TABLE}
+    assert [epoch_text(epoch) for epoch in rows["epoch"]] == list(rows["epoch_text"])
+    assert rows["version"].is_unique().all()
+    return dict(zip(rows["version"], rows["epoch"], strict=True))
+
+
+def test_every_version_is_told_and_is_what_is_told(tmp_path: Path) -> None:
+    table = Copied(tmp_path, random.Random(4))
+    table.commit()
+    for number in range(40):
+        table.commit()
+        table.keep_up()
+        if number == 20:  # a crash between the settle and the record is like a record that lacks the newest
+            newest = DeltaLog(versions_dir(tmp_path)).newest()
+            assert newest is not None
+            (versions_dir(tmp_path) / "_delta_log" / f"{newest.version:020d}.json").unlink()
+    plain = table_dir(tmp_path, ORDERS.table)
+    found = told(tmp_path)
+    assert sorted(found) == list(range(DeltaTable(plain).version() + 1))
+    for version, epoch in found.items():
+        assert sorted(pl.read_delta(str(plain), version=version).rows()) == table.expected(epoch)
+    newest = DeltaLog(versions_dir(tmp_path)).newest()
+    assert newest is not None
+    assert len(newest.files) < 20
+    with DeltaScan() as judge:
+        rows = judge.rows(versions_dir(tmp_path), ["version", "epoch"]).to_pylist()
+    assert {row["version"]: row["epoch"] for row in rows} == found
+
+
+def test_it_is_made_anew_from_the_logs(tmp_path: Path) -> None:
+    table = Copied(tmp_path, random.Random(5))
+    for _ in range(6):
+        table.commit()
+        table.keep_up()
+    before = told(tmp_path)
+    shutil.rmtree(versions_dir(tmp_path))
+    table.keep_up()
+    assert told(tmp_path) == before
+
+
+def test_old_versions_are_told_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Copied(tmp_path, random.Random(6))
+    for _ in range(6):
+        table.commit()
+        table.keep_up()
+    monkeypatch.setattr(versions, "epoch_number", lambda second, tick: table.feeder.epoch)
+    table.commit()
+    table.keep_up()
+    assert set(told(tmp_path).values()) <= {table.feeder.epoch - 1, table.feeder.epoch}
