@@ -45,7 +45,7 @@ def make_feed(
         "name": "exact",
         "source": {"keyspace": "shop", "shards": shards},
         "tables": [f"{schema}.*"],
-        "sink": {"path": str(directory / "lake")},
+        "sink": {"path": str(directory / "lake"), "changes": True},
         "epoch": {"interval": interval, "tick": "50ms"},
         "copy": {"chunk_rows_max": chunk_rows},
     }

@@ -1,6 +1,7 @@
 """Every version of the plain tables, as readers have it that know nothing of Catchment.
 
-DuckDB's delta extension and delta-rs's own engine read each version. Which epoch it is, the Delta log says.
+DuckDB's delta extension and delta-rs's own engine read each version. Which epoch it is, the Delta log says. The changes
+that delta-rs tells of a version have to lead to it from the one before.
 """
 
 import json
@@ -19,13 +20,15 @@ ORIGIN = ("_shard", "_epoch")
 
 
 class PlainVersions:
-    """The versions of a table, by the epoch that each says it is. `read`: how many were compared, by their readers."""
+    """The versions of a table, by the epoch that each says it is. `compared`: how many were; `told`: of how many the
+    changes were."""
 
     def __init__(self, directory: Path, application: str, scan: DeltaScan) -> None:
         self._directory = directory
         self._scan = scan
         self.left = _versions(directory, application)
-        self.compared = 0
+        self.compared = self.told = 0
+        self._before: tuple[int, pa.Table] | None = None
 
     def differing(self, epoch: int, shape: TableShape, records: pa.Table) -> Iterator[str]:
         """What the versions of an epoch have that its records, under the source's names, do not."""
@@ -42,11 +45,46 @@ class PlainVersions:
                 if rows != expected:
                     more, less = rows - expected, expected - rows
                     yield f"plain version {version} by {reader}: has {sorted(more)[:3]}, lacks {sorted(less)[:3]}"
+            yield from self._untold(version, found)
+            self._before = version, found
+
+    def _untold(self, version: int, found: pa.Table) -> Iterator[str]:
+        """What the changes of a version make of the one before, and the version is not."""
+        if self._before is None or self._before[0] != version - 1:
+            return
+        table = DeltaTable(self._directory, version=version)
+        changes = pa.table(table.load_cdf(starting_version=version, ending_version=version).read_all())
+        rows = _rows(_conformed(self._before[1], found.schema))
+        for change, row in zip(
+            changes["_change_type"].to_pylist(),
+            map(repr, _conformed(changes, found.schema).to_pylist()),
+            strict=True,
+        ):
+            rows[row] += -1 if change in ("delete", "update_preimage") else 1
+        self.told += 1
+        wrong = rows.copy()
+        wrong.subtract(_rows(found))
+        wrong = Counter({row: count for row, count in wrong.items() if count})
+        if wrong:
+            yield f"plain version {version}: its changes say otherwise of {wrong.most_common(3)}"
 
     def _delta_rs(self, columns: list[str], version: int) -> pa.Table:
         names = ", ".join(map(double_quoted, columns))
         engine = QueryBuilder().register("plain", DeltaTable(self._directory, version=version))
         return pa.table(engine.execute(f"SELECT {names} FROM plain").read_all())
+
+
+def _conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with other columns: those that they lack are null."""
+    return pa.table(
+        [
+            rows[field.name].cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
 
 
 def _rows(table: pa.Table) -> Counter[str]:

@@ -35,6 +35,7 @@ def test_every_epoch_of_a_copy_under_random_transactions_is_exact(
     assert verdict.readings > 20
     assert trial.beside.settles > 5
     assert verdict.plain > 10
+    assert verdict.told > 10
     assert all(xa.committed > 5 and xa.rolled_back > 1 for xa in trial.xa)
 
 
@@ -52,6 +53,7 @@ def test_300_epochs_are_exact(
     assert verdict.rests >= 20
     assert trial.beside.settles > 50
     assert verdict.plain > 100
+    assert verdict.told > 100
 
 
 @pytest.mark.wide

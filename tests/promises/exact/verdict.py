@@ -66,6 +66,7 @@ class Verdict:
     readings: int = 0
     rows: int = 0
     plain: int = 0
+    told: int = 0
 
     def must_be_clean(self, seed: int) -> None:
         """Fail and say what differs."""
@@ -112,6 +113,7 @@ class Court:
         left = {table: versions.left for table, versions in self._plain.items() if versions.left}
         assert not left, f"plain tables have versions of epochs that were not committed: {left}"
         self._verdict.plain = sum(versions.compared for versions in self._plain.values())
+        self._verdict.told = sum(versions.told for versions in self._plain.values())
         assert not self._resting, "a rest's epoch was not committed"
         assert not self._readings, "a reader read an epoch that is not in the epochs table"
         return self._verdict

@@ -91,8 +91,8 @@ class DeltaChanges(msgspec.Struct, frozen=True):
 
 
 def changes(root: Path, feed: str, table: TableId, since: EpochRow | None, until: EpochRow) -> DeltaChanges:
-    """The changes of a table behind an epoch, up to another; `until` may be newer than what is settled only where
-    nothing has come to the table since. Raises SinkError."""
+    """The changes of a table behind an epoch, up to another. Either was settled, or brought nothing behind one that was.
+    Raises SinkError."""
     at = places(root, table)
     log, app = DeltaLog(at.plain), epoch_app(feed, table)
     last = _settled_at(log, at.tail, until, table, app)
