@@ -41,11 +41,22 @@ class DeltaScan:
         self._process.stdout.close()
         self._process.wait(60)
 
+    def query(self, script: str, query: str) -> pa.Table:
+        """The rows of a query, after a script of statements. AssertionError has DuckDB's words."""
+        return self._asked({"script": script, "query": query})
+
     def rows(self, directory: Path, columns: Sequence[str], version: int | None = None) -> pa.Table:
         """Columns of a table at a version, the newest if None; rows in no order. AssertionError has DuckDB's words."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"path": str(directory), "columns": list(columns), "version": version}
+        named = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        place = str(directory).replace("'", "''")
+        pinned = "" if version is None else f", version={version}"
+        return self._asked({"script": "", "query": f"SELECT {named} FROM delta_scan('{place}'{pinned})"})
+
+    def _asked(self, asked: dict[str, str]) -> pa.Table:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         said = self._process.stdout.readline()
@@ -67,11 +78,10 @@ def main() -> None:
     connection.execute(f"LOAD '{extension}'")
     for line in sys.stdin:
         asked = json.loads(line)
-        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in asked["columns"])
-        place = asked["path"].replace("'", "''")
-        version = "" if asked["version"] is None else f", version={asked['version']}"
         try:
-            found = connection.sql(f"SELECT {columns} FROM delta_scan('{place}'{version})").to_arrow_table()
+            if asked["script"]:
+                connection.execute(asked["script"])
+            found = connection.sql(asked["query"]).to_arrow_table()
         except duckdb.Error as error:
             _answer({"error": str(error)}, b"")
             continue

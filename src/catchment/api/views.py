@@ -1,22 +1,31 @@
-"""DuckDB views of a whole lake as of one epoch, as SQL text."""
+"""A whole lake in SQL text: DuckDB views as of one epoch, DuckDB views that follow the feed, tables for Spark."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from catchment.api.epochs import Committed, Lake, committed
 from catchment.api.moment import At, Epoch
 from catchment.api.read import state
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch import TableShape, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
-from catchment.sink.reading import double_quoted
+from catchment.sink.reading import Reading, double_quoted
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")
 _HEADER = """\
 -- Views of every table as of epoch {epoch}: a snapshot. They name files, which stay for a while after a settle
 -- replaced them; then this text has to be written again. For live reads use catchment.read() from Python.
+"""
+
+
+_FOLLOWING = """\
+-- Views of every table that follow the feed: each is one exact epoch of its table, sink.settle behind the source.
+-- DuckDB loads its extension delta. To be written anew when columns come or go.
+"""
+_SPARK = """\
+-- Every table as Spark's catalog knows it, with delta-spark: each follows the feed, sink.settle behind the source.
 """
 
 
@@ -28,6 +37,27 @@ def views(lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed:
     ConfigError for names that are one in DuckDB, and as `read`.
     """
     return _text(committed(lake, epoch, at=at, feed=feed))
+
+
+def following_views(lake: Lake, *, feed: str | None = None) -> str:
+    """SQL text that creates a DuckDB schema per source schema and a view per table. Each view gives the newest settled
+    epoch of its table at the time of a query. Raises as `views`."""
+    reading, tables = _newest(lake, feed)
+    text = [_FOLLOWING, *_duckdb_schemas(shape.table for shape in tables)]
+    for shape in tables:
+        text.append(
+            f"CREATE OR REPLACE VIEW {_duckdb_name(shape.table)} AS\n{reading.following_query(shape)};\n"
+        )
+    return "\n".join(text)
+
+
+def spark_tables(lake: Lake, *, feed: str | None = None) -> str:
+    """SQL text by which Spark's catalog knows every table under its name, once and for all. Raises as `views`."""
+    reading, tables = _newest(lake, feed)
+    schemas = sorted({shape.table.schema.replace("`", "``") for shape in tables})
+    text = [_SPARK, *(f"CREATE SCHEMA IF NOT EXISTS `{schema}`;\n" for schema in schemas)]
+    text += [f"{reading.spark_statement(shape)};\n" for shape in tables]
+    return "\n".join(text)
 
 
 def write_views(
@@ -55,15 +85,29 @@ def write_views(
 
 def _text(found: Committed) -> str:
     row = found.row
-    text = [_HEADER.format(epoch=epoch_text(row.commit.epoch))]
     tables = sorted(s.table for s in row.manifest.shapes if str(s.table) in row.commit.versions)
     _must_be_told_apart(found.place.path, tables)
-    for schema in sorted({table.schema for table in tables}):
-        text.append(f"CREATE SCHEMA IF NOT EXISTS {double_quoted(schema)};\n")
+    text = [_HEADER.format(epoch=epoch_text(row.commit.epoch)), *_duckdb_schemas(tables)]
     for table in tables:
-        name = f"{double_quoted(table.schema)}.{double_quoted(table.name)}"
-        text.append(f"CREATE OR REPLACE VIEW {name} AS\n{state(found, table).sql()};\n")
+        text.append(f"CREATE OR REPLACE VIEW {_duckdb_name(table)} AS\n{state(found, table).sql()};\n")
     return "\n".join(text)
+
+
+def _newest(lake: Lake, feed: str | None) -> tuple[Reading, list[TableShape]]:
+    """What reads a lake, and the tables of its newest epoch."""
+    found = committed(lake, feed=feed)
+    shapes = sorted(found.row.manifest.shapes, key=lambda shape: shape.table)
+    _must_be_told_apart(found.place.path, [shape.table for shape in shapes])
+    return found.place.reading, shapes
+
+
+def _duckdb_schemas(tables: Iterable[TableId]) -> list[str]:
+    schemas = sorted({table.schema for table in tables})
+    return [f"CREATE SCHEMA IF NOT EXISTS {double_quoted(schema)};\n" for schema in schemas]
+
+
+def _duckdb_name(table: TableId) -> str:
+    return f"{double_quoted(table.schema)}.{double_quoted(table.name)}"
 
 
 def _must_be_told_apart(root: Path, tables: Sequence[TableId]) -> None:

@@ -156,6 +156,14 @@ class Reading(Protocol):
         """
         ...
 
+    def following_query(self, shape: TableShape) -> str:
+        """A DuckDB query over a table as everybody reads it, the newest version at each time."""
+        ...
+
+    def spark_statement(self, shape: TableShape) -> str:
+        """A statement of Spark SQL by which its catalog knows the table under the name of the source."""
+        ...
+
     def views_file(self, feed: str) -> Path:
         """Where the views of a feed belong."""
         ...

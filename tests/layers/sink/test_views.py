@@ -4,13 +4,16 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from msgspec.structs import replace
 
-from catchment.api.views import views, write_views
+from catchment.api.views import following_views, views, write_views
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 from tests.layers.sink.feeder import Feeder
-from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape
+from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, shape
+from tests.layers.sink.test_read import settle
+from tests.world.delta_scan import DeltaScan
 
 
 def test_views_are_a_snapshot_that_runs(feeder: Feeder) -> None:
@@ -22,6 +25,27 @@ def test_views_are_a_snapshot_that_runs(feeder: Feeder) -> None:
         assert connection.sql("SELECT count(*) FROM shop.orders").fetchall() == [(3,)]
     assert "snapshot" in path.read_text()
     assert list(path.parent.glob("*.new")) == []
+
+
+def test_views_that_follow_the_feed(tmp_path: Path) -> None:
+    feeder = Feeder(tmp_path / "it's here")
+    again = shape("again", {"id": INT, "sig": TEXT}, ("id",))
+    columns = (again.columns[0], replace(again.columns[1], physical="sig__1790000000"))
+    again = replace(again, columns=columns)
+    feeder.put(again, (1, "a"))
+    settle(feeder.root)
+    script = following_views(feeder.root)
+    with DeltaScan() as scan:
+        first = scan.query(script, "SELECT * FROM shop.again")
+        feeder.put(again, (1, "b"), (2, "c"))
+        assert scan.query("", "SELECT * FROM shop.again") == first
+        settle(feeder.root)
+        then = scan.query("", "SELECT * FROM shop.again ORDER BY id")
+    assert first.to_pylist() == [{"_shard": "s/0", "_epoch": 1, "id": 1, "sig": "a"}]
+    assert then.to_pylist() == [
+        {"_shard": "s/0", "_epoch": 2, "id": 1, "sig": "b"},
+        {"_shard": "s/0", "_epoch": 2, "id": 2, "sig": "c"},
+    ]
 
 
 def test_views_of_names_that_are_one_in_duckdb_are_refused(feeder: Feeder) -> None:

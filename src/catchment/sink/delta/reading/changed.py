@@ -91,7 +91,7 @@ class DeltaChanges(msgspec.Struct, frozen=True):
 
 
 def changes(root: Path, feed: str, table: TableId, since: EpochRow | None, until: EpochRow) -> DeltaChanges:
-    """The changes of a table behind an epoch, up to another. Either was settled, or brought nothing behind one that was.
+    """The changes of a table behind an epoch, up to another. Both were settled, or brought nothing since one that was.
     Raises SinkError."""
     at = places(root, table)
     log, app = DeltaLog(at.plain), epoch_app(feed, table)

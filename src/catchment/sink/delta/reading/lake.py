@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
-from catchment.model.epoch import EpochRow, Part, epoch_text
+from catchment.model.epoch import EpochRow, Part, TableShape, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.commit import file_lists, open_table
@@ -23,6 +23,7 @@ from catchment.sink.delta.layout import (
 )
 from catchment.sink.delta.older import Places, places
 from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.reading.catalogs import duckdb_query, spark_statement
 from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_settled
 from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.reading.places import Tables, Worn
@@ -67,6 +68,14 @@ class DeltaReading:
                 f"{table}: it is an epoch that the epochs table lacks; put back a copy of the lake"
             )
         return changes(self._root, feed, table, since, until)
+
+    def following_query(self, shape: TableShape) -> str:
+        """As the port has it: over the plain table."""
+        return duckdb_query(self._root, shape)
+
+    def spark_statement(self, shape: TableShape) -> str:
+        """As the port has it: of the plain table."""
+        return spark_statement(self._root, shape)
 
     def views_file(self, feed: str) -> Path:
         """As the port has it: beside the epochs table."""

@@ -105,10 +105,11 @@ def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequen
 
 def _in_order() -> str:
     """A condition that holds where DuckDB keeps the order of rows, and fails the query elsewhere."""
-    return f"CASE WHEN current_setting({_literal(_ORDERED)}) THEN true ELSE error({_literal(_UNORDERED)}) END"
+    return f"CASE WHEN current_setting({literal(_ORDERED)}) THEN true ELSE error({literal(_UNORDERED)}) END"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as SQL has it, for DuckDB."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -146,7 +147,7 @@ def _value(column: LakeColumn, quote: Callable[[str], str]) -> str:
     """A column's value; null for shards that dropped it while others still have it: old rows keep theirs."""
     if not column.torn:
         return quote(column.physical)
-    shards = ", ".join(map(_literal, column.missing))
+    shards = ", ".join(map(literal, column.missing))
     return f"CASE WHEN {SHARD} IN ({shards}) THEN NULL ELSE {quote(column.physical)} END"
 
 
@@ -159,4 +160,4 @@ def _duckdb_type(kind: pa.DataType) -> str:
 def _duckdb_path(path: str) -> str:
     """A path as a literal; characters of patterns stand in brackets, so that they match themselves."""
     escaped = "".join(f"[{c}]" if c in "*?[" else c for c in path)
-    return _literal(escaped)
+    return literal(escaped)

@@ -1,0 +1,97 @@
+"""Plain tables as Delta's own reader has them, in a Spark of its own. It knows nothing of Catchment: a judge.
+
+Its jar comes from Maven Central, at the first use.
+"""
+
+import json
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+_SETTINGS = {
+    "spark.jars.packages": PACKAGE,
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+class DeltaSpark:
+    """A process with Spark and Delta, until the block ends. `directory`: where its catalog lies."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._directory,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(60)
+
+    def sql(self, statement: str) -> pa.Table:
+        """What a statement gives. AssertionError has Spark's words."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(statement).encode() + b"\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline()
+        assert said, "the process that reads has ended: is its jar at hand?"
+        answer = json.loads(said)
+        assert "error" not in answer, answer["error"]
+        with pa.ipc.open_stream(self._process.stdout.read(answer["bytes"])) as stream:
+            return stream.read_all()
+
+
+def main() -> None:
+    """The process: a JSON line asks, a JSON line and an Arrow stream answer."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("judge")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    for line in sys.stdin:
+        try:
+            found = session.sql(json.loads(line)).toArrow()
+        except Exception as error:
+            _answer({"error": f"{type(error).__name__}: {error}"}, b"")
+            continue
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, found.schema) as stream:
+            stream.write_table(found)
+        _answer({"bytes": len(sink.getvalue())}, sink.getvalue())
+
+
+def _answer(answer: dict[str, object], content: bytes | pa.Buffer) -> None:
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
