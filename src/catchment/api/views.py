@@ -22,7 +22,7 @@ _HEADER = """\
 
 _FOLLOWING = """\
 -- Views of every table that follow the feed: each is one exact epoch of its table, sink.settle behind the source.
--- DuckDB loads its extension delta. To be written anew when columns come or go.
+-- DuckDB loads its extension delta. Write this text again when columns come or go.
 """
 _SPARK = """\
 -- Every table as Spark's catalog knows it, with delta-spark: each follows the feed, sink.settle behind the source.

@@ -29,7 +29,9 @@ def views_command(
     alone: no shard, no state store, no password.
     """
     if (follow or spark) and (epoch or at or write or (follow and spark)):
-        raise ConfigError("views: --follow and --spark stand alone; they are of no one epoch, and in no file")
+        raise ConfigError(
+            "views: give --follow or --spark alone: what follows the feed is of no one epoch, and is printed"
+        )
     feed = load(file, secrets=())
     if follow or spark:
         click.echo(spark_tables(feed) if spark else following_views(feed))

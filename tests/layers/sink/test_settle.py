@@ -1,22 +1,25 @@
 """Random epochs, settled at random: every version of the plain table is one exact epoch, for every reader."""
 
+import datetime as dt
 import random
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.plain.join import Joined, commit, prepare
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.plain.log import DeltaLog, LakeFile
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
 from tests.layers.sink.model import FEED
 from tests.layers.sink.test_model import SHAPES, SHARDS, Lake, State
+from tests.world.delta_scan import DeltaScan
 
 Rows = list[tuple[Any, ...]]
 
@@ -85,6 +88,11 @@ class Settling:
                 self.joins += 1
                 self.exact[after.version] = self.exact[before.version]
 
+    def files(self) -> list[LakeFile]:
+        """The newest version's."""
+        snapshot = DeltaLog(self.plain).newest()
+        return [] if snapshot is None else list(snapshot.files.values())
+
     def expected(self, version: int) -> Rows:
         found = [(key[0], epoch, *row) for key, (epoch, row) in self.exact[version].items()]
         return sorted(found, key=repr)
@@ -130,6 +138,52 @@ def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed
     assert world.joins
     assert len(world.exact) > 5
     world.must_be_exact()
+
+
+@pytest.mark.parametrize("kind", ["composite", "datetime"])
+def test_what_bounds_rule_out_is_not_there(tmp_path: Path, kind: str) -> None:
+    """Readers pass over files by their bounds: of each column, before, at and behind each value that stands in it."""
+    rng = random.Random(kind)
+    world = Settling(tmp_path, kind)
+    world.turn(rng, 16)
+    rows = by_delta_rs(world.plain, max(world.exact))
+    assert {len(file.bounds().max_values) for file in world.files()} == {len(rows.column_names)}
+    with DeltaScan() as scan:
+        for name in rows.column_names:
+            values = [value for value in pc.unique(rows[name]).to_pylist() if value is not None]
+            for value in rng.sample(values, min(len(values), 6)):
+                for sign in ("<", "=", ">"):
+                    condition = f'"{name}" {sign} {_literal(value)}'
+                    query = f"SELECT count(*) AS n FROM {{}} WHERE {condition}"
+                    expected = sum(_holds(sign, row, value) for row in rows[name].to_pylist())
+                    found = scan.query("", query.format(f"delta_scan('{world.plain}')"))
+                    engine = QueryBuilder().register("plain", DeltaTable(world.plain))
+                    assert found["n"].to_pylist() == [expected], condition
+                    assert pa.table(engine.execute(query.format("plain")).read_all())["n"].to_pylist() == [
+                        expected
+                    ]
+
+
+def _holds(sign: str, row: Any, value: Any) -> bool:
+    return row is not None and {"<": row < value, "=": row == value, ">": row > value}[sign]
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case dt.datetime():
+            return (
+                f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+                if value.tzinfo is None
+                else f"'{value.isoformat()}'"
+            )
+        case dt.date():
+            return f"DATE '{value}'"
+        case bytes():
+            return "'" + value.decode("latin-1") + "'"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case _:
+            return str(value)
 
 
 @pytest.mark.parametrize("kind", SHAPES)

@@ -199,8 +199,20 @@ def _put_bounds(name: str, least: Any, most: Any, low: dict[str, Any], high: dic
             high[name] = above
     elif isinstance(least, int) and not isinstance(least, bool):
         low[name], high[name] = least, most
-    elif isinstance(least, dt.date) and not isinstance(least, dt.datetime):
+    elif isinstance(least, dt.datetime):
+        low[name], high[name] = (
+            _in_ms(least),
+            _in_ms(most + dt.timedelta(microseconds=-most.microsecond % 1000)),
+        )
+    elif isinstance(least, dt.date):
         low[name], high[name] = least.isoformat(), most.isoformat()
+
+
+def _in_ms(moment: dt.datetime) -> str:
+    """A time as statistics have it: in UTC, its milliseconds alone."""
+    zone = "" if moment.tzinfo is None else "Z"
+    naive = moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return naive.isoformat(timespec="milliseconds") + zone
 
 
 def _string_above(most: str) -> str | None:

@@ -10,7 +10,11 @@ from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import delta_stats, lake_file
 from catchment.sink.delta.layout import EPOCH, SHARD, key_columns
 from catchment.sink.delta.plain.actions import Add
+from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile
+
+# As many as Delta's own writers give bounds (delta.dataSkippingNumIndexedCols).
+STATS_COLUMNS = 32
 
 
 def described(path: Path, shape: TableShape, now_ms: int) -> tuple[Add, int]:
@@ -18,7 +22,9 @@ def described(path: Path, shape: TableShape, now_ms: int) -> tuple[Add, int]:
     with lake_file(path):
         footer = pq.read_metadata(path)
         size = path.stat().st_size
-    stats = delta_stats(footer, (SHARD, EPOCH, *key_columns(shape)))
+    held = [name for name in plain_schema(shape).names if name in footer.schema.to_arrow_schema().names]
+    first = (SHARD, EPOCH, *key_columns(shape))
+    stats = delta_stats(footer, list(dict.fromkeys([*first, *held]))[:STATS_COLUMNS])
     return Add(path.name, size, now_ms, True, stats), footer.num_rows
 
 
