@@ -1,4 +1,4 @@
-"""Some rows of a data file of a plain table, a batch at a time."""
+"""Some rows of a data file of a plain table, a row group at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,16 +11,16 @@ from pyroaring import BitMap
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.plain.net import conform
 
-_BATCH_ROWS = 1 << 17
-
 
 def rows_of(path: Path, rows: BitMap, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of these numbers, from 0, in their order, with the columns of `schema`. Raises SinkError."""
+    """The rows of these numbers, from 0, in their order, with the columns of `schema`. Row groups without any of them are
+    not read. Raises SinkError."""
     first = 0
     with lake_file(path), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_BATCH_ROWS):
-            here = rows & BitMap(range(first, first + batch.num_rows))
+        for group in range(file.num_row_groups):
+            behind = first + file.metadata.row_group(group).num_rows
+            here = rows & BitMap(range(first, behind))
             if here:
                 taken = np.asarray(here.to_array(), np.int64) - first
-                yield conform(pa.Table.from_batches([batch]).take(pa.array(taken)), schema)
-            first += batch.num_rows
+                yield conform(file.read_row_group(group).take(pa.array(taken)), schema)
+            first = behind
