@@ -13,7 +13,7 @@ from catchment.sink.delta.plain.net import conform
 
 
 def rows_of(path: Path, rows: BitMap, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of these numbers, from 0, in their order, with the columns of `schema`. Row groups without any of them are
+    """The rows of these numbers, from 0, in their order, with the columns of `schema`. Row groups that have none are
     not read. Raises SinkError."""
     first = 0
     with lake_file(path), pq.ParquetFile(path) as file:
