@@ -43,8 +43,9 @@ def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: 
         if isinstance(fact, PartialImage):
             raise IncompleteImage(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
-                "binlog_row_image=FULL globally and end the sessions that still write otherwise; then copy "
-                f"the table again with {NEW_FEED}"
+                "binlog_row_image=FULL globally and end the sessions that still write otherwise; a server whose log "
+                "leaves generated columns out in any case (MariaDB 11.8.9) cannot serve a table that has some; then "
+                f"copy the table again with {NEW_FEED}"
             )
         if isinstance(fact, Incident):
             raise Unsupported(

@@ -29,6 +29,11 @@ _DEFAULT_CHARSET = re.compile(r"^\).*? (?:DEFAULT )?CHARSET=(\w+)", re.MULTILINE
 
 _STAR_IS_A_NAME = 90000  # seen: 8.0.15 gives all columns for SELECT `*`, 9.7.4 and MariaDB 10.11 that column
 
+_GENERATED = """
+SELECT COLUMN_NAME FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND IS_GENERATED = 'ALWAYS' ORDER BY ORDINAL_POSITION
+"""
+
 _LEFT_OUT = """
 SELECT TABLE_SCHEMA, TABLE_NAME, GROUP_CONCAT(COLUMN_NAME ORDER BY ORDINAL_POSITION SEPARATOR ', ')
 FROM information_schema.COLUMNS
@@ -91,6 +96,7 @@ def read_table(
         raise Unsupported(
             f"{where}: a schema with a dot in its name cannot be told from a table's; exclude it"
         )
+    _must_log_generated(session, table, where)
     keys = session.rows(_KEYS.format(source_name(table)))
     parts = [(row[_KEY_NAME], row[_COLUMN_NAME], row[_SUB_PART] is None) for row in keys]
     major, minor, patch = session.mysql_version or (0, 0, 0)
@@ -147,6 +153,17 @@ def read_definition(session: Session, table: TableId) -> Definition:
     made = session.row("SHOW CREATE TABLE " + source_name(table))
     charset = _DEFAULT_CHARSET.search(str(made[1])) if made else None
     return Definition(table, tuple(columns), key, charset[1] if charset else "")
+
+
+def _must_log_generated(session: Session, table: TableId, where: str) -> None:
+    """Raise Unsupported for generated columns of a server whose log does not have them."""
+    found = session.rows(_GENERATED, (table.schema, table.name)) if session.leaves_generated_out else ()
+    if found:
+        names = ", ".join(row[0] for row in found)
+        raise Unsupported(
+            f"{where}: the log of this server leaves generated columns out of UPDATE ({names}), so their values cannot "
+            "be followed; drop them, or exclude the table"
+        )
 
 
 def _must_have_its_name_alone(column: Column, version: int, where: str) -> None:

@@ -38,6 +38,9 @@ _LOST = {2002, 2003, 2006, 2013, 2055, 1053, 1927, 3169, 4031, 1040, 1203, 1226}
 # A privilege or the account itself is missing.
 ACCESS = {1044, 1045, 1142, 1143, 1227, 1698}
 # PyMySQL's own, at a login: a plugin that it does not know, one that failed, and what it gives no number.
+# By series of MariaDB, the first patch whose UPDATE and DELETE events have no generated columns. Seen in the log of
+# 11.8.9; 10.11 and earlier ones of 11.8 had them.
+_LEAVES_GENERATED_OUT = {(11, 8): 9}
 _LOGIN = {2059, 2061, 0}
 # Login plugins to which PyMySQL sends the password as it is.
 _IN_CLEAR = {"mysql_clear_password", "dialog"}
@@ -166,6 +169,15 @@ class Session(Connection):
         if "mariadb" in said.lower():
             return None
         return tuple(int(part) for part in re.findall(r"\d+", said)[:3])
+
+    @property
+    def leaves_generated_out(self) -> bool:
+        """Whether the server's row events of UPDATE and DELETE lack generated columns, whatever binlog_row_image is."""
+        said = re.search(r"(\d+)\.(\d+)\.(\d+)-mariadb", str(self.server_version).lower())  # type: ignore[attr-defined]
+        if said is None:
+            return False
+        major, minor, patch = map(int, said.groups())
+        return patch >= _LEAVES_GENERATED_OUT.get((major, minor), patch + 1)
 
     @property
     def sock(self) -> socket:

@@ -7,6 +7,8 @@ from pymysql.connections import Connection
 
 from catchment.demo.server import PrivateServer
 from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
+from catchment.source.session import connect
 from catchment.wire.log.decoder import LogDecoder
 
 NON_BLOCKING = 1
@@ -52,3 +54,9 @@ def packets(raw: bytes) -> list[bytes]:
         found.append(raw[at : at + size])
         at += size
     return found
+
+
+def logs_generated(server: PrivateServer) -> bool:
+    """Whether the server's log has generated columns, as far as is known (tests/layers/source/test_generated.py)."""
+    with connect(Endpoint("s", server.host, server.port, "catchment", server.password)) as session:
+        return not session.leaves_generated_out

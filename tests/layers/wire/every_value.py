@@ -349,14 +349,24 @@ class Drawn(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
+_GENERATED = ("virtual", "stored")
+
+
 def draw(
-    seed: int, flavour: str, rows: int, collations: Sequence[tuple[str, str]], met: Counter[str]
+    seed: int,
+    flavour: str,
+    rows: int,
+    collations: Sequence[tuple[str, str]],
+    met: Counter[str],
+    *,
+    generated: bool = True,
 ) -> Drawn:
     """A table of all types; every odd value of every type is in one of its rows. `collations`: sets and collations
-    of its columns of text, in turn. `met` counts values by type and by odd value."""
+    of its columns of text, in turn. `met` counts values by type and by odd value. `generated`: some columns are."""
     chance = random.Random(seed)
     servers = {flavour, flavour.partition("-")[0]}
     cases = [case for case in PLAIN if servers & set(case.on.split())]
+    cases = [case for case in cases if generated or case.name not in _GENERATED]
     kinds = [kind for kind in TEXTS if "mariadb" in servers or "compressed" not in kind]
     for i, kind in enumerate(kinds):
         charset, collation = collations[(seed * len(kinds) + i) % len(collations)]

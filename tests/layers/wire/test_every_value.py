@@ -24,7 +24,7 @@ from catchment.sink.delta.layout import PART, arrow_schema, delta_schema
 from catchment.wire.cells import charsets
 from catchment.wire.cells.types import logged_as_binary
 from tests.layers.wire.answers import Session, columns_of, run, select
-from tests.layers.wire.dumps import decoded, end_of_log, read_dump
+from tests.layers.wire.dumps import decoded, end_of_log, logs_generated, read_dump
 from tests.layers.wire.every_value import Drawn, draw
 from tests.layers.wire.odd_values import value_of
 
@@ -154,7 +154,7 @@ def check(
     with closing(server.connect(conv={}, init_command="SET time_zone = '+00:00'")) as session:
         collations = collations_of(session)
         for seed in range(tables):
-            drawn = draw(seed, flavour, ROWS, collations, met)
+            drawn = draw(seed, flavour, ROWS, collations, met, generated=logs_generated(server))
             values += agree(server, session, schema, f"t{seed}", drawn, directory / str(seed))
             run(session, f"DROP TABLE {schema}.t{seed}")
     scarce = {what: count for what, count in met.items() if ": " in what and count < tables}
@@ -194,7 +194,7 @@ def test_newer_servers_agree_too(
     schema = fresh_schema(server)
     with closing(server.connect(conv={}, init_command="SET time_zone = '+00:00'")) as session:
         for seed in range(2):
-            drawn = draw(seed, flavour, ROWS, collations_of(session), met)
+            drawn = draw(seed, flavour, ROWS, collations_of(session), met, generated=logs_generated(server))
             assert agree(server, session, schema, f"t{seed}", drawn, tmp_path / str(seed)) > 60 * ROWS
     assert met["vector(3): extremes"] == 2
 

@@ -23,7 +23,7 @@ from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.decoder import LogDecoder
 from catchment.wire.log.facts import PartialImage
 from tests.layers.wire.answers import Session, run
-from tests.layers.wire.dumps import decoded, end_of_log, read_dump
+from tests.layers.wire.dumps import decoded, end_of_log, logs_generated, read_dump
 from tests.layers.wire.events import events_of, kind_of
 from tests.layers.wire.every_value import Drawn, draw
 from tests.layers.wire.test_every_value import collations_of, filled
@@ -119,7 +119,7 @@ def test_what_each_image_has(
     schema = fresh_schema(server)
     lacking: dict[str, set[str]] = {}
     with closing(server.connect(init_command="SET time_zone = '+00:00'")) as session:
-        drawn = draw(3, flavour, _ROWS, collations_of(session), Counter())
+        drawn = draw(3, flavour, _ROWS, collations_of(session), Counter(), generated=logs_generated(server))
         with _logging(session, flavour, level, packed):
             written = {
                 image: _write(server, session, f"{schema}.{image.lower()}", image, drawn)

@@ -146,6 +146,8 @@ _FOOT = """
 - Generated columns, virtual ones too, and invisible columns are carried like others; so is the primary key that
   MySQL makes (`sql_generate_invisible_primary_key`). The hidden columns of an index over an expression are not
   carried; a column with a name of 32 hexadecimal digits is refused on MySQL 8.0, which names them so.
+- MariaDB 11.8.9 leaves generated columns out of UPDATE and DELETE events, whatever `binlog_row_image` is (10.11
+  and earlier ones of 11.8 log them). There a table with generated columns is refused: drop them, or exclude the table.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
 - The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
   that is added to a table which is followed therefore ends the run (exit code 3): see [DDL](ddl.md).
