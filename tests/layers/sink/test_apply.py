@@ -1,5 +1,6 @@
 """An epoch is applied exactly once, by the newest runner only, whoever wakes up when."""
 
+import datetime as dt
 import errno
 import json
 import os
@@ -238,6 +239,27 @@ def test_statistics_are_bounds(tmp_path: Path) -> None:
         assert decoded["minValues"] == {SHARD: "s/0", EPOCH: 3, "k": "a" * 32}
         assert decoded["maxValues"]["k"] > long
         assert len(decoded["maxValues"]["k"]) <= 32
+
+
+def test_bounds_of_times_are_in_milliseconds(tmp_path: Path) -> None:
+    """The least is rounded down and the largest up, which cannot be done with the last moment that Python knows."""
+    last = dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)
+    early, later = dt.datetime(2026, 1, 1, 0, 0, 0, 1_999), dt.datetime(2026, 1, 1, 0, 0, 1, 1)
+    rows = pa.table(
+        {
+            "local": pa.array([early, later], pa.timestamp("us")),
+            "utc": pa.array([early, later], pa.timestamp("us", tz="UTC")),
+            "last": pa.array([early, last], pa.timestamp("us")),
+        }
+    )
+    pq.write_table(rows, tmp_path / "t.parquet")
+    stats = json.loads(delta_stats(pq.read_metadata(tmp_path / "t.parquet"), rows.column_names))
+    assert stats["minValues"] == {
+        "local": "2026-01-01T00:00:00.001",
+        "utc": "2026-01-01T00:00:00.001Z",
+        "last": "2026-01-01T00:00:00.001",
+    }
+    assert stats["maxValues"] == {"local": "2026-01-01T00:00:01.001", "utc": "2026-01-01T00:00:01.001Z"}
 
 
 def test_names_become_directories(tmp_path: Path) -> None:

@@ -22,9 +22,10 @@ def described(path: Path, shape: TableShape, now_ms: int) -> tuple[Add, int]:
     with lake_file(path):
         footer = pq.read_metadata(path)
         size = path.stat().st_size
-    held = [name for name in plain_schema(shape).names if name in footer.schema.to_arrow_schema().names]
+    present = set(footer.schema.to_arrow_schema().names)
     first = (SHARD, EPOCH, *key_columns(shape))
-    stats = delta_stats(footer, list(dict.fromkeys([*first, *held]))[:STATS_COLUMNS])
+    others = (name for name in plain_schema(shape).names if name in present)
+    stats = delta_stats(footer, list(dict.fromkeys([*first, *others]))[:STATS_COLUMNS])
     return Add(path.name, size, now_ms, True, stats), footer.num_rows
 
 
