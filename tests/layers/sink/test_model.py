@@ -26,6 +26,7 @@ SHARDS = ("s/0", "s/1")
 
 SHAPES = {
     "int": shape("ints", {"id": INT, "v": TEXT}, ("id",)),
+    "pair": shape("pairs", {"a": INT, "v": TEXT, "b": TEXT}, ("a", "b")),
     "string": shape("strings", {"v": INT, "k": TEXT}, ("k",)),
     "composite": shape(
         "composites",
@@ -46,6 +47,7 @@ def row_of(kind: str, key: int, value: int) -> tuple[Any, ...]:
     when = dt.datetime(2020, 1, 1) + dt.timedelta(days=key, microseconds=key)
     return {
         "int": (key - 10, f"v{value}"),
+        "pair": (key // 3 - 5, f"v{value}", text),
         "string": (value, text),
         "composite": (key % 3 - 1, f"v{value}", text[:2], dt.date(2020, 1, 1 + key % 28)),
         "decimal": (Decimal(key - 20) / 4, None if value % 5 == 0 else f"v{value}"),

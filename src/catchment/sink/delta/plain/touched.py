@@ -1,12 +1,14 @@
 """Which rows of a data file die by a settle: those whose (shard, key) has a newer change.
 
 The file itself is asked, a scan of its key columns, unless its bounds in the log rule it out. So there is no state that
-could disagree with the table.
+could disagree with the table. Where the key begins with an integer, that column alone is searched first.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
@@ -17,7 +19,7 @@ from catchment.sink.delta.plain.log import LakeFile
 from catchment.sink.delta.plain.net import NetChanges
 from catchment.wire.keys.keys import KeySet, encode
 
-_BATCH_ROWS = 1 << 20
+Values = npt.NDArray[np.int64]
 
 
 class Changed:
@@ -26,18 +28,19 @@ class Changed:
     def __init__(self, net: NetChanges, identity: tuple[str, ...]) -> None:
         self._columns = list(identity)
         self._keys = KeySet(net.keys)
-        self._first_key = identity[1]
-        self._ranges = _ranges(net.rows, self._first_key)
+        self._first = identity[1]
+        self._wanted = _by_shard(net.rows, self._first)
+        self._all = _distinct(np.concatenate([*self._wanted.values()])) if self._wanted else None
 
     def may_touch(self, file: LakeFile) -> bool:
         """Whether a file may hold one of the keys, by the bounds that the log has of it."""
         bounds = file.bounds()
-        shards, keys = bounds.of(SHARD), bounds.of(self._first_key)
-        if self._ranges is None or shards is None or keys is None:
+        shards, keys = bounds.of(SHARD), bounds.of(self._first)
+        if self._wanted is None or shards is None or keys is None:
             return True
         return any(
-            shards[0] <= shard <= shards[1] and least <= keys[1] and keys[0] <= most
-            for shard, (least, most) in self._ranges.items()
+            shards[0] <= shard <= shards[1] and wanted[0] <= keys[1] and keys[0] <= wanted[-1]
+            for shard, wanted in self._wanted.items()
         )
 
     def rows(self, path: Path) -> BitMap:
@@ -46,17 +49,72 @@ class Changed:
         if not len(self._keys):
             return found
         first = 0
-        with lake_file(path), pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=self._columns):
-                hit = np.flatnonzero(self._keys.contains(encode(batch, self._columns)))
-                found |= BitMap((hit + first).astype(np.uint32))
-                first += batch.num_rows
+        with lake_file(path), pq.ParquetFile(path, read_dictionary=[SHARD]) as file:
+            for group in range(file.num_row_groups):
+                found |= BitMap((self._in_group(file, group) + first).astype(np.uint32))
+                first += file.metadata.row_group(group).num_rows
         return found
 
+    def _in_group(self, file: pq.ParquetFile, group: int) -> Values:
+        """Row numbers of a row group, from 0, that hold one of the keys."""
+        if self._wanted is None or self._all is None:
+            return self._of_keys(file.read_row_group(group, columns=self._columns))
+        shard = _only_shard(file.metadata.row_group(group))
+        wanted = self._all if shard is None else self._wanted.get(shard)
+        if wanted is None:
+            return np.empty(0, np.int64)
+        values = file.read_row_group(group, columns=[self._first])[self._first].to_numpy()
+        places = holding(values, wanted)
+        if not len(places) or (shard is not None and len(self._columns) == 2):
+            return places
+        rows = file.read_row_group(group, columns=self._columns).take(pa.array(places))
+        return places[self._of_keys(rows)]
 
-def _ranges(rows: pa.Table, key: str) -> dict[str, tuple[int, int]] | None:
-    """By shard the least and the largest key; None for keys that are no integers, whose bounds may be rounded."""
+    def _of_keys(self, rows: pa.Table) -> Values:
+        """The places of rows that hold one of the keys."""
+        shard = rows.schema.get_field_index(SHARD)
+        plain = rows.set_column(shard, SHARD, rows[SHARD].cast(pa.string()))
+        return np.flatnonzero(self._keys.contains(encode(plain, self._columns)))
+
+
+def holding(values: Values, wanted: Values) -> Values:
+    """The places of values that are among the wanted ones, which are in order and differ. Values in order are found by
+    the wanted ones, which are fewer as a rule."""
+    if not len(values) or not len(wanted):
+        return np.empty(0, np.int64)
+    if not np.all(values[1:] >= values[:-1]):
+        place = np.searchsorted(wanted, values)
+        place[place == len(wanted)] = 0
+        return np.flatnonzero(wanted[place] == values)
+    low, high = np.searchsorted(wanted, values[0]), np.searchsorted(wanted, values[-1], "right")
+    begins = np.searchsorted(values, wanted[low:high])
+    counts = np.searchsorted(values, wanted[low:high], "right") - begins
+    before = np.cumsum(counts) - counts
+    return np.repeat(begins - before, counts) + np.arange(counts.sum())
+
+
+def _by_shard(rows: pa.Table, key: str) -> Mapping[str, Values] | None:
+    """By shard the integers that its keys begin with, in order, once each; None for keys that begin with another
+    type."""
     if not pa.types.is_integer(rows.schema.field(key).type):
         return None
-    found = rows.group_by(SHARD).aggregate([(key, "min"), (key, "max")])
-    return {row[SHARD]: (row[f"{key}_min"], row[f"{key}_max"]) for row in found.to_pylist()}
+    shards, values = rows[SHARD].combine_chunks().dictionary_encode(), rows[key].to_numpy()
+    codes = shards.indices.to_numpy()
+    names = shards.dictionary.to_pylist()
+    return {name: _distinct(values[codes == code]) for code, name in enumerate(names)}
+
+
+def _distinct(values: Values) -> Values:
+    """The values in order, once each. They mostly come so, which a stable sort takes in one pass."""
+    found = np.sort(values, kind="stable")
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+
+
+def _only_shard(group: pq.RowGroupMetaData) -> str | None:
+    """The shard of all rows of a row group; None where there may be several."""
+    for place in range(group.num_columns):
+        column = group.column(place)
+        if column.path_in_schema == SHARD and column.is_stats_set and column.statistics.has_min_max:
+            least, largest = column.statistics.min, column.statistics.max
+            return str(least) if least == largest else None
+    return None
