@@ -200,10 +200,10 @@ def _put_bounds(name: str, least: Any, most: Any, low: dict[str, Any], high: dic
     elif isinstance(least, int) and not isinstance(least, bool):
         low[name], high[name] = least, most
     elif isinstance(least, dt.datetime):
-        low[name], high[name] = (
-            _in_ms(least),
-            _in_ms(most + dt.timedelta(microseconds=-most.microsecond % 1000)),
-        )
+        low[name] = _in_ms(least)
+        rest = dt.timedelta(microseconds=-most.microsecond % 1000)
+        if most.replace(tzinfo=None) <= dt.datetime.max - rest:
+            high[name] = _in_ms(most + rest)
     elif isinstance(least, dt.date):
         low[name], high[name] = least.isoformat(), most.isoformat()
 
