@@ -83,6 +83,19 @@ def test_a_copy_alone_takes_no_room_for_its_changes(tmp_path: Path) -> None:
     assert must_tell_all(world) == ["insert"] * 50
 
 
+@pytest.mark.parametrize("vectors", [True, False])
+def test_a_chunk_of_which_a_row_died_at_once_tells_the_others(tmp_path: Path, vectors: bool) -> None:
+    """The delete touches no row of the table, so the chunk is all that the commit changes."""
+    world = Settling(tmp_path, KIND, Form(vectors, changes=True))
+    chunk = sorted(world.lake.uncopied)[:20]
+    world.lake.apply([], chunk)
+    shard, key = chunk[3]
+    world.lake.apply([(shard, key, None)], [])
+    world.states[world.lake.epoch] = dict(world.lake.state)
+    world.settle()
+    assert must_tell_all(world) == ["insert"] * 19
+
+
 def test_forms_change_at_any_time(tmp_path: Path) -> None:
     rng = random.Random(1)
     world = Settling(tmp_path, KIND)

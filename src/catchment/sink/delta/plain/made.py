@@ -63,8 +63,10 @@ class Made:
         for net in found.nets() if found is not None else ():
             self._apply(net, files, dead, fresh)
         self._clear(dead, stale)
-        self._tell_chunks(chunks, fresh)
+        died = {path: rows.copy() for path, rows in fresh.items()}
         self._clear_chunks(fresh)
+        if self._told is not None and (self._told.actions or any(fresh.values())):
+            self._tell_chunks(self._told, chunks, died)
         for file in files:
             self._replace(file, before[file.path], dead[file.path])
         for add, rows in chunks:
@@ -119,13 +121,12 @@ class Made:
                 self._bring(self._rows(path, again))
                 fresh[path] |= again
 
-    def _tell_chunks(self, chunks: Iterable[tuple[Add, int]], fresh: Dead) -> None:
-        """Rows of chunks, in words of the change data: where a commit has some, its new files tell nothing."""
-        if self._told is None or not self._told.actions:
-            return
+    def _tell_chunks(self, told: ChangeData, chunks: Iterable[tuple[Add, int]], died: Dead) -> None:
+        """Rows of chunks, in words of the change data. Readers take new files for inserts only where a commit has no
+        change data. Of one with a vector delta-rs 1.6 tells the dead rows instead."""
         for add, rows in chunks:
-            lives = BitMap(range(rows)) - fresh[add.path]
-            self._told.inserted(cleared(part, self._torn) for part in self._rows(add.path, lives))
+            lives = BitMap(range(rows)) - died[add.path]
+            told.inserted(cleared(part, self._torn) for part in self._rows(add.path, lives))
 
     def _replace(self, file: LakeFile, before: BitMap, dead: BitMap) -> None:
         """The file with its dead rows, where more have died, or where no file may have any."""
