@@ -171,7 +171,7 @@ def write(root: Path, part: Part, epoch: int, ids: npt.NDArray[np.int64]) -> Dat
     rows = pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
     name = f"{epoch}-bench-{ids[0]}"
     directory = tail_dir(root, SHAPE.table)
-    return write_file(directory, part, name, [rows], schema, key_columns(SHAPE), ordered=part is Part.BASE)
+    return write_file(directory, part, name, [rows], schema, key_columns(SHAPE))
 
 
 if __name__ == "__main__":

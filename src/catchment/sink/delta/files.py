@@ -23,8 +23,6 @@ ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 _STRING_STATS_CHARS = 32
 _FOOTER_THREADS = 8
-# Footer entries of a file in order of (shard, key): its first and last encoded key, hexadecimal.
-FIRST_KEY, LAST_KEY = "catchment.first", "catchment.last"
 
 
 def write_file(
@@ -34,24 +32,21 @@ def write_file(
     batches: Iterable[pa.RecordBatch | pa.Table],
     schema: pa.Schema,
     key_columns: Sequence[str],
-    ordered: bool = False,
 ) -> DataFile:
     """Write `batches` as `_part=<part>/<name>.parquet` and flush it to the disk.
 
     `schema` is `layout.arrow_schema` of the table's shape, and that of the batches; `key_columns` are
-    physical names. `ordered`: the rows come in order of (shard, key) as `wire.keys` orders them; then a settle
-    knows their range exactly. `name` must hold an id of the attempt: a file that exists is never written
-    over. Raises SinkError, after removing what was written.
+    physical names. `name` must hold an id of the attempt: a file that exists is never written over. Raises
+    SinkError, after removing what was written.
     """
     path = file_path(part, name)
-    identity = (SHARD, *key_columns) if ordered else ()
-    size, footer = write_parquet(Path(tail_dir) / path, batches, schema, identity)
+    size, footer = write_parquet(Path(tail_dir) / path, batches, schema)
     stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
     return DataFile(path, size, footer.num_rows, part, stats)
 
 
 def write_parquet(
-    target: Path, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, order: Sequence[str] = ()
+    target: Path, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema
 ) -> tuple[int, pq.FileMetaData]:
     """A new durable Parquet file; its bytes and its footer. Raises SinkError and leaves nothing then."""
     try:
@@ -61,7 +56,7 @@ def write_parquet(
         raise _unwritable(target, error) from error
     try:
         with file:
-            footer = _write(file, batches, schema, order)
+            footer = _write(file, batches, schema)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
@@ -114,14 +109,9 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _write(
-    file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema, order: Sequence[str]
-) -> pq.FileMetaData:
+def _write(file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema) -> pq.FileMetaData:
     """One row group per group of batches. No dictionary: keys do not repeat."""
-    from catchment.wire.keys.keys import encode  # it needs numpy, without which a lake is read
-
     footers: list[pq.FileMetaData] = []
-    first = last = None
     with pq.ParquetWriter(
         file,
         schema,
@@ -132,11 +122,6 @@ def _write(
     ) as writer:
         for rows in _row_groups(batches):
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
-            if order and rows.num_rows:
-                first = first or encode(rows.slice(0, 1), order)[0].hex()
-                last = encode(rows.slice(rows.num_rows - 1), order)[0].hex()
-        if first and last:
-            writer.add_key_value_metadata({FIRST_KEY: first, LAST_KEY: last})
     return footers[0]
 
 

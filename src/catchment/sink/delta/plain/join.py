@@ -7,7 +7,7 @@ the new file, too.
 import math
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,11 +19,12 @@ from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import lake_file, write_parquet
-from catchment.sink.delta.layout import SHARD, identity_columns, key_columns
+from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.plain.actions import Action, Add, commit_info
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.plain.net import conform
+from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.wire.keys.keys import encode
@@ -38,50 +39,87 @@ DEAD_SHARE = 0.3
 Rows = npt.NDArray[np.int64]
 
 
+class Source(msgspec.Struct, frozen=True):
+    """A file that another is to replace, with its dead rows of then. `moved`: the row of the new file for each of its
+    rows, -1 for a dead one."""
+
+    file: LakeFile
+    dead: BitMap
+    moved: Rows
+
+
 class Joined(msgspec.Struct, frozen=True):
-    """A file that is written and not committed. `sources`: what it replaces, each with the dead rows of then, and with
-    the row of the new file for each row that lived."""
+    """A file that is written and not committed, and what it replaces."""
 
     add: Add
     rows: int
-    sources: tuple[tuple[LakeFile, BitMap, Rows], ...]
+    sources: tuple[Source, ...]
 
 
-def due(snapshot: Snapshot) -> list[LakeFile]:
-    """The files that are to become one: a full tier of small ones, the smallest first; else a large one with many dead
-    rows. There may be none."""
+def due(snapshot: Snapshot) -> list[list[LakeFile]]:
+    """Which files are to become one: a full tier of small ones, and each large one with many dead rows. No file is
+    named twice; there may be none."""
     tiers: dict[int, list[LakeFile]] = {}
     for file in snapshot.files.values():
         if file.live < LARGE_ROWS:
             tiers.setdefault(int(math.log(max(file.live, 1), FAN)), []).append(file)
-    for _, files in sorted(tiers.items()):
-        if len(files) >= FAN:
-            return files
-    worn = (f for f in snapshot.files.values() if f.rows >= LARGE_ROWS and f.live < (1 - DEAD_SHARE) * f.rows)
-    return list(worn)[:1]
+    full = next((files for _, files in sorted(tiers.items()) if len(files) >= FAN), [])
+    taken = {file.path for file in full}
+    worn = [[file] for file in snapshot.files.values() if _is_worn(file) and file.path not in taken]
+    return [full, *worn] if full else worn
 
 
-def prepare(directory: Path, shape: TableShape, files: Iterable[LakeFile]) -> Joined | None:
-    """Write the rows of some files that live, in order of (shard, key); None when none does. Raises SinkError."""
-    schema = plain_schema(shape)
-    tables, parts = [schema.empty_table()], []
-    for file in files:
-        dead = load(directory, file.dead)
-        path = directory / file.path
+def _is_worn(file: LakeFile) -> bool:
+    return file.rows >= LARGE_ROWS and file.live < (1 - DEAD_SHARE) * file.rows
+
+
+def prepare(directory: Path, shape: TableShape, files: Sequence[LakeFile]) -> Joined | None:
+    """Write the rows of some files that live, those of several in order of (shard, key); None when none lives.
+
+    Raises SinkError.
+    """
+    if not any(file.live for file in files):
+        return None
+    target = directory / f"join-{uuid.uuid4().hex}.parquet"
+    write = _rewrite if len(files) == 1 else _merge
+    sources = write(target, plain_schema(shape), identity_columns(shape), files)
+    add, count = described(target, shape, time.time_ns() // 1_000_000)
+    return Joined(msgspec.structs.replace(add, data_change=False), count, sources)
+
+
+def _rewrite(
+    target: Path, schema: pa.Schema, identity: Sequence[str], files: Sequence[LakeFile]
+) -> tuple[Source, ...]:
+    """Write the rows of one file that live as they stand, a row group at a time."""
+    (file,) = files
+    dead = load(target.parent, file.dead)
+    living = BitMap(range(file.rows)) - dead
+    write_parquet(target, rows_of(target.parent / file.path, living, schema), schema)
+    lives = _mask(file, dead)
+    return (Source(file, dead, np.where(lives, np.cumsum(lives) - 1, -1)),)
+
+
+def _merge(
+    target: Path, schema: pa.Schema, identity: Sequence[str], files: Sequence[LakeFile]
+) -> tuple[Source, ...]:
+    """Write the rows of several files that live in order of (shard, key)."""
+    tables, vectors = [schema.empty_table()], [load(target.parent, file.dead) for file in files]
+    for file, dead in zip(files, vectors, strict=True):
+        path = target.parent / file.path
         with lake_file(path):
             held = pq.read_table(path, columns=_present(path, schema), partitioning=None)
-        lives = np.ones(file.rows, np.bool_)
-        lives[np.asarray(dead.to_array(), np.int64)] = False
-        tables.append(conform(held, schema).filter(pa.array(lives)))
-        parts.append((file, dead, lives))
+        tables.append(conform(held, schema).filter(pa.array(_mask(file, dead))))
     rows = pa.concat_tables(tables)
-    if not rows.num_rows:
-        return None
-    order = last_in_order(encode(rows, identity_columns(shape)))
-    target = directory / f"join-{uuid.uuid4().hex}.parquet"
-    write_parquet(target, [rows.take(pa.array(order))], schema, (SHARD, *key_columns(shape)))
-    add, count = described(target, shape, time.time_ns() // 1_000_000)
-    return Joined(msgspec.structs.replace(add, data_change=False), count, _moved(parts, order))
+    order = last_in_order(encode(rows, identity))
+    write_parquet(target, [rows.take(pa.array(order))], schema)
+    return tuple(_moved(files, vectors, order))
+
+
+def _mask(file: LakeFile, dead: BitMap) -> npt.NDArray[np.bool_]:
+    """Of each row of a file whether it lives."""
+    lives = np.ones(file.rows, np.bool_)
+    lives[np.asarray(dead.to_array(), np.int64)] = False
+    return lives
 
 
 def _present(path: Path, schema: pa.Schema) -> list[str]:
@@ -89,20 +127,17 @@ def _present(path: Path, schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name in held]
 
 
-def _moved(
-    parts: list[tuple[LakeFile, BitMap, npt.NDArray[np.bool_]]], order: Rows
-) -> tuple[tuple[LakeFile, BitMap, Rows], ...]:
-    """Of each source the row of the new file for each of its rows, -1 for a dead one."""
+def _moved(files: Sequence[LakeFile], vectors: Sequence[BitMap], order: Rows) -> Iterator[Source]:
+    """The sources of a file whose rows are those that lived, taken one file after the other, in this order."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    found, first = [], 0
-    for file, dead, lives in parts:
-        rows = np.full(file.rows, -1, np.int64)
-        count = int(np.count_nonzero(lives))
-        rows[lives] = place[first : first + count]
-        first += count
-        found.append((file, dead, rows))
-    return tuple(found)
+    first = 0
+    for file, dead in zip(files, vectors, strict=True):
+        lives = _mask(file, dead)
+        moved = np.full(file.rows, -1, np.int64)
+        moved[lives] = place[first : first + file.live]
+        first += file.live
+        yield Source(file, dead, moved)
 
 
 def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
@@ -124,12 +159,12 @@ def _actions(directory: Path, files: Mapping[str, LakeFile], joined: Joined) -> 
     now_ms = time.time_ns() // 1_000_000
     died = BitMap()
     actions: list[Action] = []
-    for source, dead, rows in joined.sources:
-        now = files.get(source.add.path)
+    for source in joined.sources:
+        now = files.get(source.file.path)
         if now is None:
             return None
-        late = np.asarray((load(directory, now.dead) - dead).to_array(), np.int64)
-        died |= BitMap(rows[late].astype(np.uint32))
+        late = np.asarray((load(directory, now.dead) - source.dead).to_array(), np.int64)
+        died |= BitMap(source.moved[late].astype(np.uint32))
         actions.append(now.removed(now_ms, data_change=False))
     if len(died) < joined.rows:
         vectors = VectorFile(directory)

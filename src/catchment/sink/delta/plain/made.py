@@ -12,12 +12,13 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.sink.delta.files import sync_directory, write_parquet
-from catchment.sink.delta.layout import SHARD, identity_columns, key_columns
+from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.plain.actions import Action, Add
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.log import LakeFile, Snapshot
 from catchment.sink.delta.plain.net import NetChanges, conform
+from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import Form, plain_schema
 from catchment.sink.delta.plain.tail import Waiting
@@ -79,15 +80,13 @@ class Made:
         """Kill what net changes replace, and bring what lives of them."""
         self.changes += len(net)
         changed = Changed(net, identity_columns(self._shape))
-        dying = {
-            file.path: changed.rows(self._plain / file.path) - dead[file.path]
-            for file in files
-            if changed.may_touch(file)
-        }
+        touched = [file.path for file in files if changed.may_touch(file)]
+        found = each(lambda path: changed.rows(self._plain / path), [*touched, *fresh])
+        dying = {path: rows - dead[path] for path, rows in zip(touched, found, strict=False)}
         for path, rows in dying.items():
             dead[path] |= rows
-        for path in fresh:
-            fresh[path] |= changed.rows(self._plain / path)
+        for path, rows in zip(fresh, found, strict=True):
+            fresh[path] |= rows
         upserts = conform(net.rows.filter(pa.array(~net.deleted)), self._schema)
         if self._told is not None:
             died = (part for path, rows in dying.items() for part in self._rows(path, rows))
@@ -167,6 +166,6 @@ class Made:
         """A new file of rows, in order of (shard, key)."""
         rows = (cleared(part, self._torn) for part in parts)
         target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
-        write_parquet(target, rows, self._schema, (SHARD, *key_columns(self._shape)))
+        write_parquet(target, rows, self._schema)
         add, _ = described(target, self._shape, self._now_ms)
         self.actions.append(msgspec.structs.replace(add, data_change=data_change))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.plain import join
 from catchment.sink.delta.plain.checkpoint import checkpoint
+from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.trim import trim
 from catchment.state.faults import Fault, Injector
@@ -24,17 +25,26 @@ def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: In
         changes += settled.changes
         fault(Fault.DURING_SETTLE)
     log = order.plain
-    for _ in range(JOINS_MAX):
-        on = log.newest()
-        files = [] if on is None else join.due(on)
-        joined = join.prepare(log.directory, order.shape, files) if files else None
-        if joined is None:
-            break
-        fault(Fault.DURING_SETTLE)
-        join.commit(log, joined)
+    _join(order, fault)
     checkpoint(log)
     checkpoint(order.tail)
     on = log.newest()
     if on is not None:
         trim(order, on.transactions.get(order.app, 0))
     return changes
+
+
+def _join(order: SettleOrder, fault: Injector) -> None:
+    """Join and rewrite the files that are due, until none is or the turn has done enough."""
+    left = JOINS_MAX
+    while left > 0:
+        on = order.plain.newest()
+        due = join.due(on)[:left] if on is not None else []
+        joins = list(each(lambda files: join.prepare(order.plain.directory, order.shape, files), due))
+        if not any(joins):
+            return
+        fault(Fault.DURING_SETTLE)
+        for joined in joins:
+            if joined is not None:
+                join.commit(order.plain, joined)
+        left -= len(due)

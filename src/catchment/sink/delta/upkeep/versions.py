@@ -108,7 +108,7 @@ class Versions:
                 MetaData(str(uuid.uuid4()), schema_text(SCHEMA), now_ms, dict(CONFIGURATION)),
             ]
         else:
-            joined = due(on)
+            joined = [file for files in due(on) for file in files]
             tables += [self._held(file) for file in joined]
             gone = {file.path: file for file in [*joined, *_old(on, oldest)]}
             actions += [file.removed(now_ms, data_change=True) for file in gone.values()]
