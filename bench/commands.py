@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.processes import cpu_seconds
 from catchment.config import Feed
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 
 PROGRAM = (sys.executable, "-m", "catchment.cli.main")
 START_SECONDS_MAX = 300.0

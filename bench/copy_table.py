@@ -13,7 +13,7 @@ from bench.figures import Figure, figure
 from bench.stress import TABLE, fill, select_all_seconds, writing
 from catchment.demo.server import PrivateServer
 from catchment.engine.context import context
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 
 TRANSACTIONS_PER_SECOND = 1000
 CLIENT = "mariadb --quick -e 'select *'"

@@ -21,7 +21,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.readers.changes import read_segment
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.first_cut import originate
 
 RATIO = 8

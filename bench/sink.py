@@ -33,12 +33,12 @@ from catchment.model.epoch import (
     TableShape,
 )
 from catchment.model.table import Column, ColumnType, Kind, TableId
-from catchment.sink.delta.apply import DeltaSink
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.layout import arrow_schema, key_columns, table_dir, tail_dir
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.reading.lake import state
+from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.upkeep.table import keep_up
 from catchment.state.faults import no_fault
 

@@ -63,12 +63,12 @@ byte copy_holder;
 int table_content[TABLES];
 byte table_epoch[TABLES]; /* code: sink/delta/layout.py epoch_app */
 byte table_fence[TABLES]; /* code: sink/delta/layout.py fence_app */
-int table_version[TABLES * SLOTS]; /* code: sink/delta/apply.py EPOCH_NOTE */
+int table_version[TABLES * SLOTS]; /* code: sink/delta/tail/apply.py EPOCH_NOTE */
 
 /* The epochs table: one row for each epoch, with the version of each table, that is, what the table held. */
 byte row_manifest[SLOTS]; /* code: model/epoch.py EpochRow */
 int row_version[TABLES * SLOTS];
-byte epochs_fence; /* code: sink/delta/epochs.py EpochsTable.fence */
+byte epochs_fence; /* code: sink/delta/epochs/table.py EpochsTable.fence */
 
 /* What only the properties look at. `holds` counts who has had the lease, so that the later of two is known. */
 byte holds;
@@ -107,7 +107,7 @@ inline newest_manifest() { /* code: state/store.py Store.newest */
     od
 }
 
-inline newest_row() { /* code: sink/delta/epochs.py EpochsTable.newest */
+inline newest_row() { /* code: sink/delta/epochs/table.py EpochsTable.newest */
     newest = EPOCHS;
     do
     :: newest > 0 && row_manifest[newest] == 0 -> newest--
@@ -138,7 +138,7 @@ inline expect(table, row) {
 #define GUARDED (store_fence == fence)
 #endif
 
-/* code: sink/delta/commit.py check_fence */
+/* code: sink/delta/log/fence.py must_lead */
 #ifdef TABLE_WITHOUT_FENCE
 #define FENCED_TABLE(table) false
 #else
@@ -221,14 +221,14 @@ inline reader_looks() { /* code: api/read.py read */
 }
 
 /* A table's part of an epoch, exactly once. Of a table that the epoch does not touch, the newest version counts. */
-inline apply(table) { /* code: sink/delta/apply.py DeltaSink.apply */
+inline apply(table) { /* code: sink/delta/tail/apply.py DeltaSink.apply */
     if
-    :: !TOUCHES(table, epoch, PREVIOUS(manifest)) -> /* code: sink/delta/apply.py DeltaSink._recent_version */
+    :: !TOUCHES(table, epoch, PREVIOUS(manifest)) -> /* code: sink/delta/tail/apply.py DeltaSink._recent_version */
         version[table] = table_content[table]
     :: TOUCHES(table, epoch, PREVIOUS(manifest)) && FENCED_TABLE(table) -> lease_lost()
 #ifndef TABLE_WITHOUT_TRANSACTION
     :: TOUCHES(table, epoch, PREVIOUS(manifest)) && !FENCED_TABLE(table) && table_epoch[table] >= epoch ->
-        if /* code: sink/delta/apply.py version_of_epoch */
+        if /* code: sink/delta/tail/apply.py version_of_epoch */
         :: table_version[AT(table, epoch)] != 0 -> version[table] = table_version[AT(table, epoch)]
         :: else -> refuse()
         fi
@@ -248,14 +248,14 @@ inline apply(table) { /* code: sink/delta/apply.py DeltaSink.apply */
 }
 
 #define HOLDS_ANOTHER(table) (table_epoch[table] != 0 && table_epoch[table] != epoch)
-inline must_be_free() { /* code: sink/delta/apply.py DeltaSink.must_be_free */
+inline must_be_free() { /* code: sink/delta/tail/apply.py DeltaSink.must_be_free */
     if
     :: PREVIOUS(manifest) == 0 && (HOLDS_ANOTHER(0) || HOLDS_ANOTHER(1)) -> refuse()
     :: else
     fi
 }
 
-inline append() { /* code: sink/delta/epochs.py EpochsTable.append */
+inline append() { /* code: sink/delta/epochs/table.py EpochsTable.append */
     if
     :: FENCED_EPOCHS -> lease_lost()
     :: else ->
@@ -329,7 +329,7 @@ inline take_up() { /* code: state/store.py Store.take_up */
     fi
 }
 
-inline take_over_epochs() { /* code: sink/delta/epochs.py EpochsTable.take_over */
+inline take_over_epochs() { /* code: sink/delta/epochs/table.py EpochsTable.take_over */
 #ifdef EPOCHS_TABLE_NOT_TAKEN_OVER
     epochs_holder = RANK
 #else
@@ -343,7 +343,7 @@ inline take_over_epochs() { /* code: sink/delta/epochs.py EpochsTable.take_over 
 #endif
 }
 
-inline take_over_table(table) { /* code: sink/delta/apply.py DeltaSink.take_over */
+inline take_over_table(table) { /* code: sink/delta/tail/apply.py DeltaSink.take_over */
     if
     :: table_epoch[table] == 0
 #ifdef TABLES_NOT_TAKEN_OVER
@@ -564,7 +564,7 @@ tables: /* code: feed/applier.py Applier.apply */
 #ifdef ROW_BEFORE_TABLES
     atomic { may_crash(); version[0] = table_content[0]; version[1] = table_content[1]; append() };
 #endif
-    do /* code: sink/delta/apply.py DeltaSink.apply_epoch */
+    do /* code: sink/delta/tail/apply.py DeltaSink.apply_epoch */
     :: atomic { !(done & 1) -> may_crash(); apply(0) }
     :: atomic { !(done & 2) -> may_crash(); apply(1) }
     :: done == 3 -> break

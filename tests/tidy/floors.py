@@ -24,9 +24,11 @@ FLOORS = (
     ("epoch",),
     ("sink",),
     ("source", "sink/delta"),
-    ("state", "sink/delta/plain"),
-    ("readers", "sink/delta/reading"),
-    ("engine", "watch", "sink/delta/upkeep"),
+    ("state", "sink/delta/log"),
+    ("readers", "sink/delta/tail", "sink/delta/epochs"),
+    ("engine", "watch", "sink/delta/plain"),
+    ("sink/delta/reading",),
+    ("sink/delta/upkeep",),
     ("sink/registry",),
     ("doctor", "api"),
     ("feed",),
@@ -41,7 +43,7 @@ _HALLS = {"", "wire", "serve"}
 
 
 def folder_of(module: Path) -> str:
-    """`sink/delta` for src/catchment/sink/delta/apply.py, empty for the package itself."""
+    """`sink/delta` for src/catchment/sink/delta/tail/apply.py, empty for the package itself."""
     folder = module.relative_to(PACKAGE).parent.as_posix()
     return "" if folder == "." else folder
 
@@ -57,7 +59,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def imported_folder(name: str) -> str | None:
-    """The folder that an import of `catchment.sink.delta.apply.DeltaSink` reaches into; None for other packages."""
+    """The folder that an import of `catchment.sink.delta.tail.apply` reaches into; None for other packages."""
     root, *parts = name.removeprefix("cython.cimports.").split(".")
     if root != "catchment":
         return None

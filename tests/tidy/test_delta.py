@@ -50,7 +50,7 @@ def test_every_other_module_is_looked_at() -> None:
 @pytest.mark.parametrize(
     ("source", "count"),
     [
-        ("from catchment.sink.delta.epochs import EpochsTable", 1),
+        ("from catchment.sink.delta.epochs.table import EpochsTable", 1),
         ("from catchment.sink import delta", 1),
         ("import catchment.sink.delta", 1),
         ("def f():\n    from deltalake import DeltaTable", 1),

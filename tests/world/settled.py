@@ -1,7 +1,7 @@
 """What keeps up the lake of a run, done in this process."""
 
 from catchment.config import Feed
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.turns import order_for
 from catchment.sink.port import Settled

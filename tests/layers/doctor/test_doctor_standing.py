@@ -11,7 +11,7 @@ from catchment.demo.server import PrivateServer
 from catchment.doctor import Finding, Severity, examine
 from catchment.doctor.standing import check_logs, check_standing
 from catchment.model.errors import CatchmentError, Unsupported
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source import log
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.purged import purge

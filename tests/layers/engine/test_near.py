@@ -14,7 +14,7 @@ from catchment.model.errors import EngineError, ProgramFault
 from catchment.model.position import GtidList, LogOffset, Position, Prepared, Server, Xid
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from tests.world.engines import Here
 from tests.world.worlds import SetClocks, put
 

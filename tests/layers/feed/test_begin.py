@@ -12,7 +12,7 @@ from catchment.doctor import Severity, examine
 from catchment.feed.runner import run_feed
 from catchment.model.errors import ConfigError, ConnectionLost
 from catchment.model.source import Endpoint
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source.session import connect
 from catchment.state.store import Store
 from tests.layers.doctor.test_doctor import feed_of

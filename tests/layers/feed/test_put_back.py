@@ -19,9 +19,9 @@ from catchment.model import records
 from catchment.model.epoch import Manifest, Part
 from catchment.model.errors import LeaseHeld, LeaseLost, SinkError
 from catchment.model.records import SHARE_MAX
-from catchment.sink.delta import apply as apply_module
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.tail import apply as apply_module
 from catchment.state.lease import hold
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store

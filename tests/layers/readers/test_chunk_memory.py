@@ -12,7 +12,7 @@ from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.errors import Retry, TooManyImages
 from catchment.readers.copy import read_group
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.exact.feedrun import make_feed
 

@@ -16,7 +16,7 @@ from catchment.model.errors import CutMissed, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.table import Table, TableId
 from catchment.readers.copy import copy_chunks, read_group
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.catalog import read_table
 from catchment.source.first_cut import originate
 from catchment.source.offsets import log_files

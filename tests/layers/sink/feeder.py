@@ -5,10 +5,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from catchment.model.epoch import Commit, Part, TableDelta, TableShape, epoch_number
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.commit import create_table
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import PART, delta_schema, tail_dir
+from catchment.sink.delta.log.commit import create_table
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.tail.apply import DeltaSink
 from tests.layers.sink.model import FEED, Row, delta, manifest, write
 from tests.world.records import name_of
 
@@ -25,7 +26,8 @@ class Feeder:
 
     def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
         for added in deltas:  # a feed begins with all its tables; here they come one by one
-            create_table(tail_dir(self.root, added.shape.table), delta_schema(added.shape), [PART], self.feed)
+            log = DeltaLog(tail_dir(self.root, added.shape.table))
+            create_table(log, delta_schema(added.shape), [PART], self.feed)
         record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
         record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)

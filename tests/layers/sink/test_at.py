@@ -14,7 +14,7 @@ from catchment.api.read import read, tables_at
 from catchment.api.views import views
 from catchment.model.epoch import Part, epoch_number, epoch_text
 from catchment.model.errors import ConfigError, SinkError
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.upkeep.clean import clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder

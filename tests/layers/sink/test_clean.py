@@ -11,10 +11,11 @@ from deltalake import DeltaTable
 from catchment.api.read import read
 from catchment.model.epoch import Commit, Part
 from catchment.model.errors import SinkError
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.commit import create_table
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import PART, delta_schema, epochs_dir, tail_dir
+from catchment.sink.delta.log.commit import create_table
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.upkeep.clean import CleanReport, clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
@@ -85,7 +86,7 @@ def test_a_table_that_cannot_be_cleaned_keeps_no_other_from_its_turn(lake: Path)
     """The other one comes first in the manifest, and its files are gone."""
     other = shape("others", {"id": INT, "sig": TEXT}, ("id",))
     sink = DeltaSink(lake, FEED)
-    create_table(tail_dir(lake, other.table), delta_schema(other), [PART], FEED)
+    create_table(DeltaLog(tail_dir(lake, other.table)), delta_schema(other), [PART], FEED)
     record = manifest(
         4,
         (other, ORDERS),

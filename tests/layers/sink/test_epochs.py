@@ -17,8 +17,8 @@ from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
 from catchment.model.records import link_of
 from catchment.model.shard import Copy, ShardState
 from catchment.model.version import LAKE_LAYOUT
-from catchment.sink.delta.epoch_rows import SCHEMA
-from catchment.sink.delta.epochs import EpochsTable, feeds
+from catchment.sink.delta.epochs.rows import SCHEMA
+from catchment.sink.delta.epochs.table import EpochsTable, feeds
 from catchment.sink.delta.layout import epochs_dir
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world import records
@@ -126,8 +126,6 @@ def test_large_epochs_are_brought_together_level_by_level(tmp_path: Path) -> Non
     """Of many tables a manifest is large: together more than one array of text holds (2 GiB)."""
     epochs = EpochsTable(tmp_path, FEED)
     append(epochs, 1)
-    table = epochs._table.refreshed()
-    assert table is not None
     text = pa.array(["x" * (1 << 20)])
     for file in range(32):
         rows = 68
@@ -141,8 +139,9 @@ def test_large_epochs_are_brought_together_level_by_level(tmp_path: Path) -> Non
             ).dictionary_decode(),
         }
         batch = pa.table({f.name: columns[f.name].cast(f.type) for f in SCHEMA}, schema=SCHEMA)
-        epochs._commit(table, [epochs._write([batch])], 1)
-        table.update_incremental()
+        on = epochs._log.newest()
+        assert on is not None
+        assert epochs._put(on, [epochs._write([batch])], 1)
     assert epochs.compact(1) == 32, "the one small file waits for more of its kind"
     assert len(DeltaTable(epochs_dir(tmp_path)).file_uris()) == 2
     append(epochs, 5000)
@@ -247,7 +246,7 @@ def test_a_table_is_marked_before_its_first_row_of_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("catchment.sink.delta.commit.LAKE_LAYOUT", 1)
+        patch.setattr("catchment.sink.delta.log.properties.LAKE_LAYOUT", 1)
         fill(EpochsTable(tmp_path, FEED), [1])
     fill(EpochsTable(tmp_path, FEED), [2])
     assert DeltaTable(epochs_dir(tmp_path)).metadata().configuration["catchment.layout"] == str(LAKE_LAYOUT)

@@ -12,9 +12,9 @@ from catchment.api.epochs import epochs
 from catchment.api.read import read
 from catchment.api.views import views
 from catchment.model.errors import SinkError
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epochs_dir, tail_dir
+from catchment.sink.delta.tail.apply import DeltaSink
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS
 
@@ -34,7 +34,7 @@ def set_layout(directory: Path, value: str) -> None:
 @pytest.fixture
 def unmarked(feeder: Feeder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Feeder:
     """A lake as programs before the mark made it."""
-    monkeypatch.setattr("catchment.sink.delta.commit._LAYOUT", "catchment.other")
+    monkeypatch.setattr("catchment.sink.delta.log.properties._LAYOUT", "catchment.other")
     old = Feeder(tmp_path / "old")
     old.put(ORDERS, (1, "a"), (2, "b"))
     monkeypatch.undo()

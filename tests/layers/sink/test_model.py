@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.table import ColumnType, Kind
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.delta.tail.apply import DeltaSink
 from tests.layers.sink.model import FEED, INT, TEXT, Key, delta, shape, write
 
 State = dict[Key, tuple[int, tuple[Any, ...]]]  # (shard, key) -> epoch of the last change, row
@@ -95,10 +95,12 @@ class Lake:
 
     def at(self, version: int) -> DeltaState:
         directory = tail_dir(self.root, self.shape.table)
-        handle = open_table(directory, version)
-        assert handle is not None
-        files = file_lists(handle)
-        base, changes = (tuple(str(directory / f["path"]) for f in files[p]) for p in Part)
+        tail = DeltaLog(directory).at(version)
+        assert tail is not None
+        base, changes = (
+            tuple(str(directory / path) for path in tail.files if path.startswith(f"_part={part.value}/"))
+            for part in Part
+        )
         return DeltaState(self.shape, 0, version, base, changes)
 
     def check(self, engines: tuple[str, ...] = ("duckdb",)) -> None:

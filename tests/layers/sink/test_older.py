@@ -16,9 +16,9 @@ from catchment.api.read import read
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.model.version import LAKE_LAYOUT
-from catchment.sink.delta import older
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.tail import older
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import lake_of

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from catchment.api.read import read
 from catchment.model.epoch import Part
 from catchment.sink.delta.layout import table_dir
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import files_of

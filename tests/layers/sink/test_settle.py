@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile
 from catchment.sink.delta.plain.join import Joined, commit, prepare
-from catchment.sink.delta.plain.log import DeltaLog, LakeFile
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits

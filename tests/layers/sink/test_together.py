@@ -7,9 +7,9 @@ from pathlib import Path
 
 from catchment.api.read import read, tables_at
 from catchment.model.epoch import Commit, Part
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.plain.tail import Limits
+from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.upkeep.clean import clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from catchment.model.epoch import Commit, Manifest, Part
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.upkeep import attempt, process, turns
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder

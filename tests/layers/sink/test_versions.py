@@ -8,9 +8,11 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+import catchment
 from catchment.model.epoch import epoch_number, epoch_text
-from catchment.sink.delta.layout import table_dir, versions_dir
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
+from catchment.sink.delta.log.checkpoint import INTERVAL
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.upkeep import versions
 from tests.layers.sink.model import FEED, ORDERS
 from tests.layers.sink.test_open import Copied
@@ -57,6 +59,19 @@ def test_every_version_is_told_and_is_what_is_told(tmp_path: Path) -> None:
     with DeltaScan() as judge:
         rows = judge.rows(versions_dir(tmp_path), ["version", "epoch"]).to_pylist()
     assert {row["version"]: row["epoch"] for row in rows} == found
+
+
+def test_a_turn_leaves_checkpoints_of_every_log(tmp_path: Path) -> None:
+    """A run that starts, and a reader, would read each commit since the table's beginning."""
+    table = Copied(tmp_path, random.Random(7))
+    for _ in range(120):
+        table.commit()
+    table.keep_up()
+    tail, epochs = tail_dir(tmp_path, ORDERS.table), epochs_dir(tmp_path)
+    assert DeltaLog(tail).checkpointed() >= INTERVAL
+    assert DeltaLog(epochs).checkpointed() >= INTERVAL
+    table.commit()
+    assert len(catchment.read(tmp_path, TABLE).arrow()) == len(table.expected(table.feeder.epoch))
 
 
 def test_it_is_made_anew_from_the_logs(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from catchment.model.records import SHARE_MAX
 from catchment.model.version import LAKE_LAYOUT
 from catchment.serve.spark_source.offset import read as read_offset
 from catchment.serve.spark_source.offset import written
-from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epochs_dir, tail_dir
+from catchment.sink.delta.log.opened import open_table
 from catchment.state.faults import Fault
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
@@ -229,7 +229,7 @@ def test_a_lake_of_a_later_layout_is_refused_by_who_wrote_this_one(
 ) -> None:
     """As the version that left it does, which knows layout 1: it would misread rows of changes."""
     go_on(kept / "whole", turns=1)
-    monkeypatch.setattr("catchment.sink.delta.commit.LAKE_LAYOUT", 1)
+    monkeypatch.setattr("catchment.sink.delta.log.properties.LAKE_LAYOUT", 1)
     for directory in (
         epochs_dir(kept / "whole/lake"),
         *(tail_dir(kept / "whole/lake", t.table) for t in TABLES),

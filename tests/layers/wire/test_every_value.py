@@ -17,10 +17,12 @@ from catchment.model.image import OP, SIDE
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, Kind, Table, TableId
 from catchment.schema.shape import first_shape
-from catchment.sink.delta.apply import add_action
-from catchment.sink.delta.commit import create_table
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.layout import PART, arrow_schema, delta_schema
+from catchment.sink.delta.log.actions import commit_info
+from catchment.sink.delta.log.commit import create_table
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.tail.apply import add_action
 from catchment.wire.cells import charsets
 from catchment.wire.cells.types import logged_as_binary
 from tests.layers.wire.answers import Session, columns_of, run, select
@@ -109,9 +111,10 @@ def in_lake(directory: Path, table: Table, rows: pa.Table) -> pa.Table:
         "_deleted": pa.nulls(count, pa.bool_()),
     }
     marked = pa.table({**marks, **{c.name: rows[c.name] for c in table.columns}}, schema=arrow_schema(shape))
-    delta = create_table(directory, delta_schema(shape), [PART])
+    log = DeltaLog(directory)
+    create_table(log, delta_schema(shape), [PART])
     file = write_file(directory, Part.BASE, "rows", [marked], arrow_schema(shape), table.key)
-    delta.create_write_transaction([add_action(file)], "append", delta_schema(shape), [PART])
+    log.put(log.newest(), commit_info("WRITE", 1), [add_action(file)])
     read = DeltaTable(str(directory)).to_pyarrow_table().sort_by("id")
     return read.select(rows.schema.names).cast(rows.schema)
 

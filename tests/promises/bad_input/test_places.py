@@ -11,7 +11,7 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.engine import context
 from catchment.model.errors import LeaseHeld, SinkError, StateError
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.lease import hold
 from catchment.state.store import Store
 from tests.promises.crash.conftest import MakeLife

@@ -24,9 +24,9 @@ from catchment.cli.main import execute
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.upkeep.attempt import LIGHT_BYTES
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.lakes import files_of

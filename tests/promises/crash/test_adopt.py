@@ -16,7 +16,7 @@ from catchment.feed.adopt import adopt
 from catchment.feed.moved import Comparison
 from catchment.feed.runner import run_feed
 from catchment.model.errors import ConfigError, Diverged, LeaseHeld
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from catchment.state.lease import hold
 from catchment.state.store import Store

@@ -16,7 +16,7 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.epoch import gci_of
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.layers.sink.lakes import files_of
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.workload import load
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.crash.chaos import Chaos
 from tests.promises.exact.feedrun import make_feed
 from tests.promises.exact.verdict import Court, Rest, ServerOrder

@@ -10,7 +10,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Purged
 from catchment.model.position import GtidList
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.purged import begin_anew
 

@@ -8,8 +8,8 @@ from pyspark import SparkContext
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.layout import epoch_app, tail_dir
+from catchment.sink.delta.log.opened import open_table
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written
 

@@ -16,7 +16,7 @@ from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import Diverged
 from catchment.readers.changes import read_segment
 from catchment.readers.copy import read_group
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life, written

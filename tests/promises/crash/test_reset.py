@@ -9,7 +9,7 @@ from pyspark import SparkContext
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Diverged
 from catchment.model.position import Position
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source.first_cut import originate
 from catchment.source.identity import must_be_same_log
 from tests.promises.crash.conftest import MakeLife

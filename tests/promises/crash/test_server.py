@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Purged
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.exact.feedrun import FeedRun
 from tests.world.disks import SmallDisk, small_disk

@@ -15,7 +15,7 @@ from catchment.cli.main import execute
 from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.demo.server import PrivateServer
 from catchment.model.epoch import Manifest
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import SECONDS_MAX, Command, Life, written
 from tests.promises.crash.test_work import children, held_in_a_select

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
 from catchment.model.errors import SinkError, SinkRestored
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life

@@ -14,7 +14,7 @@ from catchment.epoch.work import Receipt, Task
 from catchment.feed import loop
 from catchment.model.errors import Purged, Unsupported
 from catchment.model.position import Prepared
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source import first_position
 from tests.promises.crash.conftest import MakeLife
 from tests.promises.crash.life import Life

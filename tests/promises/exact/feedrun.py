@@ -17,7 +17,7 @@ from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest
 from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Injector, no_fault
 from catchment.watch.report import Observer, Report
 from tests.world.patience import PATIENCE_SECONDS

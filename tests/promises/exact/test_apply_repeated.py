@@ -9,7 +9,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.feed import retries
 from catchment.model.errors import SinkConflict
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.trial import Alter, Trial
 

@@ -8,7 +8,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Bound
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.exact.steps import Steps, run_here
 
 KEPT = ("grown", "changed")

@@ -13,7 +13,7 @@ from catchment.demo.server import PrivateServer
 from catchment.feed.applier import Applier
 from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import ConfigError
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.store import Store
 from tests.promises.exact.steps import Steps, run_here
 

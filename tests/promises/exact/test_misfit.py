@@ -17,7 +17,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.run_task import run_task
 from catchment.schema.shape import first_shape
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.catalog import read_definition, read_table
 from catchment.source.definitions_at import definitions_at
 from catchment.source.session import connect

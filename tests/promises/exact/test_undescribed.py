@@ -18,7 +18,7 @@ from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
 from catchment.model.position import LogOffset
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.layers.wire.dumps import read_dump
 from tests.layers.wire.events import events_of, kind_of
 from tests.promises.exact.feedrun import FeedRun, make_feed

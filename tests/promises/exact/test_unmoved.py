@@ -9,7 +9,7 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Diverged
 from catchment.model.source import Endpoint
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.source import session
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here

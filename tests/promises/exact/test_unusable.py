@@ -13,7 +13,7 @@ from catchment.config.table_patterns import exclusion
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.servers.chosen import chosen_server
 

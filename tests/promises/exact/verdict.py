@@ -17,7 +17,7 @@ from catchment.model.chunk import Bound, chunk_key
 from catchment.model.epoch import EpochRow
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir
 from tests.promises.exact.feedrun import Reading
 from tests.promises.exact.plain import PlainVersions

@@ -27,7 +27,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.changes import read_segment
 from catchment.readers.copy import read_group
-from catchment.sink.delta.writer import LakeWriter
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.hidden.source import KEYS, endpoint
 from tests.world.oracle import Place

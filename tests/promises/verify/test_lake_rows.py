@@ -10,11 +10,11 @@ import pytest
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import Part
 from catchment.model.table import ColumnType, Kind
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.commit import file_lists, open_table
 from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.reading.chunks import LakeReader
 from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.source.bounds import bound_of
 from tests.layers.sink.model import FEED, INT, delta, shape, write
 
@@ -51,9 +51,10 @@ def test_no_more_than_the_chunk_of_a_key_that_is_ordered(tmp_path: Path, kind: s
     other = [("s/1", 1, False, (values[12], 1))]
     file = write(tmp_path, table, Part.BASE, "1-a", rows + other)
     DeltaSink(tmp_path, FEED).apply(delta(table, file), 1, 1)
-    handle = open_table(tail_dir(tmp_path, table.table))
-    assert handle is not None
-    base = tuple(str(tail_dir(tmp_path, table.table) / f["path"]) for f in file_lists(handle)[Part.BASE])
+    directory = tail_dir(tmp_path, table.table)
+    tail = DeltaLog(directory).newest()
+    assert tail is not None
+    base = tuple(str(directory / path) for path in tail.files)
     reader = LakeReader(DeltaState(table, 1, 1, base, ()))
     key = chunk_key(table.definition)
     assert key.ordered

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
-from deltalake.transaction import AddAction
 from pyspark import SparkContext
 
 from catchment.api.read import read, tables_at
@@ -22,9 +21,11 @@ from catchment.feed.verify import Verdict, verify
 from catchment.model.epoch import Part
 from catchment.model.errors import ConfigError, ConnectionLost, SourceError
 from catchment.model.table import TableId
-from catchment.sink.delta.apply import add_action
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import PART, arrow_schema, delta_schema, identity_columns, tail_dir
+from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
+from catchment.sink.delta.log.actions import commit_info
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.tail.apply import add_action
 from tests.conftest import Shards
 from tests.world.engines import on_spark
 from tests.world.proxy import Proxy, execute_begins
@@ -114,10 +115,10 @@ def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> 
     marked = marked.set_column(1, "_epoch", pa.array([state.epoch + 1] * marked.num_rows, pa.int64()))
     directory = tail_dir(feed.sink.path, table)
     file = write_file(directory, Part.CHANGES, "damage", [marked], schema, identity_columns(shape)[1:])
-    delta = DeltaTable(str(directory))
-    actions: list[AddAction] = [add_action(file)]
-    delta.create_write_transaction(actions, "append", delta_schema(shape), [PART])
-    _repoint(feed, table, tables_at(feed)[str(table)], delta.version() + 1)
+    log = DeltaLog(directory)
+    after = log.put(log.newest(), commit_info("WRITE", 1), [add_action(file)])
+    assert after is not None
+    _repoint(feed, table, tables_at(feed)[str(table)], after.version)
 
 
 def _repoint(feed: Feed, table: TableId, old: int, new: int) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import write_parquet
 from catchment.sink.delta.layout import CHANGE_TYPE, Change, identity_columns
-from catchment.sink.delta.plain.actions import Cdc
+from catchment.sink.delta.log.actions import Cdc
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.wire.keys.keys import KeySet, encode
 

@@ -9,7 +9,7 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import delta_stats, lake_file
 from catchment.sink.delta.layout import EPOCH, SHARD, key_columns
-from catchment.sink.delta.plain.actions import Add
+from catchment.sink.delta.log.actions import Add
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile
 

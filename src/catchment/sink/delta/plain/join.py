@@ -20,9 +20,9 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import lake_file, write_parquet
 from catchment.sink.delta.layout import identity_columns
-from catchment.sink.delta.plain.actions import Action, Add, commit_info
+from catchment.sink.delta.log.actions import Action, Add, commit_info
+from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.plain.described import described, with_dead
-from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import plain_schema

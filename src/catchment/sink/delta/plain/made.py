@@ -13,10 +13,10 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.sink.delta.files import sync_directory, write_parquet
 from catchment.sink.delta.layout import identity_columns
-from catchment.sink.delta.plain.actions import Action, Add
+from catchment.sink.delta.log.actions import Action, Add
+from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.described import described, with_dead
-from catchment.sink.delta.plain.log import LakeFile, Snapshot
 from catchment.sink.delta.plain.net import NetChanges, conform
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.rows import rows_of

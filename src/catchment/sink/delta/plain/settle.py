@@ -13,17 +13,17 @@ import msgspec
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkConflict
-from catchment.sink.delta.commit import CONFIGURATION, marks
 from catchment.sink.delta.files import make_directory
 from catchment.sink.delta.layout import (
     epoch_app,
     fence_app,
     identity_columns,
 )
-from catchment.sink.delta.plain.actions import Action, MetaData, Txn, commit_info
-from catchment.sink.delta.plain.checkpoint import INTERVAL
-from catchment.sink.delta.plain.fence import must_lead
-from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.log.actions import Action, MetaData, Txn, commit_info
+from catchment.sink.delta.log.checkpoint import INTERVAL
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.log.fence import must_lead
+from catchment.sink.delta.log.properties import CONFIGURATION, marks
 from catchment.sink.delta.plain.made import Made, Making
 from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting

@@ -2,12 +2,12 @@
 
 import msgspec
 import pyarrow as pa
-from deltalake import Schema
 
 from catchment.model.epoch import TableShape
 from catchment.model.table import without_case
 from catchment.sink.delta.layout import EPOCH, OF_CHANGES, SHARD, arrow_schema
-from catchment.sink.delta.plain.actions import VECTORS, Protocol, protocol
+from catchment.sink.delta.log import schemas
+from catchment.sink.delta.log.actions import VECTORS, Protocol
 
 CHANGES = "changeDataFeed"
 
@@ -34,20 +34,13 @@ def plain_schema(shape: TableShape) -> pa.Schema:
 
 def schema_string(shape: TableShape) -> str:
     """The schema as Delta's log has it."""
-    return schema_text(plain_schema(shape))
-
-
-def schema_text(schema: pa.Schema) -> str:
-    """Any schema as Delta's log has it."""
-    text: str = Schema.from_arrow(schema).to_json()
-    return text
+    return schemas.schema_text(plain_schema(shape))
 
 
 def protocol_of(shape: TableShape, form: Form) -> Protocol:
-    """What readers and writers of such a table must know. A time without a zone is a feature of its own."""
-    without_zone = any(pa.types.is_timestamp(f.type) and f.type.tz is None for f in plain_schema(shape))
-    reader = [*([VECTORS] if form.vectors else []), *(["timestampNtz"] if without_zone else [])]
-    return protocol(reader, [*reader, "appendOnly", "invariants", *([CHANGES] if form.changes else [])])
+    """What readers and writers of such a table must know."""
+    vectors, changes = [VECTORS] if form.vectors else [], [CHANGES] if form.changes else []
+    return schemas.protocol_of(plain_schema(shape), vectors, changes)
 
 
 def properties_of(form: Form) -> dict[str, str]:

@@ -6,13 +6,13 @@ from itertools import groupby
 
 import msgspec
 import pyarrow as pa
-from deltalake import Schema
 
 from catchment.model.epoch import Part
-from catchment.model.errors import SinkError
-from catchment.sink.delta.layout import EPOCH, PART
-from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.layout import PART
+from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.log.schemas import arrow_of
 from catchment.sink.delta.plain.net import NetChanges, Pinned, Share, load_net, plain_size
+from catchment.sink.delta.tail.dated import with_epochs
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def waiting(
     tail = log.newest()
     if tail is None:
         return None
-    dated = [(epoch, f) for epoch, f in with_epochs(log, tail) if since < epoch <= until]
+    dated = [(epoch, f) for epoch, f in with_epochs(log.directory, tail) if since < epoch <= until]
     if not dated:
         return None
     sizes = {f.path: plain_size(log.directory, f.path) for _, f in dated if _is_change(f)}
@@ -61,20 +61,6 @@ def waiting(
         Pinned(log.directory, _schema(tail), identity),
         max(1, math.ceil(rows / limits.rows), math.ceil(size / limits.bytes)),  # one epoch may be beyond them
     )
-
-
-def with_epochs(log: DeltaLog, tail: Snapshot) -> list[tuple[int, LakeFile]]:
-    """The files of a tail, each with its newest epoch. Raises SinkError where the log does not tell that."""
-    found = []
-    for file in tail.files.values():
-        epoch = file.bounds().max_values.get(EPOCH)
-        if not isinstance(epoch, int):
-            raise SinkError(
-                f"{log.directory}: the log does not tell the epochs of {file.path}: was it written by another "
-                "program? put back a copy of the lake"
-            )
-        found.append((epoch, file))
-    return found
 
 
 def _chosen(
@@ -100,5 +86,5 @@ def _is_change(file: LakeFile) -> bool:
 
 def _schema(tail: Snapshot) -> pa.Schema:
     """The table's own columns: it may have more than a shape of an earlier epoch."""
-    schema = pa.schema(Schema.from_json(tail.metadata.schema_string).to_arrow())
+    schema = arrow_of(tail.metadata.schema_string)
     return pa.schema([f for f in schema if f.name != PART])

@@ -1,10 +1,11 @@
 """Bring a plain table back to an earlier epoch: the lake's other records were put back from a copy."""
 
 import time
+from typing import Any
 
 from catchment.model.errors import SinkConflict, SinkRestored
-from catchment.sink.delta.plain.actions import Action, Txn, commit_info
-from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.log.actions import Action, Txn, commit_info
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 
 _ATTEMPTS = 50
 
@@ -26,14 +27,19 @@ def take_back(log: DeltaLog, app: str, epoch: int) -> int:
                 f"{log.directory} is newer than the epochs that the lake records, and its log does not reach back to "
                 "them; put back the newest copy of the lake's directory _catchment, or remove both"
             )
-        info = commit_info("RESTORE", _now_ms())
-        info["operationParameters"] = {"version": str(then.version)}
-        if log.put(on, info, [Txn(app, then.transactions[app], _now_ms()), *_back(on, then)]) is not None:
+        carries = Txn(app, then.transactions[app], _now_ms())
+        if log.put(on, restore_info(then), [carries, *restored(on, then)]) is not None:
             return carried
     raise SinkConflict(f"{log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
 
 
-def _back(on: Snapshot, then: Snapshot) -> list[Action]:
+def restore_info(then: Snapshot) -> dict[str, Any]:
+    """What the commit says that `restored` is for."""
+    return {**commit_info("RESTORE", _now_ms()), "operationParameters": {"version": str(then.version)}}
+
+
+def restored(on: Snapshot, then: Snapshot) -> list[Action]:
+    """What makes an older version of the newest one."""
     found: list[Action] = []
     for path, file in on.files.items():
         if then.files.get(path) != file:

@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.layout import SHARD
-from catchment.sink.delta.plain.actions import MetaData
+from catchment.sink.delta.log.actions import MetaData
 
 _PROPERTY = "catchment.torn"
 _BATCH_ROWS = 1 << 17

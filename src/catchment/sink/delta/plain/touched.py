@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.layout import SHARD
-from catchment.sink.delta.plain.log import LakeFile
+from catchment.sink.delta.log.delta_log import LakeFile
 from catchment.sink.delta.plain.net import NetChanges
 from catchment.wire.keys.keys import KeySet, encode
 

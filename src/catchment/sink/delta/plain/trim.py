@@ -3,12 +3,12 @@
 import time
 
 from catchment.model.errors import SinkConflict
-from catchment.sink.delta.commit import gone
 from catchment.sink.delta.layout import fence_app, settled_app
-from catchment.sink.delta.plain.actions import Action, Txn, commit_info
-from catchment.sink.delta.plain.fence import must_lead
+from catchment.sink.delta.log.actions import Action, Txn, commit_info
+from catchment.sink.delta.log.commit import gone
+from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.plain.settle import SettleOrder
-from catchment.sink.delta.plain.tail import with_epochs
+from catchment.sink.delta.tail.dated import with_epochs
 
 _ATTEMPTS = 50
 
@@ -25,7 +25,7 @@ def trim(order: SettleOrder, settled: int) -> int:
         if tail is None:
             gone(name, log.directory)
         must_lead(tail, order.feed, order.fence, name)
-        done = [file for epoch, file in with_epochs(log, tail) if epoch <= settled]
+        done = [file for epoch, file in with_epochs(log.directory, tail) if epoch <= settled]
         if not done:
             return 0
         now_ms = time.time_ns() // 1_000_000

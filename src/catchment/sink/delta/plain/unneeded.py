@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from catchment.sink.delta.files import lake_file
+from catchment.sink.delta.log.actions import Remove, lines
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain import change_data
-from catchment.sink.delta.plain.actions import Remove, lines
-from catchment.sink.delta.plain.log import DeltaLog
 from catchment.sink.delta.plain.vectors import DIRECTORY, files_of
 
 # A file that no entry of the log names is of an attempt that has lost when it is older.

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 from catchment.model.errors import SinkError
 from catchment.sink.delta.files import write_bytes
-from catchment.sink.delta.plain.actions import Add, Remove, Vector
+from catchment.sink.delta.log.actions import Add, Remove, Vector
 
 DIRECTORY = "_dv"
 _MAGIC = 1681511377

@@ -11,12 +11,11 @@ from deltalake import DeltaTable, QueryBuilder
 from catchment.model.epoch import EpochRow, TableShape, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.layout import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Change, epoch_app
-from catchment.sink.delta.older import places
-from catchment.sink.delta.plain.actions import Line
-from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.log.actions import Line
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.reading.rule import output_schema
+from catchment.sink.delta.tail.older import places
 from catchment.sink.frames import pandas_frame, polars_frame
 
 if TYPE_CHECKING:
@@ -119,8 +118,8 @@ def _settled_at(log: DeltaLog, tail: Path, row: EpochRow, table: TableId, app: s
     """The version of the plain table that is exactly an epoch. Raises SinkError where none is."""
     epoch = row.commit.epoch
     found = log.carrying(app, epoch)
-    there = open_table(tail, row.commit.versions[str(table)]) if found is not None else None
-    carried = None if there is None else there.transaction_version(app)
+    there = DeltaLog(tail).at(row.commit.versions[str(table)]) if found is not None else None
+    carried = None if there is None else there.transactions.get(app)
     if found is None or carried is None:
         raise SinkError(
             f"{table}: what it was as of epoch {epoch_text(epoch)} cannot be told any more: change data stays for the "

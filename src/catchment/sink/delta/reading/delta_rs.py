@@ -8,8 +8,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SinkError
-from catchment.sink.delta.commit import open_table
 from catchment.sink.delta.layout import EPOCH, PART, arrow_schema
+from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.reading.places import Tables
 from catchment.sink.delta.reading.rule import DATAFUSION, output_schema, rule_sql
 from catchment.sink.reading import double_quoted

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from catchment.sink.delta.files import lake_file
-from catchment.sink.delta.plain.actions import lines
+from catchment.sink.delta.log.actions import lines
 from catchment.sink.delta.plain.vectors import files_of
 
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:.*\.)?parquet")

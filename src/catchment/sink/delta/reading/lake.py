@@ -6,29 +6,26 @@ The epochs table says which version of each table is an epoch's; a version is on
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-from deltalake import DeltaTable
 from msgspec.structs import replace
 
 from catchment.model.epoch import EpochRow, Part, TableShape, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import file_lists, open_table
-from catchment.sink.delta.epochs import EpochsTable, feeds
+from catchment.sink.delta.epochs.table import EpochsTable, feeds
 from catchment.sink.delta.layout import (
-    EPOCH,
+    PART,
     epoch_app,
     epochs_dir,
     settled_app,
 )
-from catchment.sink.delta.older import Places, places
-from catchment.sink.delta.plain.log import DeltaLog, Snapshot
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.reading.catalogs import duckdb_query, spark_statement
 from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_settled
-from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
 from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.delta.tail.dated import with_epochs
+from catchment.sink.delta.tail.older import Places, places
 
 
 class DeltaReading:
@@ -88,11 +85,12 @@ def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaSt
     at = places(root, table)
     plain, tail = _newest(at, row, table) or _then(root, at, row, table)
     settled = _settled(plain, row, table)
+    waiting = [file for epoch, file in with_epochs(at.tail, tail) if epoch > settled]
     later = {
-        part: tuple(str(at.tail / f["path"]) for f in files if f[f"max.{EPOCH}"] > settled)
-        for part, files in file_lists(tail).items()
+        part: tuple(str(at.tail / f.path) for f in waiting if f.add.partition_values[PART] == part.value)
+        for part in Part
     }
-    found = DeltaState(shape, row.commit.epoch, tail.version(), later[Part.BASE], later[Part.CHANGES], origin)
+    found = DeltaState(shape, row.commit.epoch, tail.version, later[Part.BASE], later[Part.CHANGES], origin)
     if plain is None:
         return found
     directory = at.plain
@@ -102,11 +100,11 @@ def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaSt
         for file in plain.files.values()
         if file.dead is not None
     )
-    tables = Tables(str(directory), plain.version, str(at.tail), tail.version(), settled)
+    tables = Tables(str(directory), plain.version, str(at.tail), tail.version, settled)
     return replace(found, base=(*whole, *found.base), worn=worn, tables=tables)
 
 
-def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable] | None:
+def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot] | None:
     """Both tables at their newest versions, as long as no later epoch has come to the table. So what is settled
     and joined since, which changes no row, serves at once, also while the source is at rest.
     """
@@ -114,24 +112,23 @@ def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
     log = DeltaLog(at.plain)
     while True:
         # The plain table first: what it has more than the tail tells, it got later.
-        plain, tail = log.newest(), open_table(at.tail)
+        plain, tail = log.newest(), DeltaLog(at.tail).newest()
         if tail is None:
             raise SinkError(f"{table}: the lake has no Delta table at {at.tail}, but an epoch names it")
-        carried = tail.transaction_version(epoch_app(feed, table)) or 0
-        if carried > row.commit.epoch or tail.version() < row.commit.versions[str(table)]:
+        carried = tail.transactions.get(epoch_app(feed, table), 0)
+        if carried > row.commit.epoch or tail.version < row.commit.versions[str(table)]:
             return None
-        trimmed = tail.transaction_version(settled_app(feed, table)) or 0
+        trimmed = tail.transactions.get(settled_app(feed, table), 0)
         if trimmed <= _settled(plain, row, table):
             return plain, tail
 
 
-def _then(root: Path, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, DeltaTable]:
+def _then(root: Path, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot]:
     """Both tables as they were when the epoch was the newest."""
     feed, epoch = row.manifest.feed, row.commit.epoch
-    newest = open_table(at.tail)
-    tail = None if newest is None else _older(at.tail, row.commit.versions[str(table)], newest.version())
+    tail = _older(DeltaLog(at.tail), row.commit.versions[str(table)])
     plain = DeltaLog(at.plain).carrying(epoch_app(feed, table), epoch)
-    trimmed = 0 if tail is None else tail.transaction_version(settled_app(feed, table)) or 0
+    trimmed = 0 if tail is None else tail.transactions.get(settled_app(feed, table), 0)
     if tail is None or trimmed > _settled(plain, row, table):
         raise SinkError(
             f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
@@ -145,15 +142,9 @@ def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:
     return 0 if plain is None else plain.transactions.get(epoch_app(row.manifest.feed, table), 0)
 
 
-def _older(directory: Path, version: int, newest: int) -> DeltaTable | None:
+def _older(log: DeltaLog, version: int) -> Snapshot | None:
     """The table at an older version; None when the cleaner has removed files of it, or Delta its log entries."""
-    try:
-        table = open_table(directory, version)
-        paths = [] if table is None else pa.table(table.get_add_actions())["path"].to_pylist()
-        if all((directory / path).exists() for path in paths):
-            return table
-    except SinkError:
-        if oldest_version(directory, newest, version) <= version:
-            raise
+    then = log.at(version)
+    if then is None or not all((log.directory / path).exists() for path in then.files):
         return None
-    return table if oldest_version(directory, newest, version) <= version else None
+    return then

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from catchment.sink.delta.plain.actions import Vector
+from catchment.sink.delta.log.actions import Vector
 from catchment.sink.delta.plain.vectors import load
 
 

@@ -9,12 +9,11 @@ import msgspec
 from catchment.model.epoch import EpochRow, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app
-from catchment.sink.delta.older import places
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.reading.history import oldest_version
+from catchment.sink.delta.tail.older import places
 
 
 class _Reach(msgspec.Struct, frozen=True):
@@ -71,11 +70,11 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
 def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
     at, app = places(root, table), epoch_app(feed, table)
     directory = at.tail
-    newest = open_table(directory)
+    newest = DeltaLog(directory).newest()
     if newest is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
-    carried = newest.transaction_version(app) or 0
-    floor = oldest_version(directory, newest.version(), asked)
+    carried = newest.transactions.get(app, 0)
+    floor = oldest_version(directory, newest.version, asked)
     log = DeltaLog(at.plain)
     plain = log.newest()
     if plain is None:

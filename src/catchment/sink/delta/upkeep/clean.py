@@ -15,9 +15,9 @@ from deltalake.exceptions import DeltaError
 
 from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
-from catchment.sink.delta.commit import open_table
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
+from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
 
 

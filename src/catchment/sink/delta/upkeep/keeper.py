@@ -9,9 +9,9 @@ import msgspec
 from catchment.model.epoch import Manifest, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs import EpochsTable
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
@@ -71,6 +71,7 @@ class Keeper:
                 changes[str(table)] = settled
         try:
             self._versions.record({table: self._logs_of(table)[0] for table in tables})
+            self._epochs.checkpoint()
         except CatchmentError as error:
             failures.append(error)
         deleted = self._clean(order) if order.cleans else 0

@@ -10,14 +10,14 @@ from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest
 from catchment.model.table import TableId
-from catchment.sink.delta import older
-from catchment.sink.delta.apply import DeltaSink
-from catchment.sink.delta.epochs import EpochsTable
-from catchment.sink.delta.inline import write_inline
+from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.tail import older
+from catchment.sink.delta.tail.apply import DeltaSink
+from catchment.sink.delta.tail.inline import write_inline
+from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.sink.delta.upkeep import restore
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.turns import LakeUpkeep, order_for
-from catchment.sink.delta.writer import LakeWriter
 from catchment.sink.port import Settled
 
 

@@ -4,24 +4,17 @@ manifest is lost.
 
 from pathlib import Path
 
-from deltalake import DeltaTable, Transaction
-
 from catchment import world
 from catchment.model.epoch import EpochRow, Manifest, epoch_text
 from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import (
-    LakeTable,
-    check_fence,
-    commit_properties,
-    gone,
-    open_table,
-    sync_version,
-)
 from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
-from catchment.sink.delta.older import must_not_be_older
-from catchment.sink.delta.plain.log import DeltaLog
-from catchment.sink.delta.plain.take_back import take_back
+from catchment.sink.delta.log.actions import Txn
+from catchment.sink.delta.log.commit import commit, fenced, gone
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.log.fence import must_lead
+from catchment.sink.delta.plain.take_back import restore_info, restored, take_back
+from catchment.sink.delta.tail.older import must_not_be_older
 
 _THREADS = 8
 
@@ -36,13 +29,13 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
     def check(name: TableId) -> None:
         must_not_be_older(root, name)
         directory = tail_dir(root, name)
-        table = open_table(directory)
-        if table is None:
+        tail = DeltaLog(directory).newest()
+        if tail is None:
             gone(str(name), directory)
         version = row.commit.versions[str(name)]
-        if table.version() < version:
+        if tail.version < version:
             raise SinkRestored(
-                f"{name}: the lake table at {directory} stands at version {table.version()}, but epoch "
+                f"{name}: the lake table at {directory} stands at version {tail.version}, but epoch "
                 f"{epoch_text(row.commit.epoch)} is its version {version}: an older copy of it was put back, and what "
                 "was applied since is missing; put back the newest one, or restore the whole lake and remove the "
                 "state store"
@@ -50,7 +43,7 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
         app = epoch_app(row.manifest.feed, name)
         plain = DeltaLog(table_dir(root, name)).newest()
         settled = 0 if plain is None else plain.transactions.get(app, 0)
-        trimmed = table.transaction_version(settled_app(row.manifest.feed, name)) or 0
+        trimmed = tail.transactions.get(settled_app(row.manifest.feed, name), 0)
         if settled < trimmed:
             raise SinkRestored(
                 f"{name}: the table at {table_dir(root, name)} is epoch {epoch_text(settled)}, but it had epoch "
@@ -72,28 +65,37 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
     highest = row.manifest.epoch
     for shape in row.manifest.shapes:
         directory = tail_dir(root, shape.table)
-        table = open_table(directory)
-        if table is None:
+        log = DeltaLog(directory)
+        tail = log.newest()
+        if tail is None:
             gone(str(shape.table), directory)
-        carried = table.transaction_version(epoch_app(feed, shape.table)) or 0
+        carried = tail.transactions.get(epoch_app(feed, shape.table), 0)
         if carried > row.manifest.epoch and carried != applies:
             highest = max(highest, carried)
-            _restore(directory, feed, shape.table, row, fence)
+            _restore(log, feed, shape.table, row, fence)
         plain = DeltaLog(table_dir(root, shape.table))
         highest = max(highest, take_back(plain, epoch_app(feed, shape.table), row.manifest.epoch))
     return highest
 
 
-def _restore(directory: Path, feed: str, name: TableId, row: EpochRow, fence: int) -> None:
-    def attempt(table: DeltaTable) -> bool:
-        check_fence(table, feed, fence, name=str(name))
-        carries = Transaction(epoch_app(feed, name), row.manifest.epoch)
-        version = row.commit.versions[str(name)]
-        table.restore(version, commit_properties=commit_properties(feed, fence, carries))
-        sync_version(directory, table.version())
-        return True
+def _restore(log: DeltaLog, feed: str, name: TableId, row: EpochRow, fence: int) -> None:
+    version = row.commit.versions[str(name)]
+    then = log.at(version)
+    lost = [] if then is None else [path for path in then.files if not (log.directory / path).is_file()]
+    if then is None or lost:
+        raise SinkError(
+            f"{name}: the lake table at {log.directory} cannot be brought back to version {version}, which is epoch "
+            f"{epoch_text(row.commit.epoch)}: {'files of it are' if lost else 'its log is'} gone; put back a copy of "
+            "the lake"
+        )
 
-    LakeTable(str(name), directory).commit(attempt, lambda: gone(str(name), directory))
+    def attempt(on: Snapshot) -> bool | None:
+        must_lead(on, feed, fence, str(name))
+        carries = Txn(epoch_app(feed, name), row.manifest.epoch)
+        actions = [fenced(feed, fence), carries, *restored(on, then)]
+        return log.put(on, restore_info(then), actions) is not None or None
+
+    commit(log, attempt, lambda: gone(str(name), log.directory))
 
 
 def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
@@ -104,8 +106,8 @@ def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
     for delta in manifest.deltas:
         name = delta.shape.table
         directory = tail_dir(root, name)
-        table = open_table(directory)
-        if table is not None and table.transaction_version(epoch_app(feed, name)) == manifest.epoch:
+        tail = DeltaLog(directory).newest()
+        if tail is not None and tail.transactions.get(epoch_app(feed, name)) == manifest.epoch:
             continue
         lost = next((file.path for file in delta.files if not (directory / file.path).is_file()), None)
         if lost is not None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from catchment.model.epoch import TableShape
+from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.plain import join
-from catchment.sink.delta.plain.checkpoint import checkpoint
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.trim import trim

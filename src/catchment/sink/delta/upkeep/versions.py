@@ -17,14 +17,14 @@ from catchment import world
 from catchment.model.epoch import epoch_number, epoch_text
 from catchment.model.errors import SinkConflict
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import CONFIGURATION
 from catchment.sink.delta.files import delta_stats, lake_file, make_directory, write_parquet
 from catchment.sink.delta.layout import epoch_app, versions_dir
-from catchment.sink.delta.plain.actions import Action, Add, MetaData, commit_info, protocol
-from catchment.sink.delta.plain.checkpoint import checkpoint
+from catchment.sink.delta.log.actions import Action, Add, MetaData, commit_info, protocol
+from catchment.sink.delta.log.checkpoint import checkpoint
+from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.log.properties import CONFIGURATION
+from catchment.sink.delta.log.schemas import schema_text
 from catchment.sink.delta.plain.join import due
-from catchment.sink.delta.plain.log import DeltaLog, LakeFile, Snapshot
-from catchment.sink.delta.plain.shape import schema_text
 
 SCHEMA = pa.schema(
     [

@@ -2,7 +2,7 @@
 
 from catchment.model.errors import LeaseLost
 from catchment.sink.delta.layout import fence_app
-from catchment.sink.delta.plain.log import Snapshot
+from catchment.sink.delta.log.delta_log import Snapshot
 
 
 def must_lead(on: Snapshot, feed: str, fence: int, name: str) -> None:

@@ -1,6 +1,7 @@
-"""Actions of Delta's log, as far as a plain table has them (Delta protocol: Actions).
+"""Actions of Delta's log, as far as a table of a lake has them (Delta protocol: Actions).
 
-deltalake 1.6 writes no deletion vectors, so the commits that have them are written here. All else stays deltalake's.
+deltalake 1.6 writes no deletion vectors, and a commit of its takes several times as long. So commits are written here.
+Checkpoints, schemas and queries are deltalake's.
 """
 
 from collections.abc import Iterable
@@ -149,6 +150,7 @@ def commit_info(operation: str, now_ms: int, **notes: str) -> dict[str, Any]:
         "operation": operation,
         "operationParameters": {},
         "engineInfo": f"catchment/{__version__}",
+        "catchment.version": __version__,
         **notes,
     }
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a plain table's log, and the end of entries that are too old. deltalake writes them, vectors included.
+"""Checkpoints of a table's log, and the end of entries that are too old. deltalake writes them, vectors included.
 
 Without them whoever opens the table reads every commit since its beginning.
 """
@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from catchment.model.errors import SinkError
-from catchment.sink.delta.plain.log import DeltaLog
+from catchment.sink.delta.log.delta_log import DeltaLog
 
 # Commits between two checkpoints: reading so many takes some 20 ms.
 INTERVAL = 50

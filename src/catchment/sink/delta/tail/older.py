@@ -7,9 +7,10 @@ import msgspec
 
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import check_owner, open_table
 from catchment.sink.delta.files import make_directory, sync_directory
 from catchment.sink.delta.layout import PART, table_dir, tail_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.log.properties import must_own
 
 _PROCESSES = Path("/proc")
 _FOLD = b"catchment.sink.delta.fold.process"
@@ -32,8 +33,8 @@ def is_older(root: str | Path, table: TableId) -> bool:
     """Whether a table lies as an earlier layout had it. Raises SinkError where it cannot be opened."""
     if _stands(tail_dir(root, table)):
         return False
-    found = open_table(table_dir(root, table))
-    return found is not None and PART in found.metadata().partition_columns
+    found = DeltaLog(table_dir(root, table)).newest()
+    return found is not None and PART in found.metadata.partition_columns
 
 
 def must_not_be_older(root: str | Path, table: TableId) -> None:
@@ -52,9 +53,9 @@ def upgrade(root: str | Path, table: TableId, feed: str) -> None:
     directory cannot be moved.
     """
     old, tail = table_dir(root, table), tail_dir(root, table)
-    found = open_table(old)
+    found = DeltaLog(old).newest()
     if found is not None:
-        check_owner(found, feed, str(table))
+        must_own(found.metadata.configuration, feed, str(table), old)
     _must_not_fold(root)
     make_directory(tail.parent)
     try:

@@ -1,27 +1,22 @@
 """Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from deltalake import DeltaTable, Transaction
-from deltalake.transaction import AddAction
+import msgspec
+import pyarrow as pa
 
 from catchment import world
-from catchment.model.epoch import DataFile, Manifest, TableDelta, epoch_text
+from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.commit import (
-    LakeTable,
-    check_fence,
-    check_owner,
-    commit_properties,
-    create_table,
-    gone,
-    mark_layout,
-    missing_columns,
-    sync_version,
-)
 from catchment.sink.delta.layout import PART, delta_schema, epoch_app, table_dir, tail_dir
+from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
+from catchment.sink.delta.log.commit import commit, create_table, fenced, gone, remarked
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.log.fence import must_lead
+from catchment.sink.delta.log.properties import must_own
+from catchment.sink.delta.log.schemas import arrow_of, protocol_of, schema_text
 
 EPOCH_NOTE = "catchment.epoch"
 _THREADS = 8
@@ -38,7 +33,7 @@ class DeltaSink:
         self.root = Path(root)
         self.feed = feed
         self._after_table = after_table
-        self._tables: dict[TableId, LakeTable] = {}
+        self._logs: dict[TableId, DeltaLog] = {}
         self._versions: dict[TableId, tuple[int, float]] = {}  # as of our last epoch, and when we knew
 
     def apply(self, delta: TableDelta, epoch: int, fence: int, *, first: bool = True) -> int:
@@ -48,26 +43,24 @@ class DeltaSink:
         creates it. Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every
         attempt. Raises SinkError when the lake refuses, or the table is another feed's or is gone.
         """
-        name, directory = delta.shape.table, tail_dir(self.root, delta.shape.table)
+        name, log = delta.shape.table, self._log(delta.shape.table)
 
-        def attempt(table: DeltaTable) -> int | None:
-            check_fence(table, self.feed, fence, str(name))
-            check_owner(table, self.feed, str(name))
-            applied = table.transaction_version(epoch_app(self.feed, name))
+        def attempt(on: Snapshot) -> int | None:
+            must_lead(on, self.feed, fence, str(name))
+            must_own(on.metadata.configuration, self.feed, str(name), log.directory)
+            applied = on.transactions.get(epoch_app(self.feed, name))
             if applied is not None and applied >= epoch:
-                held = version_of_epoch(table, name, epoch, applied)
-                sync_version(directory, held)  # its runner may have died before it did
+                held = version_of_epoch(log, name, epoch, applied)
+                log.flush(held)  # its runner may have died before it did
                 return held
-            if self._widened(table, delta, fence):
-                return None
-            return self._commit(table, delta, epoch, fence)
+            return self._commit(on, delta, epoch, fence)
 
-        def create() -> DeltaTable:
+        def create() -> None:
             if not first or name in self._versions:
-                gone(str(name), directory)
-            return create_table(directory, delta_schema(delta.shape), [PART], self.feed)
+                gone(str(name), log.directory)
+            create_table(log, delta_schema(delta.shape), [PART], self.feed)
 
-        version = self._table(name).commit(attempt, create)
+        version = commit(log, attempt, create)
         self._versions[name] = (version, world.steady_seconds())
         return version
 
@@ -107,30 +100,28 @@ class DeltaSink:
             list(pool.map(lambda name: self._take_over_one(name, fence), tables))
 
     def _take_over_one(self, name: TableId, fence: int) -> None:
-        def attempt(table: DeltaTable) -> bool | None:
-            check_fence(table, self.feed, fence, str(name))
-            if mark_layout(table, tail_dir(self.root, name), self.feed, fence):
-                return None
-            version: int = table.version() + 1
-            properties = commit_properties(self.feed, fence)
-            table.create_write_transaction([], "append", table.schema(), [PART], commit_properties=properties)
-            sync_version(tail_dir(self.root, name), version)
-            return True
+        log = self._log(name)
 
-        if self._table(name).refreshed() is not None:
-            self._table(name).commit(attempt, lambda: gone(str(name), tail_dir(self.root, name)))
+        def attempt(on: Snapshot) -> bool | None:
+            must_lead(on, self.feed, fence, str(name))
+            info = commit_info("WRITE", world.now_us() // 1000)
+            return log.put(on, info, [*remarked(on), fenced(self.feed, fence)]) is not None or None
+
+        if log.newest() is not None:
+            commit(log, attempt, lambda: gone(str(name), log.directory))
 
     def _must_be_free(self, name: TableId, epoch: int) -> None:
         plain = table_dir(self.root, name)
         if (plain / "_delta_log").exists():
             raise self._stands(name, plain)
-        table = self._table(name).refreshed()
-        if table is None:
+        log = self._log(name)
+        on = log.newest()
+        if on is None:
             return
-        check_owner(table, self.feed, str(name))
-        carried = table.transaction_version(epoch_app(self.feed, name))
-        if carried != epoch and (carried is not None or table.file_uris()):
-            raise self._stands(name, tail_dir(self.root, name))
+        must_own(on.metadata.configuration, self.feed, str(name), log.directory)
+        carried = on.transactions.get(epoch_app(self.feed, name))
+        if carried != epoch and (carried is not None or on.files):
+            raise self._stands(name, log.directory)
 
     def _stands(self, name: TableId, where: Path) -> SinkError:
         return SinkError(
@@ -144,68 +135,70 @@ class DeltaSink:
         self._after_table()
         return version
 
-    def _table(self, name: TableId) -> LakeTable:
-        return self._tables.setdefault(name, LakeTable(str(name), tail_dir(self.root, name)))
+    def _log(self, name: TableId) -> DeltaLog:
+        return self._logs.setdefault(name, DeltaLog(tail_dir(self.root, name)))
 
-    def _widened(self, table: DeltaTable, delta: TableDelta, fence: int) -> bool:
-        """Add columns that the shape has gained, in a commit of their own: the rows stay as they are.
-
-        delta-rs ignores a wider schema in an append.
-        """
-        added = missing_columns(table, delta.shape)
-        if added is None:
-            return False
-        version: int = table.version() + 1
-        table.alter.add_columns(list(added.fields), commit_properties=commit_properties(self.feed, fence))
-        sync_version(tail_dir(self.root, delta.shape.table), version)
-        return True
-
-    def _commit(self, table: DeltaTable, delta: TableDelta, epoch: int, fence: int) -> int:
-        name = delta.shape.table
-        version: int = table.version() + 1
-        transaction = Transaction(epoch_app(self.feed, name), epoch)
-        table.create_write_transaction(
-            [add_action(file) for file in delta.files if file.rows],
-            "append",
-            delta_schema(delta.shape),
-            [PART],
-            commit_properties=commit_properties(self.feed, fence, transaction, **{EPOCH_NOTE: str(epoch)}),
-        )
-        sync_version(tail_dir(self.root, name), version)
-        return version
+    def _commit(self, on: Snapshot, delta: TableDelta, epoch: int, fence: int) -> int | None:
+        """One try on top of one version; None when another commit came first."""
+        now_ms = world.now_us() // 1000
+        marks = [fenced(self.feed, fence), Txn(epoch_app(self.feed, delta.shape.table), epoch, now_ms)]
+        adds = [add_action(file) for file in delta.files if file.rows]
+        info = commit_info("WRITE", now_ms, **{EPOCH_NOTE: str(epoch)})
+        after = self._log(delta.shape.table).put(on, info, [*widened(on, delta.shape), *marks, *adds])
+        return None if after is None else after.version
 
     def _recent_version(self, name: TableId) -> int:
         """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
         version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
         if world.steady_seconds() - known_at < _VERSION_AGE_S:
             return version
-        table = self._table(name).refreshed()
-        if table is None:
+        on = self._log(name).newest()
+        if on is None:
             gone(str(name), tail_dir(self.root, name))
-        newest: int = table.version()
-        self._versions[name] = (newest, world.steady_seconds())
-        return newest
+        self._versions[name] = (on.version, world.steady_seconds())
+        return on.version
 
 
-def add_action(file: DataFile) -> AddAction:
+def add_action(file: DataFile) -> Add:
     """The Add action of a file."""
-    now_ms = world.now_us() // 1000
-    return AddAction(file.path, file.size, {PART: file.part.value}, now_ms, True, file.stats)
+    return Add(file.path, file.size, world.now_us() // 1000, True, file.stats, {PART: file.part.value})
 
 
-def version_of_epoch(table: DeltaTable, name: TableId, epoch: int, applied: int) -> int:
+def widened(on: Snapshot, shape: TableShape) -> list[Action]:
+    """The metadata with the columns that a shape has gained, and the protocol where they ask for more; nothing where
+    the table has them all. Raises SinkError for a column of another type."""
+    held, wanted = arrow_of(on.metadata.schema_string), delta_schema(shape)
+    types = {field.name: field.type for field in held}
+    for field in wanted:
+        if types.get(field.name, field.type) != field.type:
+            raise SinkError(
+                f"{shape.table}: column {field.name} is {types[field.name]} in the lake and {field.type} at the "
+                "source; a changed type needs a new physical column"
+            )
+    added = [field for field in wanted if field.name not in types]
+    if not added:
+        return []
+    wide = pa.schema([*held, *added])
+    protocol = on.protocol.brought_to(protocol_of(wide))
+    metadata = msgspec.structs.replace(on.metadata, schema_string=schema_text(wide))
+    return [*([protocol] if protocol != on.protocol else []), metadata]
+
+
+def version_of_epoch(log: DeltaLog, name: TableId, epoch: int, applied: int) -> int:
     """The version whose commit applied `epoch`, of a table that carries epoch `applied` or later.
 
     Trims leave the state as it is. So the newest version serves when the log no longer tells and no later epoch is
     applied. Raises SinkError when a later epoch is applied and the log no longer tells.
     """
-    entries: list[Mapping[str, object]] = table.history()
-    for entry in entries:
-        if entry.get(EPOCH_NOTE) == str(epoch):
-            return int(str(entry["version"]))
+    newest = log.newest()
+    last = -1 if newest is None else newest.version
+    version = last
+    while (found := log.lines_of(version) if version >= 0 else None) is not None:
+        if any(line.commit_info and line.commit_info.get(EPOCH_NOTE) == str(epoch) for line in found):
+            return version
+        version -= 1
     if applied == epoch:
-        newest: int = table.version()
-        return newest
+        return last
     raise SinkError(
         f"{name}: epoch {epoch_text(epoch)} is applied, but the lake's log no longer says as which version"
     )

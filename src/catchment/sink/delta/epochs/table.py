@@ -7,37 +7,35 @@ row is ever dropped.
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Transaction
-from deltalake.transaction import AddAction, RemoveAction
 
 from catchment import world
 from catchment.model.epoch import Commit, EpochRow, Manifest
 from catchment.model.errors import LeaseLost
-from catchment.sink.delta.commit import (
-    LakeTable,
-    check_fence,
-    commit_properties,
-    create_table,
-    mark_layout,
-    open_table,
-    sync_version,
-)
-from catchment.sink.delta.epoch_rows import NAME, SCHEMA, Record, RowBase, RowReader, encoded_row
+from catchment.sink.delta.epochs.rows import NAME, SCHEMA, Record, RowBase, RowReader, encoded_row
 from catchment.sink.delta.files import delta_stats, lake_file, write_parquet
 from catchment.sink.delta.layout import epochs_dir, fence_app
+from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
+from catchment.sink.delta.log.checkpoint import checkpoint
+from catchment.sink.delta.log.commit import commit, create_table, fenced, remarked
+from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.log.fence import must_lead
 
 # So many files of up to 31 rows become one, so many of up to 1,023 become one, and so on; 32,768 rows are enough.
 _LEVEL_FILES_MIN = 32
 _LEVELS = 3
 _BATCH_ROWS = 256
 _RUNNER_BITS = 62
+_LAST_EPOCH = (1 << 63) - 1
+
+_Result = TypeVar("_Result")
 
 
 class EpochsTable:
@@ -46,7 +44,7 @@ class EpochsTable:
     def __init__(self, root: str | Path, feed: str) -> None:
         self.feed = feed
         self._directory = epochs_dir(root)
-        self._table = LakeTable(NAME, self._directory)
+        self._log = DeltaLog(self._directory)
         self._base: RowBase | None = None
 
     def append(self, manifest: Manifest, commit: Commit, fence: int) -> None:
@@ -55,21 +53,18 @@ class EpochsTable:
         The first row that an object appends is whole; later ones build on it for a while.
         """
         row, base = encoded_row(EpochRow(manifest, commit, fence), self._base)
-        file: list[AddAction] = []
+        file: list[Add] = []
 
-        def attempt(table: DeltaTable) -> RowBase | bool | None:
-            check_fence(table, self.feed, fence, NAME)
-            applied = table.transaction_version(self._app)
-            if applied is not None and applied >= manifest.epoch:
+        def attempt(on: Snapshot) -> RowBase | bool | None:
+            must_lead(on, self.feed, fence, NAME)
+            if on.transactions.get(self._app, 0) >= manifest.epoch:
+                self._log.flush(on.version)  # its runner may have died before it did
                 return False
-            if mark_layout(table, self._directory, self.feed, fence):
-                return None  # earlier programs refuse the table before there is a row that they would misread
             if not file:
                 file.append(self._write([row]))
-            self._commit(table, file, fence, Transaction(self._app, manifest.epoch))
-            return base
+            return base if self._put(on, file, fence, Txn(self._app, manifest.epoch)) else None
 
-        written = self._table.commit(attempt, self._create)
+        written = self._commit(attempt)
         # Nobody knows who wrote a row that stood already, so nothing may build on it.
         self._base = written if isinstance(written, RowBase) else None
 
@@ -80,49 +75,42 @@ class EpochsTable:
         """
         ours = secrets.randbits(_RUNNER_BITS)
 
-        def attempt(table: DeltaTable) -> bool:
-            check_fence(table, self.feed, fence, NAME)
-            runner = table.transaction_version(self._runner_app)
+        def attempt(on: Snapshot) -> bool | None:
+            must_lead(on, self.feed, fence, NAME)
+            runner = on.transactions.get(self._runner_app)
             if runner == ours:
                 return True
-            if runner is not None and table.transaction_version(fence_app(self.feed)) == fence:
+            if runner is not None and on.transactions.get(fence_app(self.feed)) == fence:
                 raise LeaseLost(
                     f"{NAME}: another runner of feed {self.feed} has written under this one's fence {fence}: the "
                     "state store was lost while it ran; stop this one"
                 )
-            return self._commit(table, [], fence, Transaction(self._runner_app, ours))
+            return self._put(on, [], fence, Txn(self._runner_app, ours)) or None
 
-        def mark(table: DeltaTable) -> bool:
-            check_fence(table, self.feed, fence, NAME)
-            mark_layout(table, self._directory, self.feed, fence)
-            return True
-
-        self._table.commit(attempt, self._create)
-        self._table.commit(mark, self._create)
+        self._commit(attempt)
 
     def compact(self, fence: int) -> int:
         """Bring small files together in one commit; how many there were. Runs beside `append`."""
-        taken: list[dict[str, Any]] = []
-        merged: list[AddAction] = []
+        taken: list[LakeFile] = []
+        merged: list[Add] = []
 
-        def attempt(table: DeltaTable) -> int:
-            check_fence(table, self.feed, fence, NAME)
-            files = _files(table)
-            present = {f["path"] for f in files}
-            if any(file.path in present for file in merged):
-                return len(taken)  # an attempt that failed after its commit
+        def attempt(on: Snapshot) -> int | None:
+            must_lead(on, self.feed, fence, NAME)
             if not merged:
-                taken.extend(_one_level(files))
-            if not taken or any(f["path"] not in present for f in taken):
+                taken.extend(_one_level(on.files.values()))
+            if not taken or any(file.path not in on.files for file in taken):
                 return 0
             if not merged:
                 merged.append(self._write(self._batches(taken)))
             now_ms = world.now_us() // 1000
-            removes = [RemoveAction(f["path"], True, now_ms, f["size_bytes"], {}) for f in taken]
-            self._commit(table, [*merged, *removes], fence)
-            return len(taken)
+            removes = [file.removed(now_ms, data_change=True) for file in taken]
+            return len(taken) if self._put(on, [*merged, *removes], fence) else None
 
-        return self._table.commit(attempt, self._create)
+        return self._commit(attempt)
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the table's log where one is due. Raises SinkError."""
+        checkpoint(self._log)
 
     def newest(self) -> EpochRow | None:
         """The newest committed epoch; None before the first."""
@@ -131,46 +119,43 @@ class EpochsTable:
 
     def last(self, count: int, until: int | None = None) -> list[EpochRow]:
         """The newest `count` epochs, of those up to number `until`; the newest first."""
-        table = self._table.refreshed()
-        files = (
-            [] if table is None else [f for f in _files(table) if until is None or f["min.epoch"] <= until]
-        )
+        on = self._log.newest()
+        files = [f for f in _files(on) if until is None or f.first <= until]
         found: list[tuple[int, str]] = []
         # Feeds that share a lake share its files: one may end with an epoch that is not ours.
-        for file in sorted(files, key=lambda f: -int(f["max.epoch"])):
-            if len(found) == count and file["max.epoch"] <= found[-1][0]:
+        for file in sorted(files, key=lambda f: -f.last):
+            if len(found) == count and file.last <= found[-1][0]:
                 break
-            mine = ((number, file["path"]) for number in self._numbers(file, until))
+            mine = ((number, file.path) for number in self._numbers(file.path, until))
             found = sorted([*found, *mine], reverse=True)[:count]
         records: list[Record] = []
         for path in dict.fromkeys(path for _, path in found):
             numbers = [number for number, where in found if where == path]
             records += self._mine(self._read([path], [("epoch", "in", numbers)]))
-        reader = self._reader(table)
+        reader = self._reader(on)
         return [reader.row(record) for record in sorted(records, key=lambda r: -r["epoch"])]
 
     def numbers(self) -> list[int]:
         """The numbers of all committed epochs, in order."""
-        table = self._table.refreshed()
-        files = [] if table is None else _files(table)
-        return sorted(number for file in files for number in self._numbers(file, None))
+        files = _files(self._log.newest())
+        return sorted(number for file in files for number in self._numbers(file.path, None))
 
     def at(self, epoch: int) -> EpochRow | None:
         """The epoch of exactly that number; None when it was not committed."""
-        table = self._table.refreshed()
-        record = self._record(table, epoch)
-        return None if record is None else self._reader(table).row(record)
+        on = self._log.newest()
+        record = self._record(on, epoch)
+        return None if record is None else self._reader(on).row(record)
 
     def fence(self) -> int:
         """The newest fence that the table carries, also of a runner that committed no epoch; 0 before the first."""
-        table = self._table.refreshed()
-        return 0 if table is None else table.transaction_version(fence_app(self.feed)) or 0
+        on = self._log.newest()
+        return 0 if on is None else on.transactions.get(fence_app(self.feed), 0)
 
     def read_all(self) -> list[EpochRow]:
         """All committed epochs in order."""
-        table = self._table.refreshed()
-        records = [] if table is None else self._mine(self._read([f["path"] for f in _files(table)]))
-        reader = self._reader(table)
+        on = self._log.newest()
+        records = self._mine(self._read([file.path for file in _files(on)]))
+        reader = self._reader(on)
         return [reader.row(record) for record in sorted(records, key=lambda r: r["epoch"])]
 
     @property
@@ -182,26 +167,24 @@ class EpochsTable:
         """Its version tells two runners of one fence apart."""
         return f"catchment/{self.feed}/runner"
 
-    def _create(self) -> DeltaTable:
-        return create_table(self._directory, SCHEMA, [])
+    def _commit(self, attempt: Callable[[Snapshot], _Result | None]) -> _Result:
+        return commit(self._log, attempt, lambda: create_table(self._log, SCHEMA, []))
 
-    def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> AddAction:
+    def _put(self, on: Snapshot, actions: Iterable[Action], fence: int, *carried: Txn) -> bool:
+        """Commit on top of a version, durably; False when another commit came first. The table is marked with today's
+        layout first of all: earlier programs refuse it before there is a row that they would misread."""
+        info = commit_info("WRITE", world.now_us() // 1000)
+        marks = [*remarked(on), fenced(self.feed, fence), *carried]
+        return self._log.put(on, info, [*marks, *actions]) is not None
+
+    def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> Add:
         path = f"{world.token()}.parquet"
         size, footer = write_parquet(self._directory / path, rows, SCHEMA)
-        now_ms = world.now_us() // 1000
-        return AddAction(path, size, {}, now_ms, True, delta_stats(footer, ("feed", "epoch")))
+        return Add(path, size, world.now_us() // 1000, True, delta_stats(footer, ("feed", "epoch")))
 
-    def _commit(self, table: DeltaTable, actions: list[Any], fence: int, *transactions: Transaction) -> bool:
-        version: int = table.version() + 1
-        table.create_write_transaction(
-            actions, "append", SCHEMA, commit_properties=commit_properties(self.feed, fence, *transactions)
-        )
-        sync_version(self._directory, version)
-        return True
-
-    def _numbers(self, file: dict[str, Any], until: int | None) -> list[int]:
+    def _numbers(self, path: str, until: int | None) -> list[int]:
         """The feed's epochs in a file, up to `until`."""
-        held = _read(self._directory / file["path"], columns=["feed", "epoch"])
+        held = _read(self._directory / path, columns=["feed", "epoch"])
         numbers: list[int] = held.filter(pc.equal(held["feed"], self.feed))["epoch"].to_pylist()
         return [number for number in numbers if until is None or number <= until]
 
@@ -209,45 +192,41 @@ class EpochsTable:
         tables = [_read(self._directory / path, schema=SCHEMA, filters=filters) for path in paths]
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
-    def _batches(self, files: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, files: list[LakeFile]) -> Iterator[pa.RecordBatch]:
         """All rows, a few at a time: together they may be larger than memory."""
         for file in files:
-            path = self._directory / file["path"]
+            path = self._directory / file.path
             with lake_file(path), pq.ParquetFile(path) as source:
                 yield from source.iter_batches(_BATCH_ROWS)
 
     def _mine(self, rows: pa.Table) -> list[Record]:
         return [record for record in rows.to_pylist() if record["feed"] == self.feed]
 
-    def _record(self, table: DeltaTable | None, epoch: int) -> Record | None:
+    def _record(self, on: Snapshot | None, epoch: int) -> Record | None:
         """The record of an epoch in a version of the table."""
-        files = [] if table is None else _files(table)
-        paths = [f["path"] for f in files if f["min.epoch"] <= epoch <= f["max.epoch"]]
+        paths = [file.path for file in _files(on) if file.first <= epoch <= file.last]
         return next(iter(self._mine(self._read(paths, [("epoch", "=", epoch)]))), None)
 
-    def _reader(self, table: DeltaTable | None) -> RowReader:
-        return RowReader(lambda epoch: self._record(table, epoch))
+    def _reader(self, on: Snapshot | None) -> RowReader:
+        return RowReader(lambda epoch: self._record(on, epoch))
 
 
 def feeds(root: str | Path) -> list[str]:
     """Names of the feeds that have epochs in a lake."""
-    table = open_table(epochs_dir(root))
-    if table is None:
-        return []
     names: set[str] = set()
-    for file in _files(table):
-        if file["min.feed"] == file["max.feed"]:
-            names.add(file["min.feed"])
+    for file in _files(DeltaLog(epochs_dir(root)).newest()):
+        if file.feed is not None:
+            names.add(file.feed)
         else:
-            names.update(_read(epochs_dir(root) / file["path"], columns=["feed"])["feed"].to_pylist())
+            names.update(_read(epochs_dir(root) / file.path, columns=["feed"])["feed"].to_pylist())
     return sorted(names)
 
 
-def _one_level(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Files of about the same number of rows, if there are enough: so each row is written anew once a level."""
-    levels: list[list[dict[str, Any]]] = [[] for _ in range(_LEVELS)]
-    for file in sorted(files, key=lambda f: int(f["min.epoch"])):
-        level = int(math.log(file["num_records"], _LEVEL_FILES_MIN))
+def _one_level(files: Iterable[LakeFile]) -> list[LakeFile]:
+    """Files of about the same number of rows, if there are enough: so each row is written again once a level."""
+    levels: list[list[LakeFile]] = [[] for _ in range(_LEVELS)]
+    for file in sorted(files, key=lambda f: _EpochsFile.of(f).first):
+        level = int(math.log(file.rows, _LEVEL_FILES_MIN))
         if level < _LEVELS:
             levels[level].append(file)
     return next((level for level in levels if len(level) >= _LEVEL_FILES_MIN), [])
@@ -258,5 +237,22 @@ def _read(path: Path, **options: Any) -> pa.Table:
         return pq.read_table(path, **options)
 
 
-def _files(table: DeltaTable) -> list[dict[str, Any]]:
-    return list(pa.table(table.get_add_actions(flatten=True)).to_pylist())
+class _EpochsFile(msgspec.Struct, frozen=True):
+    """A file of the table, from its first epoch to its last. `feed`: whose they are, if they are one feed's."""
+
+    path: str
+    first: int
+    last: int
+    feed: str | None
+
+    @staticmethod
+    def of(file: LakeFile) -> "_EpochsFile":
+        """As the log tells it."""
+        bounds = file.bounds()
+        first, last = bounds.of("epoch") or (0, _LAST_EPOCH)
+        least, largest = bounds.of("feed") or (None, "")
+        return _EpochsFile(file.path, first, last, least if least == largest else None)
+
+
+def _files(on: Snapshot | None) -> list[_EpochsFile]:
+    return [] if on is None else [_EpochsFile.of(file) for file in on.files.values()]

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catchment.model.errors import SinkError
-from catchment.sink.delta.commit import must_be_known
 from catchment.sink.delta.files import lake_file, sync_directory
-from catchment.sink.delta.plain.actions import (
+from catchment.sink.delta.log.actions import (
     Action,
     Add,
     Line,
@@ -24,6 +23,7 @@ from catchment.sink.delta.plain.actions import (
     encoded,
     lines,
 )
+from catchment.sink.delta.log.properties import must_be_known
 
 # What a writer of ours keeps when it commits. Of a table with more, others expect what we do not know.
 KNOWN = frozenset({"deletionVectors", "appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
@@ -182,6 +182,7 @@ class DeltaLog:
         """
         version = 0 if on is None else on.version + 1
         content = encoded(info, actions)
+        after = applied(on, version, lines(content), self.directory)
         draft = self._log / f".{uuid.uuid4().hex}.json.tmp"
         try:
             with draft.open("xb") as file:
@@ -197,8 +198,26 @@ class DeltaLog:
             sync_directory(self._log)
         except OSError as error:
             raise SinkError(f"cannot commit to {self._log}: {error}; check space and rights there") from error
-        self._known = applied(on, version, lines(content), self.directory)
-        return self._known
+        self._known = after
+        return after
+
+    def flush(self, version: int) -> None:
+        """Make a commit durable that was found: whoever wrote it may have died before it was.
+
+        Raises SinkError: a flush that failed does not succeed by being asked for again.
+        """
+        entry = self._path(version)
+        try:
+            handle = os.open(entry, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            sync_directory(self._log)
+        except OSError as error:
+            raise SinkError(
+                f"cannot flush {entry} to the disk: {error}; check the disk, then start again"
+            ) from error
 
     def _stands(self, known: Snapshot) -> bool:
         """Whether the log still has the version that is remembered: a copy may have been put back."""

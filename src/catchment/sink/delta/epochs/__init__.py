@@ -1,0 +1,1 @@
+"""The epochs table, from which readers and runs start."""

@@ -1,0 +1,32 @@
+"""A table of a lake as deltalake opens it, for what it does on its own: queries, checkpoints, lists of files."""
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from catchment.model.errors import SinkError
+from catchment.sink.delta.log.properties import must_be_known
+
+
+def open_table(directory: Path, version: int | None = None) -> DeltaTable | None:
+    """A fresh handle at the newest version or at `version`; None when there is no table.
+
+    Raises SinkError, also for a table of a layout that a later Catchment has given it.
+    """
+    try:
+        if not (directory / "_delta_log").is_dir():
+            return None
+        table = DeltaTable(directory, version=version)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        at = "" if version is None else f" at version {version}"
+        raise SinkError(f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
+    must_be_known(table.metadata().configuration, directory)
+    return table
+
+
+def _in_a_line(error: Exception) -> str:
+    """What delta-rs says over several lines, with a rail beside them."""
+    return " ".join(str(error).replace("\u2502", " ").split())
