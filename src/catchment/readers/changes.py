@@ -16,7 +16,7 @@ from catchment.readers.segment_images import SegmentImages
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
-from catchment.rewind.states import in_commit_order, last_images, net, without_values, without_voids
+from catchment.rewind.states import in_commit_order, last_images, states_of, without_values, without_voids
 from catchment.schema.columns import shape_after
 from catchment.schema.events import tables_here
 from catchment.schema.existence import existence
@@ -50,15 +50,15 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
         for part in prepared:
             images.add(part)
-        outputs = []
+        outputs, met = [], images.met()
         for number, (table, spool) in enumerate(sorted(images.spools.items())):
             mine = [a for a in altered if a.effect.table == table]
-            passage = Passage.of(images.met.get(table), mine)
+            passage = Passage.of(met.get(table), mine)
             shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
             output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)
-    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(images.met.values()))
+    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
     log_bytes = stretch.read_bytes + prepared.read_bytes
     definitions = tuple(followed.now.values())
     return replace(receipt, log_bytes=log_bytes, definitions=definitions, existence=existence(events))
@@ -97,7 +97,7 @@ def _write(
             for alteration in altered:
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
             if kept.num_rows:
-                yield _together(task, shape, net(kept, shape.key), types)
+                yield _together(task, shape, states_of(kept), types)
 
     return task.target.emit(tables(), shape, task.endpoint.shard, Part.CHANGES, number)
 

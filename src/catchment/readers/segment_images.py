@@ -57,7 +57,6 @@ class SegmentImages:
             self.spools[table.id] = self._stack.enter_context(Spool(key))
         self.spools[table.id].add(images if mask is None else images.filter(pa.array(mask)))
 
-    @property
     def met(self) -> dict[TableId, MetTable]:
         """The tables as the last of their row events describes them."""
         return {name: MetTable(table, group) for name, (_, group, table) in self._newest.items()}

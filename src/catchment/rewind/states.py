@@ -82,7 +82,11 @@ def net(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """The last state of every key: the row's columns and DELETED; a deleted row has its key and nulls or
     old values.
     """
-    last = last_images(images, key)
+    return states_of(last_images(images, key))
+
+
+def states_of(last: pa.Table) -> pa.Table:
+    """As `net`, of images of which each key has one."""
     deleted = pc.equal(last.column(SIDE), _BEFORE)
     return last.drop_columns(list(INTERNAL)).append_column(DELETED, deleted)
 
