@@ -106,9 +106,8 @@ def _merge(
     tables, vectors = [schema.empty_table()], [load(target.parent, file.dead) for file in files]
     for file, dead in zip(files, vectors, strict=True):
         path = target.parent / file.path
-        with lake_file(path):
-            held = pq.read_table(path, columns=_present(path, schema), partitioning=None)
-        tables.append(conform(held, schema).filter(pa.array(_mask(file, dead))))
+        with lake_file(path), pq.ParquetFile(path) as held:
+            tables.append(conform(held.read(), schema).filter(pa.array(_mask(file, dead))))
     rows = pa.concat_tables(tables)
     order = last_in_order(encode(rows, identity))
     write_parquet(target, [rows.take(pa.array(order))], schema)
@@ -120,11 +119,6 @@ def _mask(file: LakeFile, dead: BitMap) -> npt.NDArray[np.bool_]:
     lives = np.ones(file.rows, np.bool_)
     lives[np.asarray(dead.to_array(), np.int64)] = False
     return lives
-
-
-def _present(path: Path, schema: pa.Schema) -> list[str]:
-    held = set(pq.read_schema(path).names)
-    return [name for name in schema.names if name in held]
 
 
 def _moved(files: Sequence[LakeFile], vectors: Sequence[BitMap], order: Rows) -> Iterator[Source]:
