@@ -8,9 +8,9 @@ from catchment.sink.port import Settled
 
 
 def settled(feed: Feed) -> Settled:
-    """Settle, join, trim and clean the lake of a feed, under the fence of its newest epoch."""
-    newest = EpochsTable(feed.sink.path, feed.name).newest()
-    return carry_out(order_for(feed, newest.fence)) if newest is not None else Settled({}, 0)
+    """Settle, join, trim and clean the lake of a feed, under the fence of its last run."""
+    fence = EpochsTable(feed.sink.path, feed.name).fence()
+    return carry_out(order_for(feed, fence)) if fence else Settled({}, 0)
 
 
 def carry_out(order: UpkeepOrder) -> Settled:

@@ -28,7 +28,7 @@ from catchment.screen.comparing import VerifyView, lines
 )
 def verify_command(file: Path, tables: tuple[str, ...]) -> None:
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs."""
-    feed = load(file, secrets=("password", "state"))
+    feed = load(file, secrets=("password", "state", "mask_key"))
     nursery = prepared(feed)
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}

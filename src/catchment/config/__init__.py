@@ -2,7 +2,6 @@
 
 from catchment.config.feed import (
     CopyConfig,
-    EngineName,
     EpochConfig,
     Feed,
     MetricsConfig,
@@ -12,11 +11,11 @@ from catchment.config.feed import (
     ShardConfig,
     SinkConfig,
     SourceConfig,
-    SparkConfig,
     TlsConfig,
     Unusable,
 )
 from catchment.config.file import load
+from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import takes
 
 __all__ = [

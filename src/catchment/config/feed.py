@@ -8,12 +8,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
+from catchment.config.columns import ColumnConfig
+from catchment.config.section import Section
+from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules
 from catchment.config.units import Bytes, Seconds
-from catchment.config.values import Database, FeedName, FilePath, Name, Secret, SettingText, Unread
+from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
+from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.source import Endpoint, Tls
+from catchment.model.table import TableId
 
 TICK_SECONDS_MIN = 0.01
 INTERVAL_SECONDS_MIN = 0.05
@@ -23,31 +28,12 @@ LOG_BUDGET_MIN = 1 << 20
 SETTLE_SECONDS_MAX = 3600.0
 KEEP_SECONDS_MIN = 10.0
 KEEP_SECONDS_MAX = 86_400.0  # a lake keeps the log of its tables a day longer
+MASK_KEY_MIN = 16
 DEFAULT_STATE = "<name>.state.db"
 
 
 # Readers take a lake's path for a URL: they decode the one, and have a slash for the other (seen).
 _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
-
-# Of anything else Java says so, in a stack trace (Spark manual: Master URLs).
-_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+")
-# Spark knows by name what it must not show (`spark.redaction.regex`). It does not know the names of keys: Azure's
-# `account.key.NAME`, S3's `encryption.key`, Google's `private.key` and credentials as JSON.
-_SECRET_SETTING = re.compile(
-    r"(?i)secret|passw(or)?d|passphrase|[._-]pwd|token|(access|api)[._-]?key|[._-]key($|\.)|\.azure\.sas\.|"
-    r"credential$|credential.*json"
-)
-# Names among them of files, classes, lengths and Kubernetes' own secrets: the secret stands elsewhere.
-_SECRET_ELSEWHERE = re.compile(
-    r"(?i)((file|path|alias|bitlength|\.enabled?|provider(s|\.(type|path|uri))?)"
-    r"|tokenSecret\.(name|itemKey)|\.secretKeyRef\.\w+|\.(driver|executor)\.secrets\.[^.]+|pullSecrets)$"
-)
-
-
-class Section(BaseModel):
-    """A mapping of the feed file: immutable, without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class TlsConfig(Section):
@@ -276,45 +262,6 @@ class NotifyConfig(Section):
         raise ValueError("expected an address that begins with http:// or https://")
 
 
-class EngineName(Enum):
-    """What reads."""
-
-    SPARK = "spark"
-    LOCAL = "local"
-
-
-class SparkConfig(Section):
-    """The Spark that reads."""
-
-    master: str = Field(default="local[2]", description="Spark master.")
-    conf: dict[str, SettingText] = Field(
-        default={},
-        description="Further Spark settings, which win over [a feed's own](operations.md#settings-of-spark); "
-        "those that are secrets belong into Spark's own `spark-defaults.conf`.",
-    )
-
-    @field_validator("master")
-    @classmethod
-    def _known(cls, master: str) -> str:
-        if _MASTER.fullmatch(master) is None:
-            raise ValueError(
-                "expected local, local[4], local[*], spark://host:port, yarn or k8s://https://host:port"
-            )
-        return master
-
-    @field_validator("conf")
-    @classmethod
-    def _no_secrets(cls, conf: dict[str, str]) -> dict[str, str]:
-        named = [name for name in conf if _SECRET_SETTING.search(name)]
-        secrets = [name for name in named if not _SECRET_ELSEWHERE.search(name)]
-        if secrets:
-            raise ValueError(
-                f"{', '.join(secrets)}: PySpark hands these settings to Java in the process list; "
-                "write them into spark-defaults.conf in the directory that SPARK_CONF_DIR names"
-            )
-        return conf
-
-
 class Feed(Section):
     """A whole feed file."""
 
@@ -326,6 +273,14 @@ class Feed(Section):
     tables: Annotated[tuple[str, ...], AfterValidator(check_rules)] = Field(
         description="Which tables: names `shop.orders`, globs `shop.*`, `/regex/` over `schema.table`, "
         'and exclusions `"!shop.tmp_*"`, which always win. Put rules that begin with `!` or `*` in quotes.'
+    )
+    columns: tuple[ColumnConfig, ...] = Field(
+        default=(), description="[Columns](columns.md) that are left out, masked or renamed."
+    )
+    mask_key: Secret | None = Field(
+        default=None,
+        description="Key of `mask: hmac`, 16 characters at least: `{env: VARIABLE}`, `{file: path}` or a text in "
+        "quotes; never shown. Keep it: the feed goes on with this key alone.",
     )
     epoch: EpochConfig = Field(default=EpochConfig(), description="How often the lake moves on.")
     copying: CopyConfig = Field(
@@ -369,6 +324,29 @@ class Feed(Section):
         if isinstance(values, dict) and "state" not in values:
             return {**values, "state": DEFAULT_STATE.replace("<name>", str(values.get("name")))}
         return values
+
+    @field_validator("mask_key")
+    @classmethod
+    def _long_enough(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not isinstance(key, Unread) and len(key.get_secret_value()) < MASK_KEY_MIN:
+            raise ValueError(f"expected {MASK_KEY_MIN} characters at least: a short key can be guessed")
+        return key
+
+    @model_validator(mode="after")
+    def _has_key(self) -> Self:
+        if self.mask_key is None and any(column.mask is Masking.HMAC for column in self.columns):
+            raise ValueError("mask: hmac needs a mask_key")
+        return self
+
+    def key_of_masks(self) -> MaskKey | None:
+        """The key of the HMACs; None where there is none. Raises LookupError for a file loaded without it."""
+        return None if self.mask_key is None else MaskKey(self.mask_key.get_secret_value())
+
+    def rules_for(self, table: TableId) -> tuple[ColumnRule, ...]:
+        """What is done with a table's columns, in the file's order."""
+        mine = [column for column in self.columns if column.of_table(table)]
+        key = self.key_of_masks() if any(column.mask is Masking.HMAC for column in mine) else None
+        return tuple(column.rule(key.mark if key else "") for column in mine)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """How to reach each shard, in the file's order."""

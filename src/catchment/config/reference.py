@@ -6,7 +6,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from catchment.config.feed import Feed, Section
+from catchment.config.feed import Feed
+from catchment.config.section import Section
 from catchment.config.units import Unit
 
 _HEAD = """# The feed file

@@ -19,7 +19,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 # The keys of the feed file that hold secrets.
-SECRETS = ("password", "state", "url")
+SECRETS = ("password", "state", "url", "mask_key")
 
 # SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
@@ -170,6 +170,7 @@ FeedName = Annotated[
         "up to 64 lower-case letters, digits, _ and -, of which the first is a letter or a digit",
     ),
 ]
+ColumnName = Annotated[str, _named(r"[^\x00-\x1f`]{1,64}", "a column's name, of up to 64 characters")]
 FilePath = Annotated[Path, BeforeValidator(_path)]
 Secret = Annotated[SecretStr, BeforeValidator(_secret), WrapValidator(_if_asked_for)]
 Database = Annotated[SecretStr, BeforeValidator(_database), WrapValidator(_if_asked_for)]

@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from catchment.model.chunk import Chunk
+from catchment.model.column_rule import MaskKey
 from catchment.model.definition import Definition
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.errors import CatchmentError
@@ -94,6 +95,7 @@ class SegmentTask:
     target: Target
     holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
     evolves: bool = True
+    mask_key: MaskKey | None = None
 
     @property
     def log_bytes(self) -> int | None:
@@ -123,6 +125,7 @@ class ChunkTask:
     target: Target
     image_bytes: int | None = None
     asks: bool = True
+    mask_key: MaskKey | None = None
 
     @property
     def server(self) -> Server:

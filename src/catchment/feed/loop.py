@@ -25,6 +25,7 @@ from catchment.feed.retries import may_repeat, pause_seconds
 from catchment.feed.tasks import TaskMaker
 from catchment.feed.unmoved import at_rest, inherited, unmoved
 from catchment.model.chunk import Chunk
+from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
@@ -49,11 +50,13 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Policy:
     """`interval`: seconds between two epochs while there is nothing to copy. `evolves`: ALTERs may be followed.
-    `away_max`: seconds for which epochs may close without a shard."""
+    `away_max`: seconds for which epochs may close without a shard. `mask_key`: for columns whose values become
+    HMACs."""
 
     interval: float
     evolves: bool
     away_max: float = 0.0
+    mask_key: MaskKey | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,9 @@ class Loop:
     ) -> None:
         self._endpoints = endpoints
         self._interval = policy.interval
-        self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.evolves, planner.image_bytes)
+        self._tasks = TaskMaker(
+            endpoints, applier.sink.writer, policy.evolves, planner.image_bytes, policy.mask_key
+        )
         self._standing = standing
         self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier

@@ -109,7 +109,8 @@ def usual_ports(nursery: Nursery | None = None) -> Ports:
 
 
 def _policy(feed: Feed) -> Policy:
-    return Policy(feed.epoch.interval, feed.schema_change is SchemaChange.EVOLVE, feed.epoch.away_max)
+    evolves = feed.schema_change is SchemaChange.EVOLVE
+    return Policy(feed.epoch.interval, evolves, feed.epoch.away_max, feed.key_of_masks())
 
 
 def _first_epoch(standing: Manifest) -> str:

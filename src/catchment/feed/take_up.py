@@ -22,6 +22,7 @@ from catchment.sink.port import Sink
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
+from catchment.state.column_rules import must_keep_rules, must_match
 from catchment.state.resume import Continue, Fresh, decide
 
 
@@ -60,6 +61,7 @@ def take_up(
     gone: list[TableId] = []
     if isinstance(decision, Continue):
         must_name_shards(endpoints, decision.manifest)
+        must_keep_rules(feed, decision.manifest)
         gone = leaving(feed.tables, decision.manifest, leave)
     spare = isinstance(decision, Continue) and feed.epoch.away_max > 0
     present = _set_up(feed, endpoints, ports, without_some=spare)
@@ -116,9 +118,14 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     outside = left_out(feed, endpoints)
     unusable = frozenset(one.table for one in outside)
     begun = originate(
-        feed.name, endpoints, lambda table: table not in unusable and takes(feed.tables, table), after
+        feed.name,
+        endpoints,
+        lambda table: table not in unusable and takes(feed.tables, table),
+        after,
+        rules=feed.rules_for,
     )
     standing = replace(begun, outside=outside)
+    must_match(feed, standing)
     must_take(feed.tables, standing)
     applier.sink.must_be_free(standing)  # a store that knows it would not go on from a lake put back
     applier.store.put_manifest(standing, applier.lease.fence)

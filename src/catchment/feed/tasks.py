@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
 from catchment.model.chunk import Chunk
+from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.source import Endpoint
 
@@ -17,6 +18,7 @@ class TaskMaker:
     writer: Writer
     evolves: bool
     image_bytes: int
+    mask_key: MaskKey | None = None
 
     def segments(
         self, previous: Manifest, plan: Plan, attempt: str, unmoved: Collection[str] = ()
@@ -38,6 +40,7 @@ class TaskMaker:
                 target=target,
                 holders=apart,
                 evolves=self.evolves,
+                mask_key=self.mask_key,
             )
             for shard, endpoint in self.endpoints.items()
             if shard in plan.tick.offsets and shard not in unmoved
@@ -64,4 +67,5 @@ class TaskMaker:
             shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
             target=target,
             image_bytes=self.image_bytes,
+            mask_key=self.mask_key,
         )

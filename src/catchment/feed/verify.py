@@ -11,6 +11,7 @@ from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Nowhere, Target
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.shard import Copy
@@ -21,6 +22,7 @@ from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
 from catchment.sink.registry.sinks import sink_of
 from catchment.state.carried import must_name_shards
+from catchment.state.column_rules import must_keep_rules
 from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
 
@@ -55,6 +57,8 @@ def verify(
     end, and what `must_be_verifiable` raises.
     """
     row = must_be_verifiable(feed, endpoints, only)
+    must_keep_rules(feed, row.manifest)
+    mask_key = feed.key_of_masks()
     sink = sink_of(feed)
     limits = Limits(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
@@ -77,7 +81,7 @@ def verify(
         row = _newest(sink, feed)
         verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
         groups = _groups(planner, row.manifest, compared, whole)
-        tasks = [_task(sink, endpoints, row, group) for group in groups]
+        tasks = [_task(sink, endpoints, row, group, mask_key) for group in groups]
         receipts = engine.each(verify_chunks, tasks) if tasks else []
         advanced = _advanced(compared, receipts, planner, verdict)
         fruitless = 0 if advanced != compared else fruitless + 1
@@ -145,7 +149,13 @@ def _groups(
     return groups + [chunks for chunks in wholes if chunks]
 
 
-def _task(sink: Sink, endpoints: dict[str, Endpoint], row: EpochRow, group: tuple[Chunk, ...]) -> VerifyTask:
+def _task(
+    sink: Sink,
+    endpoints: dict[str, Endpoint],
+    row: EpochRow,
+    group: tuple[Chunk, ...],
+    mask_key: MaskKey | None,
+) -> VerifyTask:
     manifest, shard = row.manifest, group[0].shard
     tables = {chunk.table for chunk in group}
     shapes = tuple(shape for shape in manifest.shapes if shape.table in tables)
@@ -159,6 +169,7 @@ def _task(sink: Sink, endpoints: dict[str, Endpoint], row: EpochRow, group: tupl
         chunks=group,
         shapes=shapes,
         target=target,
+        mask_key=mask_key,
     )
     return VerifyTask(copy, {table: sink.reader(row, table) for table in tables})
 

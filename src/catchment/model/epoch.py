@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from catchment.model.chunk import Chunk
+from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, Table, TableId
@@ -114,6 +115,9 @@ class DataFile(msgspec.Struct, frozen=True):
     stats: str
 
 
+_NO_RULE = ColumnRule("")
+
+
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
@@ -127,11 +131,26 @@ class LakeColumn(msgspec.Struct, frozen=True):
 
 
 class TableShape(msgspec.Struct, frozen=True):
-    """What a lake table looks like as of an epoch: its columns, and the names of its key columns."""
+    """What a lake table looks like as of an epoch: its columns, and the names of its key columns. `rules`: what the
+    feed does with columns, those too that come later."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
     key: tuple[str, ...]
+    rules: tuple[ColumnRule, ...] = ()
+
+    @property
+    def kept(self) -> tuple[LakeColumn, ...]:
+        """The live columns that the sink has: no rule excludes them."""
+        live = (c for c in self.columns if c.live)
+        return tuple(c for c in live if not self.rules or not self._rule(c).excluded)
+
+    def name_of(self, column: LakeColumn) -> str:
+        """What readers know a column as."""
+        return (self._rule(column).name if self.rules else "") or column.column.name
+
+    def _rule(self, column: LakeColumn) -> ColumnRule:
+        return rule_of(self.rules, column.column.name) or _NO_RULE
 
     @property
     def definition(self) -> Table:

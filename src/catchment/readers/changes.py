@@ -27,7 +27,7 @@ from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
-from catchment.wire.cells.types import arrow_type
+from catchment.wire.cells.masks import kept_type
 
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:
@@ -46,7 +46,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         keyed = (shapes[table] for table in here)
         must_keep_keys(task.endpoint, start.server, keyed, events, stretch.at)
         ends = commits(shard, start.prepared, stretch.xa)
-        at_start = Wanted.of(task.shapes, task.start.definitions)
+        at_start = Wanted.of(task.shapes, task.start.definitions, mask_key=task.mask_key)
         prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
         for part in prepared:
             images.add(part)
@@ -68,7 +68,7 @@ def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     start = task.start.position
     resets = must_be_same_log(task.endpoint, start)
-    wanted = Wanted.of(task.shapes, followed.now.values(), on_ddl=followed.on_ddl)
+    wanted = Wanted.of(task.shapes, followed.now.values(), on_ddl=followed.on_ddl, mask_key=task.mask_key)
     with read_log(task.endpoint, start.server, start, task.stop, wanted) as log:
         for part in log.images():
             images.add(part)
@@ -86,7 +86,8 @@ def _write(
     altered: list[Alteration],
     number: int,
 ) -> Output | None:
-    types = {c.column.name: arrow_type(c.column.type) for c in shape.columns if c.live}
+    kinds = ((c.column.name, kept_type(shape.rules, c.column)) for c in shape.columns if c.live)
+    types = {name: kind for name, kind in kinds if kind is not None}
 
     def last(images: pa.Table) -> pa.Table:
         return last_images(in_commit_order(without_voids(images, stretch.voids), ends.moves), shape.key)

@@ -42,6 +42,7 @@ from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
+from catchment.wire.cells.masks import ColumnMasks
 from catchment.wire.log.facts import Ddl
 
 Read = tuple[CopiedChunk, pa.Table]
@@ -91,7 +92,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     reads, refused = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
-    wanted = Wanted.of((shapes[table] for table in reads), task.state.definitions, before="full")
+    chosen = (shapes[table] for table in reads)
+    wanted = Wanted.of(chosen, task.state.definitions, before="full", mask_key=task.mask_key)
     events = SchemaEvents(reads)
     stretch = _log_behind(task, floor, _stopped(wanted, events, task.epoch_at), images, log_bytes)
     ends = _commits(task, floor, stretch)
@@ -160,15 +162,17 @@ def _select_all(
     session = connect(task.endpoint, task.server)
     try:
         tables: dict[TableId, Table] = {}
+        masks = {table: ColumnMasks(shape.rules, task.mask_key) for table, shape in shapes.items()}
         for chunk in task.chunks:
             if chunk.table in broken:
                 refused.append((chunk, broken[chunk.table]))
                 continue
             try:
                 if chunk.table not in tables:
-                    tables[chunk.table] = _as_planned(read_table(session, chunk.table), shapes[chunk.table])
+                    table = _as_planned(read_table(session, chunk.table), shapes[chunk.table])
+                    tables[chunk.table] = Table(table.id, masks[table.id].kept(table.columns), table.key)
                 began = world.steady_seconds()
-                rows = select_chunk(session, tables[chunk.table], chunk)
+                rows = masks[chunk.table].applied(select_chunk(session, tables[chunk.table], chunk))
                 must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
                 seconds = world.steady_seconds() - began
             except (ConnectionLost, Diverged):

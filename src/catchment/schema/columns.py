@@ -8,7 +8,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.table import Table
 from catchment.schema.ddl import Columns
 from catchment.schema.passage import Passage
-from catchment.schema.shape import evolve
+from catchment.schema.shape import evolve, must_fit_still
 
 
 def table_on(shape: TableShape, shard: str) -> Table:
@@ -25,11 +25,14 @@ def shape_after(
     Of columns that are added behind the last row event, the catalog tells the types, and nothing else: it may have gone
     on. Without it they are not added yet: no row has a value there.
     """
+    after = shape
     if passage.met is not None:
-        shape = _met(shape, shard, shards, passage.met, passage, epoch)
-    if not passage.behind:
-        return shape
-    return _unmet(shape, shard, shards, passage.behind, passage.catalog, epoch)
+        after = _met(after, shard, shards, passage.met, passage, epoch)
+    if passage.behind:
+        after = _unmet(after, shard, shards, passage.behind, passage.catalog, epoch)
+    if after is not shape:
+        must_fit_still(after, shard)
+    return after
 
 
 def _met(

@@ -10,23 +10,63 @@ from itertools import chain, count
 
 from msgspec.structs import replace
 
+from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
-from catchment.model.errors import SourceError, Unsupported
+from catchment.model.errors import ConfigError, SourceError, Unsupported
 from catchment.model.table import RESERVED, Column, Kind, Table, TableId, without_case
 from catchment.schema.ddl import AGAIN, Columns
+from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
 
 
-def first_shape(table: Table, shards: Mapping[str, Table] | None = None) -> TableShape:
+def first_shape(
+    table: Table, shards: Mapping[str, Table] | None = None, rules: tuple[ColumnRule, ...] = ()
+) -> TableShape:
     """The shape of a lake table that begins with the columns of `table`. With several shards `table` is what
-    `merge(shards)` gave, and each column notes the shards that lack it."""
+    `merge(shards)` gave, and each column notes the shards that lack it. `rules`: what the feed does with columns.
+
+    Raises ConfigError for rules that the table cannot have.
+    """
     columns: list[LakeColumn] = []
     taken: set[str] = set()
     for column in table.columns:
-        physical = _physical(column.name, taken)
+        physical = _physical(_named(column.name, rules), taken)
         columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
         taken.add(without_case(physical))
-    return TableShape(table.id, tuple(columns), table.key)
+    shape = TableShape(table.id, tuple(columns), table.key, rules)
+    must_fit(shape)
+    return shape
+
+
+def must_fit(shape: TableShape) -> None:
+    """Raise ConfigError where rules exclude or mask a part of the key, mask what they cannot, or give a name twice."""
+    where = f"columns: {shape.table}"
+    for name in shape.key:
+        rule = rule_of(shape.rules, name)
+        if rule is not None and (rule.excluded or rule.masking):
+            raise ConfigError(
+                f"{where}, {name}: it is a part of the key, which tells rows apart, so it can be neither excluded nor "
+                "masked; take it out of the rule"
+            )
+    for one in shape.kept:
+        try:
+            kept_type(shape.rules, one.column)
+        except Unsupported as error:
+            raise ConfigError(f"{where}, {error}") from None
+    seen: dict[str, str] = {}
+    for one in shape.kept if shape.rules else ():
+        name, source = without_case(shape.name_of(one)), one.column.name
+        if name in RESERVED or name in seen:
+            of = "the lake's tables themselves" if name in RESERVED else f"column {seen[name]}"
+            raise ConfigError(
+                f"{where}, {source}: its name would be {shape.name_of(one)}, which is that of {of}"
+            )
+        seen[name] = source
+
+
+def _named(name: str, rules: Sequence[ColumnRule]) -> str:
+    rule = rule_of(rules, name)
+    return name if rule is None else rule.name or name
 
 
 def logged_kinds(shape: TableShape) -> dict[str, Kind]:
@@ -63,14 +103,14 @@ def evolve(
         for name in effect.added:
             known = any(c.live and c.column.name.lower() == name.lower() for c in columns)
             taken = {without_case(c.physical) for c in columns}
-            new = None if known else _new(name, table, epoch, taken, others)
+            new = None if known else _new(name, table, epoch, taken, others, shape.rules)
             if new is not None and without_case(name) in RESERVED:
                 raise Unsupported(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
                     "themselves; drop it again, then start the run again: it goes on"
                 )
             columns = _added(columns, name, shard, new, table.id)
-    after = TableShape(shape.table, columns, shape.key)
+    after = replace(shape, columns=columns)
     faults = _faults(after, table, shard) + _untrue(table, effects)
     if faults:
         raise SourceError(
@@ -78,6 +118,16 @@ def evolve(
             + AGAIN.format(table=table.id)
         )
     return after
+
+
+def must_fit_still(shape: TableShape, shard: str) -> None:
+    """Raise Unsupported where a column that was added cannot have what the rules ask for."""
+    try:
+        must_fit(shape)
+    except ConfigError as error:
+        raise Unsupported(
+            f"shard {shard}: {error}; drop it again, then start the run again: it goes on"
+        ) from None
 
 
 def merge(tables: Mapping[str, Table]) -> Table:
@@ -149,7 +199,12 @@ def _added(
 
 
 def _new(
-    name: str, table: Table, epoch: int, taken: Collection[str], others: Mapping[str, Table]
+    name: str,
+    table: Table,
+    epoch: int,
+    taken: Collection[str],
+    others: Mapping[str, Table],
+    rules: Sequence[ColumnRule],
 ) -> LakeColumn | None:
     """A column that the lake has not; None when a later effect drops it again: no row has a value then.
 
@@ -158,8 +213,9 @@ def _new(
     column = _names(table).get(name.lower())
     if column is None:
         return None
-    free = without_case(column.name) not in taken
-    physical = column.name if free else _physical(f"{column.name}__{gci_of(epoch)}", taken)
+    shown = _named(column.name, rules)
+    free = without_case(shown) not in taken
+    physical = shown if free else _physical(f"{shown}__{gci_of(epoch)}", taken)
     return LakeColumn(column, physical, missing=_lacking(name, others))
 
 

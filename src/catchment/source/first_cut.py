@@ -10,6 +10,7 @@ from catchment import world
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.chunk import Bound, chunk_key
+from catchment.model.column_rule import ColumnRule
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
@@ -56,10 +57,12 @@ def originate(
     chosen: Callable[[TableId], bool],
     after: int,
     reserved: Collection[str] = RESERVED,
+    rules: Callable[[TableId], tuple[ColumnRule, ...]] = lambda table: (),
 ) -> Manifest:
     """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
 
-    `reserved`: names that no column may have; by default those of the lake's own.
+    `reserved`: names that no column may have; by default those of the lake's own. `rules`: what the feed does with a
+    table's columns.
 
     Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
     definitions differ.
@@ -79,7 +82,9 @@ def originate(
             by_table.setdefault(table.id, {})[shard] = table
     if not by_table:
         raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
-    shapes = tuple(first_shape(merge(tables), tables) for _, tables in sorted(by_table.items()))
+    shapes = tuple(
+        first_shape(merge(tables), tables, rules(table)) for table, tables in sorted(by_table.items())
+    )
     now = world.now_us()
     epoch = max(epoch_number(now // 1_000_000), after + 1)
     return Manifest(

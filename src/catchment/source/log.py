@@ -136,6 +136,7 @@ class _Reading:
             behind=start.event if isinstance(start, Position) else None,
         )
         self.tally = tally
+        self._masks = wanted.masks
         self.read_bytes = 0
         self.over = False
         self._turn_bytes = 0
@@ -156,7 +157,9 @@ class _Reading:
     def take(self) -> Iterator[Piece]:
         """What has been decoded, of groups as much as the budget allows."""
         self._turn_bytes = self.read_bytes
-        yield from map(_without_hidden, self.decoder.take_images())
+        for images in map(_without_hidden, self.decoder.take_images()):
+            masks = self._masks.get(images.table.id)
+            yield images if masks is None else Images(images.table, masks.applied(images.batch))
         yield EndedGroups(
             self.tally.add(self.decoder.take_groups(), [file.name for file in self.decoder.files])
         )

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from catchment.model.column_rule import MaskKey
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.table import Kind, TableId
 from catchment.schema.shape import logged_kinds
+from catchment.wire.cells.masks import ColumnMasks
 from catchment.wire.log.facts import Ddl
 
 # The one callback of a reader that is pulled: the answer says how the rows behind the statement are decoded. These may
@@ -22,7 +24,8 @@ class Wanted:
     `keys`: the chosen tables and their key columns; images of others are skipped. `kinds`: their columns that the log
     declares as BINARY and the catalog as something else (types.logged_as_binary). `definitions`: what a log without
     full metadata leaves out, as of the start. `before`: "full" images, or the "key" where that is all that is needed.
-    `on_ddl`: which definitions a statement changes, where the log leaves columns out; as `LogDecoder` has it.
+    `on_ddl`: which definitions a statement changes, where the log leaves columns out; as `LogDecoder` has it. `masks`:
+    what becomes of columns that are not to be kept as they are.
     """
 
     keys: Mapping[TableId, tuple[str, ...]] = field(default_factory=dict)
@@ -30,6 +33,7 @@ class Wanted:
     definitions: Mapping[TableId, Definition] = field(default_factory=dict)
     before: Literal["full", "key"] = "key"
     on_ddl: OnDdl | None = None
+    masks: Mapping[TableId, ColumnMasks] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -39,6 +43,7 @@ class Wanted:
         *,
         before: Literal["full", "key"] = "key",
         on_ddl: OnDdl | None = None,
+        mask_key: MaskKey | None = None,
     ) -> "Wanted":
         """The rows of tables that the lake has."""
         chosen = list(shapes)
@@ -48,4 +53,5 @@ class Wanted:
             definitions={definition.table: definition for definition in definitions},
             before=before,
             on_ddl=on_ddl,
+            masks={shape.table: ColumnMasks(shape.rules, mask_key) for shape in chosen if shape.rules},
         )

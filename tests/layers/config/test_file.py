@@ -7,8 +7,10 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from catchment.config import Feed, SchemaChange, load
+from catchment.model.column_rule import ColumnRule, Masking
 from catchment.model.errors import ConfigError
 from catchment.model.source import Endpoint, Tls
+from catchment.model.table import TableId
 
 MINIMAL = """
 name: shop
@@ -327,3 +329,60 @@ def test_feeds_are_immutable(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, MINIMAL)
     with pytest.raises(ValueError, match="frozen"):
         feed.name = "other"
+
+
+COLUMNS = """
+columns:
+  - {match: "*.*.password*", exclude: true}
+  - {match: shop.users.email, mask: hmac}
+  - {match: shop.users.card, mask: partial, show: 2}
+  - {match: shop.orders.c, rename: comment, mask: nulls}
+mask_key: sixteen-hunter-2
+"""
+
+
+def test_columns(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, MINIMAL + COLUMNS)
+    key = feed.key_of_masks()
+    assert key is not None
+    assert feed.rules_for(TableId("shop", "users")) == (
+        ColumnRule("password*", excluded=True),
+        ColumnRule("email", masking=Masking.HMAC, key_mark=key.mark),
+        ColumnRule("card", masking=Masking.PARTIAL, shown=2),
+    )
+    assert feed.rules_for(TableId("shop", "orders"))[1:] == (
+        ColumnRule("c", masking=Masking.NULLS, name="comment"),
+    )
+    assert feed.rules_for(TableId("other", "t.x")) == (ColumnRule("password*", excluded=True),)
+    assert feed.columns[0].takes(TableId("shop", "a"), "PassWord_2")
+    assert "hunter" not in repr(feed) + feed.model_dump_json() + repr(
+        feed.rules_for(TableId("shop", "users"))
+    )
+
+
+def test_the_mask_key_is_not_read_by_who_does_not_need_it(tmp_path: Path) -> None:
+    file = tmp_path / "feed.yaml"
+    file.write_text(MINIMAL + COLUMNS.replace("sixteen-hunter-2", "{env: UNSET_HUNTER}"))
+    feed = load(file, secrets=("password",))
+    assert feed.rules_for(TableId("other", "t")) == (ColumnRule("password*", excluded=True),)
+    with pytest.raises(LookupError, match="without this secret"):
+        feed.key_of_masks()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("mask_key: sixteen-hunter-2", "", "mask: hmac needs a mask_key"),
+        ("sixteen-hunter-2", "hunter", "mask_key: expected 16 characters at least"),
+        ("shop.users.email, ", "users.email, ", "columns[1].match: users.email is not of the form"),
+        ("exclude: true", "exclude: false", "columns[0]: say what to do"),
+        ("exclude: true", "exclude: true, mask: nulls", "columns[0]: a column that is excluded"),
+        ("mask: partial", "mask: half", "columns[2].mask: "),
+        ("show: 2", "show: -1", "columns[2].show: "),
+        ("rename: comment", "rename: ''", "columns[3].rename: expected a column's name"),
+    ],
+)
+def test_faults_of_columns(tmp_path: Path, old: str, new: str, said: str) -> None:
+    faults = faults_of(tmp_path, MINIMAL + COLUMNS.replace(old, new))
+    assert said in "\n".join(faults), faults
+    assert "hunter" not in "\n".join(faults)

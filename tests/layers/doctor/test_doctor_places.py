@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from catchment.config import Feed
-from catchment.config.feed import MetricsConfig, SparkConfig
+from catchment.config import Feed, MetricsConfig, SparkConfig
 from catchment.demo.server import PrivateServer
 from catchment.doctor.finding import Finding, Severity
 from catchment.doctor.surroundings import check_metrics, check_sink, check_spark, check_state

@@ -39,6 +39,11 @@ class SourceOptions:
         is not asked for. Raises ConfigError.
         """
         feed = load(self.feed, secrets=("password",))
+        if any(rule.of_table(self.table) for rule in feed.columns):
+            raise ConfigError(
+                f"{self.feed}: columns of {self.table} are excluded, masked or renamed, which this source does not do: "
+                "it gives rows as they are; read the lake, or give it a feed file without columns"
+            )
         return feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from catchment.model.epoch import Part, TableShape
 from catchment.model.table import TableId
-from catchment.wire.cells.types import arrow_type
+from catchment.wire.cells.masks import kept_type
 
 PART = "_part"
 SHARD = "_shard"
@@ -90,8 +90,8 @@ def file_path(part: Part, name: str) -> str:
 
 def arrow_schema(shape: TableShape) -> pa.Schema:
     """Schema of a data file: `_shard`, `_epoch`, `_deleted`, then all physical columns, dropped ones too."""
-    columns = (pa.field(c.physical, arrow_type(c.column.type)) for c in shape.columns)
-    return pa.schema([*_ROW_FIELDS, *columns])
+    kinds = ((c.physical, kept_type(shape.rules, c.column)) for c in shape.columns)
+    return pa.schema([*_ROW_FIELDS, *(pa.field(name, kind) for name, kind in kinds if kind is not None)])
 
 
 def delta_schema(shape: TableShape) -> pa.Schema:

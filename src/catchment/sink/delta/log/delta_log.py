@@ -101,9 +101,9 @@ class DeltaLog:
 
     def newest(self) -> Snapshot | None:
         """The newest version, None where there is no table. Raises SinkError."""
-        if not self._log.is_dir():
-            return None
         try:
+            if not self._log.is_dir():
+                return None
             known = (
                 self._known if self._known is not None and self._stands(self._known) else self._checkpoint()
             )

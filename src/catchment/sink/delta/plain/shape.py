@@ -21,14 +21,14 @@ class Form(msgspec.Struct, frozen=True):
 
     def for_table(self, shape: TableShape) -> "Form":
         """What of it a table can have: no change data where a column of the source has a name that readers add."""
-        taken = any(c.live and without_case(c.physical) in OF_CHANGES for c in shape.columns)
+        taken = any(without_case(c.physical) in OF_CHANGES for c in shape.kept)
         return Form(self.vectors, changes=False) if taken else self
 
 
 def plain_schema(shape: TableShape) -> pa.Schema:
     """Columns under their physical names, without those that all shards dropped: readers pass over what older files
     have of them."""
-    live = {column.physical for column in shape.columns if column.live}
+    live = {column.physical for column in shape.kept}
     return pa.schema([f for f in arrow_schema(shape) if f.name in (SHARD, EPOCH) or f.name in live])
 
 

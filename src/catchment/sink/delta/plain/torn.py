@@ -27,7 +27,7 @@ Torn = dict[str, list[str]]
 
 def torn_in(shape: TableShape) -> Torn:
     """The columns of a shape that some shards have dropped and others keep."""
-    return {c.physical: sorted(c.missing) for c in shape.columns if c.live and c.torn}
+    return {c.physical: sorted(c.missing) for c in shape.kept if c.torn}
 
 
 def not_cleared(torn: Torn, metadata: MetaData) -> Torn:

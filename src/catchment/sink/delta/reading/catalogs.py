@@ -21,7 +21,7 @@ def spark_statement(root: Path, shape: TableShape) -> str:
     in the files is another than at the source, a view gives it back."""
     name = f"{_backquoted(shape.table.schema)}.{_backquoted(shape.table.name)}"
     place = f"file://{table_dir(root, shape.table)}"
-    if all(c.physical == c.column.name for c in shape.columns if c.live):
+    if all(c.physical == shape.name_of(c) for c in shape.kept):
         return f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {_spark_literal(place)}"
     columns = _columns(shape, _backquoted)
     return f"CREATE OR REPLACE VIEW {name} AS SELECT {columns} FROM delta.{_backquoted(place)}"
@@ -32,8 +32,8 @@ def _backquoted(name: str) -> str:
 
 
 def _columns(shape: TableShape, quote: Callable[[str], str]) -> str:
-    live = (c for c in shape.columns if c.live)
-    return ", ".join([SHARD, EPOCH, *(f"{quote(c.physical)} AS {quote(c.column.name)}" for c in live)])
+    kept = (f"{quote(c.physical)} AS {quote(shape.name_of(c))}" for c in shape.kept)
+    return ", ".join([SHARD, EPOCH, *kept])
 
 
 def _spark_literal(text: str) -> str:

@@ -70,7 +70,7 @@ class DeltaChanges(msgspec.Struct, frozen=True):
                 f"{self.shape.table}: what changed behind epoch {epoch_text(self.since or 0)} cannot be read: {error}; "
                 "change data stays for the feed's sink.keep and some hours: begin again without since"
             ) from error
-        physical = {c.column.name: c.physical for c in self.shape.columns if c.live}
+        physical = {self.shape.name_of(c): c.physical for c in self.shape.kept}
         values = [
             rows[name] if name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             for name, field in ((physical.get(field.name, field.name), field) for field in schema)

@@ -17,23 +17,25 @@ from catchment.sink.reading import double_quoted
 
 @dataclass(frozen=True, slots=True)
 class LakeReader:
-    """`catchment.epoch.work.Reader` of a table as of one epoch."""
+    """`catchment.epoch.work.Reader` of a table as of one epoch, with the source's names of columns."""
 
     state: DeltaState
 
     def rows(self, chunks: Sequence[Chunk]) -> pa.Table:
         """As the port has it. The first column of a bound alone decides."""
-        key = chunk_key(self.state.shape.definition)
+        shape = self.state.shape
+        key = chunk_key(shape.definition)
         conditions, values = [f"{SHARD} = ?"], [chunks[0].shard]
         if key.ordered:
             first = key.columns[0]
+            shown = next(shape.name_of(c) for c in shape.kept if c.column.name == first.name)
             for operator, chosen, bounds in (
                 (">=", min, [chunk.lo for chunk in chunks]),
                 ("<=", max, [chunk.hi for chunk in chunks]),
             ):
                 known = [value_of(first, bound[0]) for bound in bounds if bound is not None]
                 if len(known) == len(bounds):
-                    conditions.append(f"{double_quoted(first.name)} {operator} ?")
+                    conditions.append(f"{double_quoted(shown)} {operator} ?")
                     values.append(chosen(known))
         return self._where(" AND ".join(conditions), values)
 
@@ -48,4 +50,6 @@ class LakeReader:
                 raise SinkError(
                     f"{state.shape.table}: the files of the lake cannot be read: {error}"
                 ) from error
-        return rows.cast(output_schema(state.shape, state.origin))
+        found = rows.cast(output_schema(state.shape, state.origin))
+        sources = {state.shape.name_of(c): c.column.name for c in state.shape.kept}
+        return found.rename_columns([sources.get(name, name) for name in found.schema.names])

@@ -70,7 +70,7 @@ def rule_sql(
 def output_schema(shape: TableShape, origin: bool) -> pa.Schema:
     """Arrow schema of what the rule gives."""
     physical = arrow_schema(shape)
-    live = [pa.field(c.column.name, physical.field(c.physical).type) for c in shape.columns if c.live]
+    live = [pa.field(shape.name_of(c), physical.field(c.physical).type) for c in shape.kept]
     return pa.schema([*([physical.field(SHARD), physical.field(EPOCH)] if origin else []), *live])
 
 
@@ -139,7 +139,7 @@ DATAFUSION = Dialect(double_quoted, "")
 
 
 def _output(shape: TableShape, quote: Callable[[str], str], origin: bool) -> str:
-    live = [f"{_value(c, quote)} AS {quote(c.column.name)}" for c in shape.columns if c.live]
+    live = [f"{_value(c, quote)} AS {quote(shape.name_of(c))}" for c in shape.kept]
     return ", ".join([*([SHARD, EPOCH] if origin else []), *live])
 
 

@@ -44,7 +44,7 @@ class DeltaState(msgspec.Struct, frozen=True):
     tables: Tables | None = None
 
     def __repr__(self) -> str:
-        columns = sum(column.live for column in self.shape.columns)
+        columns = len(self.shape.kept)
         return f"TableState({self.shape.table}, epoch {epoch_text(self.epoch)}, {columns} columns)"
 
     def sql(self) -> str:

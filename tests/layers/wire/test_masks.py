@@ -1,0 +1,113 @@
+"""Columns as a feed keeps them; the standard library and plain Python are the judges."""
+
+import hmac
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catchment.model.column_rule import ColumnRule, Masking, MaskKey, rule_of
+from catchment.model.errors import Unsupported
+from catchment.model.table import Column, ColumnType, Kind
+from catchment.wire.cells.masks import ColumnMasks, kept_type
+
+KEY = "0123456789abcdef"
+VALUES = {
+    pa.string(): st.text(),
+    pa.binary(): st.binary(),
+    pa.int64(): st.integers(-(1 << 63), (1 << 63) - 1),
+    pa.int16(): st.integers(-(1 << 15), (1 << 15) - 1),
+}
+
+
+def rule(masking: Masking | None = None, **options: Any) -> ColumnRule:
+    return ColumnRule("v", masking=masking, **options)
+
+
+def applied(values: pa.Array, made: ColumnRule) -> list[Any]:
+    """The masked values of a column beside another one: as a table of chunks, as a batch, and of a slice."""
+    masks = ColumnMasks([made], MaskKey(KEY))
+    other = pa.array(range(len(values)))
+    batch = pa.RecordBatch.from_arrays([other, values], names=["id", "v"])
+    found = masks.applied(batch)
+    assert found.column("id") == other
+    half = len(values) // 2
+    table = masks.applied(pa.Table.from_batches([batch.slice(0, half), batch.slice(half)], batch.schema))
+    assert table["v"].to_pylist() == found.column("v").to_pylist()
+    assert masks.applied(batch.slice(half)).column("v").to_pylist() == found.column("v").to_pylist()[half:]
+    return list(found.column("v").to_pylist())
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+@given(data=st.data())
+def test_an_hmac_is_what_anybody_computes(kind: pa.DataType, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.none() | VALUES[kind], max_size=20))
+    wanted = [
+        None
+        if value is None
+        else hmac.new(
+            KEY.encode(), value if isinstance(value, bytes) else str(value).encode(), "sha256"
+        ).hexdigest()
+        for value in values
+    ]
+    assert applied(pa.array(values, kind), rule(Masking.HMAC)) == wanted
+
+
+@given(values=st.lists(st.none() | st.text(), max_size=20), shown=st.integers(0, 64))
+def test_the_last_characters(values: list[str | None], shown: int) -> None:
+    wanted = [
+        None if value is None else "****" + (value[-shown:] if 0 < shown < len(value) else "")
+        for value in values
+    ]
+    assert applied(pa.array(values, pa.string()), rule(Masking.PARTIAL, shown=shown)) == wanted
+
+
+@pytest.mark.parametrize("kind", [*VALUES, pa.float64(), pa.decimal128(9, 2), pa.timestamp("us")], ids=str)
+def test_nulls_of_the_same_type(kind: pa.DataType) -> None:
+    table = pa.table({"id": [1, 2], "v": pa.nulls(2, kind)})
+    found = ColumnMasks([rule(Masking.NULLS)], None).applied(table)
+    assert (found["v"].null_count, found["v"].type) == (2, kind)
+
+
+def test_excluded_and_first_of_several() -> None:
+    rules = [ColumnRule("PASS*", excluded=True), ColumnRule("p*", masking=Masking.NULLS), ColumnRule("*ort")]
+    masks = ColumnMasks(rules, None)
+    found = masks.applied(pa.table({"Password": ["a"], "port": [1], "id": [2]}))
+    assert found.to_pylist() == [{"port": None, "id": 2}]
+    assert rule_of(rules, "port") == rules[1]
+    assert rule_of(rules, "id") is None
+    columns = tuple(Column(name, ColumnType(Kind.INT)) for name in ("id", "passport", "port"))
+    assert [c.name for c in masks.kept(columns)] == ["id", "port"]
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("made", [rule(), rule(excluded=True), *(rule(m) for m in Masking)], ids=str)
+def test_what_is_kept_has_the_type_that_is_told(kind: Kind, made: ColumnRule) -> None:
+    """Of every type, or it is refused before there is a row."""
+    column = Column("v", ColumnType(kind, length=8 if kind in (Kind.DECIMAL, Kind.BIT, Kind.BINARY) else 0))
+    plain = kept_type([], column)
+    assert plain is not None
+    masks = ColumnMasks([made], MaskKey(KEY))
+    rows = pa.table({"id": [1], "v": pa.nulls(1, plain)})
+    try:
+        told = kept_type([made], column)
+    except Unsupported:
+        with pytest.raises(Unsupported):
+            masks.applied(rows)
+        return
+    found = masks.applied(rows)
+    assert (found.schema.field("v").type if told is not None else found.schema.names) == (told or ["id"])
+
+
+def test_a_key_is_told_apart_and_never_shown() -> None:
+    assert MaskKey(KEY).mark == MaskKey(KEY).mark != MaskKey(KEY + "!").mark
+    assert KEY not in repr(MaskKey(KEY)) + str(MaskKey(KEY)) + MaskKey(KEY).mark
+    assert pickle.loads(pickle.dumps(MaskKey(KEY))).mark == MaskKey(KEY).mark
+
+
+def test_without_its_key_nothing_passes() -> None:
+    with pytest.raises(Unsupported):
+        ColumnMasks([rule(Masking.HMAC)], None).applied(pa.table({"v": ["a"]}))
