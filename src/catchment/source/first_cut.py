@@ -10,7 +10,6 @@ from catchment import world
 from catchment.epoch.chain import went_backwards
 from catchment.epoch.seal import newest_sealed
 from catchment.model.chunk import Bound, chunk_key
-from catchment.model.column_rule import ColumnRule
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.epoch import Manifest, TableDelta, epoch_number
@@ -20,6 +19,7 @@ from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, 
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
+from catchment.model.treatment import PLAIN, Treatment
 from catchment.rewind.states import BEFORE
 from catchment.schema.ddl import Stop
 from catchment.schema.events import SchemaEvents
@@ -57,12 +57,12 @@ def originate(
     chosen: Callable[[TableId], bool],
     after: int,
     reserved: Collection[str] = RESERVED,
-    rules: Callable[[TableId], tuple[ColumnRule, ...]] = lambda table: (),
+    treatment: Callable[[TableId], Treatment] = lambda table: PLAIN,
 ) -> Manifest:
     """The manifest of epoch zero: empty tables as of a sealed cut. Its number lies above `after`.
 
-    `reserved`: names that no column may have; by default those of the lake's own. `rules`: what the feed does with a
-    table's columns.
+    `reserved`: names that no column may have; by default those of the lake's own. `treatment`: what the feed makes
+    of a table.
 
     Raises ConfigError when no table is chosen or two shards are one server, SourceError when a shard cannot serve or
     definitions differ.
@@ -83,7 +83,7 @@ def originate(
     if not by_table:
         raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
     shapes = tuple(
-        first_shape(merge(tables), tables, rules(table)) for table, tables in sorted(by_table.items())
+        first_shape(merge(tables), tables, treatment(table)) for table, tables in sorted(by_table.items())
     )
     now = world.now_us()
     epoch = max(epoch_number(now // 1_000_000), after + 1)

@@ -345,18 +345,18 @@ def test_columns(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, MINIMAL + COLUMNS)
     key = feed.key_of_masks()
     assert key is not None
-    assert feed.rules_for(TableId("shop", "users")) == (
+    assert feed.treatment_of(TableId("shop", "users")).rules == (
         ColumnRule("password*", excluded=True),
         ColumnRule("email", masking=Masking.HMAC, key_mark=key.mark),
         ColumnRule("card", masking=Masking.PARTIAL, shown=2),
     )
-    assert feed.rules_for(TableId("shop", "orders"))[1:] == (
+    assert feed.treatment_of(TableId("shop", "orders")).rules[1:] == (
         ColumnRule("c", masking=Masking.NULLS, name="comment"),
     )
-    assert feed.rules_for(TableId("other", "t.x")) == (ColumnRule("password*", excluded=True),)
+    assert feed.treatment_of(TableId("other", "t.x")).rules == (ColumnRule("password*", excluded=True),)
     assert feed.columns[0].takes(TableId("shop", "a"), "PassWord_2")
     assert "hunter" not in repr(feed) + feed.model_dump_json() + repr(
-        feed.rules_for(TableId("shop", "users"))
+        feed.treatment_of(TableId("shop", "users"))
     )
 
 
@@ -364,7 +364,7 @@ def test_the_mask_key_is_not_read_by_who_does_not_need_it(tmp_path: Path) -> Non
     file = tmp_path / "feed.yaml"
     file.write_text(MINIMAL + COLUMNS.replace("sixteen-hunter-2", "{env: UNSET_HUNTER}"))
     feed = load(file, secrets=("password",))
-    assert feed.rules_for(TableId("other", "t")) == (ColumnRule("password*", excluded=True),)
+    assert feed.treatment_of(TableId("other", "t")).rules == (ColumnRule("password*", excluded=True),)
     with pytest.raises(LookupError, match="without this secret"):
         feed.key_of_masks()
 

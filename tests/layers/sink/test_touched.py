@@ -58,9 +58,8 @@ def test_rows_of_a_file(
     pq.write_table(_table(held, kind), path, row_group_size=group_rows)
     net = _table(changed, kind)
     identity = (SHARD, *key)
-    found = Changed(NetChanges(net, encode(net, identity), np.zeros(len(changed), np.bool_)), identity).rows(
-        path
-    )
+    net_changes = NetChanges(net, encode(net, identity), np.zeros(len(changed), np.bool_))
+    found = Changed(net_changes, identity).rows(path)
     places = {"n": 1, "t": 2}
     wanted = {(row[0], *(row[places[name]] for name in key)) for row in changed}
     assert list(found) == [

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
+from catchment.model.treatment import Mode
 from catchment.sink.delta.files import lake_file, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add, commit_info
@@ -82,7 +83,8 @@ def prepare(directory: Path, shape: TableShape, files: Sequence[LakeFile]) -> Jo
         return None
     target = directory / f"join-{uuid.uuid4().hex}.parquet"
     write = _rewrite if len(files) == 1 else _merge
-    sources = write(target, plain_schema(shape), identity_columns(shape), files)
+    identity = () if shape.mode is Mode.APPEND else identity_columns(shape)
+    sources = write(target, plain_schema(shape), identity, files)
     add, count = described(target, shape, time.time_ns() // 1_000_000)
     return Joined(msgspec.structs.replace(add, data_change=False), count, sources)
 
@@ -102,14 +104,14 @@ def _rewrite(
 def _merge(
     target: Path, schema: pa.Schema, identity: Sequence[str], files: Sequence[LakeFile]
 ) -> tuple[Source, ...]:
-    """Write the rows of several files that live in order of (shard, key)."""
+    """Write the rows of several files that live in order of (shard, key), or as they come without an identity."""
     tables, vectors = [schema.empty_table()], [load(target.parent, file.dead) for file in files]
     for file, dead in zip(files, vectors, strict=True):
         path = target.parent / file.path
         with lake_file(path), pq.ParquetFile(path) as held:
             tables.append(conform(held.read(), schema).filter(pa.array(_mask(file, dead))))
     rows = pa.concat_tables(tables)
-    order = last_in_order(encode(rows, identity))
+    order = last_in_order(encode(rows, identity)) if identity else np.arange(rows.num_rows)
     write_parquet(target, [rows.take(pa.array(order))], schema)
     return tuple(_moved(files, vectors, order))
 

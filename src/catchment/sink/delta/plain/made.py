@@ -11,11 +11,13 @@ from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
+from catchment.model.treatment import Mode
 from catchment.sink.delta.files import sync_directory, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
 from catchment.sink.delta.plain.change_data import ChangeData
+from catchment.sink.delta.plain.deleted import with_deleted
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.net import NetChanges, conform
 from catchment.sink.delta.plain.parallel import each
@@ -61,11 +63,16 @@ class Made:
         before = {file.path: load(self._plain, file.dead) for file in files}
         dead = {path: rows.copy() for path, rows in before.items()}
         fresh = {add.path: BitMap() for add, _ in chunks}
-        for net in found.nets() if found is not None else ():
-            self._apply(net, files, dead, fresh)
-        self._clear(dead, stale)
+        if self._shape.mode is Mode.APPEND:
+            self._append(found)
+        else:
+            keeps = self._shape.mode is Mode.SOFT_DELETE
+            for net in found.nets(with_lost=keeps) if found is not None else ():
+                self._apply(net, files, dead, fresh)
+            self._clear(dead, stale)
         died = {path: rows.copy() for path, rows in fresh.items()}
-        self._clear_chunks(fresh)
+        if self._shape.mode is not Mode.APPEND:
+            self._clear_chunks(fresh)
         if self._told is not None and (self._told.actions or any(fresh.values())):
             self._tell_chunks(self._told, chunks, died)
         for file in files:
@@ -85,14 +92,26 @@ class Made:
         dying = {path: rows - dead[path] for path, rows in zip(touched, found, strict=False)}
         for path, rows in dying.items():
             dead[path] |= rows
-        for path, rows in zip(fresh, found, strict=True):
+        new = {path: rows - fresh[path] for path, rows in zip(fresh, found, strict=True)}
+        for path, rows in new.items():
             fresh[path] |= rows
-        upserts = conform(net.rows.filter(pa.array(~net.deleted)), self._schema)
+        comes = conform(net.rows.filter(pa.array(~net.deleted)), self._schema)
+        if net.lost is not None:
+            hit = (part for path, rows in {**dying, **new}.items() for part in self._rows(path, rows))
+            comes = with_deleted(net.lost, hit, comes, identity_columns(self._shape))
         if self._told is not None:
             died = (part for path, rows in dying.items() for part in self._rows(path, rows))
-            self._told.changed(died, cleared(upserts, self._torn))
-        if upserts.num_rows:
-            self._bring([upserts])
+            self._told.changed(died, cleared(comes, self._torn))
+        if comes.num_rows:
+            self._bring([comes])
+
+    def _append(self, found: Waiting | None) -> None:
+        """Bring all changes of all epochs."""
+        if found is None or not found.changes:
+            return
+        rows = [conform(part, self._schema) for part in found.rows()]
+        self.changes += sum(part.num_rows for part in rows)
+        self._bring(rows)
 
     def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
         return rows_of(self._plain / path, rows, self._schema) if rows else ()

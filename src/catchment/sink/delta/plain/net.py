@@ -1,17 +1,18 @@
 """The changes that a settle takes up, reduced to the last one of each (shard, key) and put in order of key."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catchment.sink.delta.files import lake_file
 from catchment.sink.delta.layout import DELETED, EPOCH
-from catchment.wire.keys.keys import Keys, bucket, encode
+from catchment.wire.keys.keys import Keys, KeySet, bucket, encode, first_of_each
 from catchment.wire.keys.order import last_in_order
 
 _BATCH_ROWS = 1 << 17
@@ -28,14 +29,24 @@ class Pinned(msgspec.Struct, frozen=True):
 
 
 class NetChanges(msgspec.Struct, frozen=True):
-    """The newest change of every (shard, key), ordered by key; `deleted` says which of them are deletes."""
+    """The newest change of every (shard, key), ordered by key; `deleted` says which of them are deletes. `lost`: what
+    became of those, if it was asked for."""
 
     rows: pa.Table
     keys: Keys
     deleted: Mask
+    lost: "Lost | None" = None
 
     def __len__(self) -> int:
         return len(self.keys)
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """Of keys that are deleted in the end: the newest rows that they had among the changes. `deletes`: the first
+    delete of each behind its row."""
+
+    rows: pa.Table
+    deletes: pa.Table
 
 
 def plain_size(directory: Path, name: str) -> int:
@@ -53,7 +64,13 @@ class Share(msgspec.Struct, frozen=True):
     of: int = 1
 
 
-def load_net(pinned: Pinned, files: Sequence[str], share: Share) -> NetChanges:
+def all_changes(pinned: Pinned, files: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of changes files, as they stand."""
+    for file in files:
+        yield from _held(pinned, pinned.directory / file, Share())
+
+
+def load_net(pinned: Pinned, files: Sequence[str], share: Share, *, with_lost: bool = False) -> NetChanges:
     """Read changes files and keep the newest change of each (shard, key) of a share."""
     tables = [pinned.schema.empty_table()]
     for file in files:
@@ -65,7 +82,20 @@ def load_net(pinned: Pinned, files: Sequence[str], share: Share) -> NetChanges:
     keys = encode(rows, pinned.identity)
     net = rows.take(pa.array(last_in_order(keys))).combine_chunks()
     deleted = net[DELETED].to_numpy() if len(net) else np.empty(0, np.bool_)
-    return NetChanges(net, encode(net, pinned.identity), deleted)
+    lost = _lost(rows, net.filter(pa.array(deleted)), pinned.identity) if with_lost else None
+    return NetChanges(net, encode(net, pinned.identity), deleted, lost)
+
+
+def _lost(rows: pa.Table, gone: pa.Table, identity: Sequence[str]) -> Lost:
+    """`rows` in the order of epochs; `gone`: the last delete of each key that has none behind it."""
+    mine = rows.filter(pa.array(KeySet(encode(gone, identity)).contains(encode(rows, identity))))
+    had = mine.filter(pc.invert(mine[DELETED]))
+    had = had.take(pa.array(last_in_order(encode(had, identity)))).combine_chunks()
+    deletes = mine.filter(mine[DELETED])
+    place = KeySet(encode(had, identity)).find(encode(deletes, identity))
+    since = np.append(had[EPOCH].to_numpy(), -1)[place]  # of a key without a row the last one, which is -1
+    deletes = deletes.filter(pa.array(deletes[EPOCH].to_numpy() > since))
+    return Lost(had, deletes.take(pa.array(first_of_each(encode(deletes, identity)))).combine_chunks())
 
 
 def _held(pinned: Pinned, path: Path, share: Share) -> list[pa.Table]:

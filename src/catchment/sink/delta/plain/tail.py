@@ -11,7 +11,7 @@ from catchment.model.epoch import Part
 from catchment.sink.delta.layout import PART
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.log.schemas import arrow_of
-from catchment.sink.delta.plain.net import NetChanges, Pinned, Share, load_net, plain_size
+from catchment.sink.delta.plain.net import NetChanges, Pinned, Share, all_changes, load_net, plain_size
 from catchment.sink.delta.tail.dated import with_epochs
 
 
@@ -31,10 +31,14 @@ class Waiting(msgspec.Struct, frozen=True):
     pinned: Pinned
     shares: int
 
-    def nets(self) -> Iterator[NetChanges]:
+    def nets(self, *, with_lost: bool) -> Iterator[NetChanges]:
         """The net of all changes, a share at a time; the whole of a small one."""
         for number in range(self.shares if self.changes else 0):
-            yield load_net(self.pinned, self.changes, Share(number, self.shares))
+            yield load_net(self.pinned, self.changes, Share(number, self.shares), with_lost=with_lost)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """All changes, the oldest epoch first."""
+        return all_changes(self.pinned, self.changes)
 
 
 def waiting(

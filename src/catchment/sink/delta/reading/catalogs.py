@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from catchment.model.epoch import TableShape
-from catchment.sink.delta.layout import EPOCH, SHARD, table_dir
+from catchment.model.treatment import Mode
+from catchment.sink.delta.layout import DELETED, EPOCH, SHARD, table_dir
 from catchment.sink.delta.reading.rule import literal
 from catchment.sink.reading import double_quoted
 
@@ -33,7 +34,8 @@ def _backquoted(name: str) -> str:
 
 def _columns(shape: TableShape, quote: Callable[[str], str]) -> str:
     kept = (f"{quote(c.physical)} AS {quote(shape.name_of(c))}" for c in shape.kept)
-    return ", ".join([SHARD, EPOCH, *kept])
+    own = [SHARD, EPOCH] if shape.mode is Mode.MIRROR else [SHARD, EPOCH, DELETED]
+    return ", ".join([*own, *kept])
 
 
 def _spark_literal(text: str) -> str:

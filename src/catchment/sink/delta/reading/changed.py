@@ -11,7 +11,15 @@ from deltalake import DeltaTable, QueryBuilder
 from catchment.model.epoch import EpochRow, TableShape, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.layout import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Change, epoch_app
+from catchment.model.treatment import Mode
+from catchment.sink.delta.layout import (
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETED,
+    Change,
+    epoch_app,
+)
 from catchment.sink.delta.log.actions import Line
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.reading.rule import output_schema
@@ -58,8 +66,8 @@ class DeltaChanges(msgspec.Struct, frozen=True):
 
     def arrow(self) -> pa.Table:
         """As the port has it. Raises SinkError where the files are there no longer."""
-        columns = output_schema(self.shape, origin=True)
-        schema = pa.schema([*_ADDED, *columns])
+        marked = [] if self.shape.mode is Mode.MIRROR else [pa.field(DELETED, pa.bool_())]
+        schema = pa.schema([*_ADDED, *marked, *output_schema(self.shape, origin=True)])
         if self.since is not None and self.first > self.last:
             return schema.empty_table()
         try:

@@ -8,6 +8,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SinkError
+from catchment.model.treatment import Mode
 from catchment.sink.delta.layout import EPOCH, PART, arrow_schema
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.reading.places import Tables
@@ -36,7 +37,11 @@ def by_delta_rs(shape: TableShape, tables: Tables, origin: bool) -> pa.Table:
     plain, tail = _opened(tables.plain, tables.plain_version), _opened(tables.tail, tables.tail_version)
     engine = QueryBuilder().register(_PLAIN, plain).register(_TAIL, tail)
     chunks, changes = (_of_tail(shape, tail, part, tables.settled) for part in (Part.BASE, Part.CHANGES))
-    base = f"({_select(shape, plain, _PLAIN)} UNION ALL {chunks})"
+    settled = _select(shape, plain, _PLAIN)
+    if shape.mode is Mode.APPEND:
+        base, changes = f"({settled} WHERE false)", f"{settled} UNION ALL {chunks} UNION ALL {changes}"
+    else:
+        base = f"({settled} UNION ALL {chunks})"
     query = rule_sql(shape, base, f"({changes})", DATAFUSION, origin)
     return pa.table(engine.execute(query).read_all()).cast(output_schema(shape, origin))
 

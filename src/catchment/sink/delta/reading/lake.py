@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from catchment.model.epoch import EpochRow, Part, TableShape, epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
+from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable, feeds
 from catchment.sink.delta.layout import (
     PART,
@@ -101,7 +102,10 @@ def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaSt
         if file.dead is not None
     )
     tables = Tables(str(directory), plain.version, str(at.tail), tail.version, settled)
-    return replace(found, base=(*whole, *found.base), worn=worn, tables=tables)
+    found = replace(found, worn=worn, tables=tables)
+    if shape.mode is Mode.APPEND:
+        return replace(found, base=(), changes=(*whole, *found.base, *found.changes))
+    return replace(found, base=(*whole, *found.base))
 
 
 def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot] | None:

@@ -1,6 +1,8 @@
 """The reader's rule of a lake table, as one SQL text for DuckDB and Spark (DESIGN 10).
 
 state = base rows whose (shard, key) is not in changes, and the newest change per (shard, key) unless a delete
+
+Of a table that keeps deleted rows, those do not count. One that keeps every change has changes alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from catchment.model.epoch import LakeColumn, TableShape
+from catchment.model.treatment import Mode
 from catchment.sink.delta.layout import DELETED, EPOCH, PART, SHARD, arrow_schema, identity_columns
 from catchment.sink.reading import double_quoted
 
@@ -53,15 +56,16 @@ def rule_sql(
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
     columns = _output(shape, dialect.quote, origin)
+    lives = f"{_BASE}.{DELETED} IS NOT TRUE" if shape.mode is Mode.SOFT_DELETE else "true"
     if changes is None:
-        return f"SELECT {columns} FROM {base} AS {_BASE}"
+        return f"SELECT {columns} FROM {base} AS {_BASE} WHERE {lives}"
     identity = [_bytewise(shape, name, dialect) for name in identity_columns(shape)]
     same = " AND ".join(f"c.{name} = {_BASE}.{name}" for name in identity)
     rank = f"row_number() OVER (PARTITION BY {', '.join(identity)} ORDER BY {EPOCH} DESC)"
     newest = f"(SELECT * FROM (SELECT *, {rank} AS {_NEWEST} FROM {changes}) AS r WHERE {_NEWEST} = 1)"
     return (
         f"SELECT {columns} FROM {base} AS {_BASE}\n"
-        f"WHERE NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
+        f"WHERE {lives} AND NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
         f"UNION ALL\n"
         f"SELECT {columns} FROM {changes if net else newest} AS n WHERE NOT {DELETED}"
     )

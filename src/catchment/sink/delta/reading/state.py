@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
+from catchment.model.treatment import Mode
 from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.layout import PART, arrow_schema
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
@@ -49,11 +50,9 @@ class DeltaState(msgspec.Struct, frozen=True):
 
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
-        changes = duckdb_source(self.shape, by_columns(self.changes)) if self.changes else None
-        sources = [worn_source(self.shape, one.path, _held(one.path), one.positions()) for one in self.worn]
-        if self.base or not sources:
-            sources.append(duckdb_source(self.shape, by_columns(self.base)))
-        base = sources[0] if len(sources) == 1 else f"({' UNION ALL '.join(f'FROM {s}' for s in sources)})"
+        base, changes = self._sources(self.base, self._worn_base), None
+        if self.changes or self._worn_changes:
+            changes = self._sources(self.changes, self._worn_changes)
         return rule_sql(self.shape, base, changes, DUCKDB, self.origin, self._net)
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
@@ -88,18 +87,36 @@ class DeltaState(msgspec.Struct, frozen=True):
         parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
         if self.base:
             parts["base"] = files.parquet(*map(_spark_path, self.base))
-        if self.worn:
+        if self._worn_base:
             parts["base"] = parts["base"].unionByName(_alive(session, files, self.worn))
         if self.changes:
             parts["changes"] = files.parquet(*map(_spark_path, self.changes))
-        changes = "{changes}" if self.changes else None
+        if self._worn_changes:
+            alive = _alive(session, files, self.worn)
+            parts["changes"] = parts["changes"].unionByName(alive) if self.changes else alive
+        changes = "{changes}" if "changes" in parts else None
         return session.sql(rule_sql(self.shape, "{base}", changes, SPARK, self.origin, self._net), **parts)
+
+    def _sources(self, paths: tuple[str, ...], worn: tuple[Worn, ...]) -> str:
+        sources = [worn_source(self.shape, one.path, _held(one.path), one.positions()) for one in worn]
+        if paths or not sources:
+            sources.append(duckdb_source(self.shape, by_columns(paths)))
+        return sources[0] if len(sources) == 1 else f"({' UNION ALL '.join(f'FROM {s}' for s in sources)})"
+
+    @property
+    def _worn_base(self) -> tuple[Worn, ...]:
+        return () if self.shape.mode is Mode.APPEND else self.worn
+
+    @property
+    def _worn_changes(self) -> tuple[Worn, ...]:
+        return self.worn if self.shape.mode is Mode.APPEND else ()
 
     @property
     def _net(self) -> bool:
         """Whether no key stands twice among the changes. In one file none does, unless a chunk of collated keys and the
         log of its epoch have brought the same row (DESIGN 4)."""
-        return len(self.changes) == 1 and chunk_key(self.shape.definition).ordered
+        one = len(self.changes) == 1 and self.shape.mode is not Mode.APPEND
+        return one and chunk_key(self.shape.definition).ordered
 
 
 def _held(path: str) -> frozenset[str]:

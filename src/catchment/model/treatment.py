@@ -1,0 +1,25 @@
+"""What a feed makes of a table: what its sink keeps of rows, and of columns."""
+
+from enum import Enum
+
+import msgspec
+
+from catchment.model.column_rule import ColumnRule
+
+
+class Mode(Enum):
+    """What a sink keeps of the rows of a table."""
+
+    MIRROR = "mirror"  # those that the source has
+    SOFT_DELETE = "soft_delete"  # these, and those that it had, with their last values, marked
+    APPEND = "append"  # of every epoch the net change of each row
+
+
+class Treatment(msgspec.Struct, frozen=True):
+    """What a feed file says of a table."""
+
+    mode: Mode = Mode.MIRROR
+    rules: tuple[ColumnRule, ...] = ()
+
+
+PLAIN = Treatment()

@@ -1,0 +1,187 @@
+"""Tables that keep deleted rows, or every change: epochs, settles and joins at random, read at every version."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from msgspec.structs import replace
+
+import catchment
+from catchment.model.epoch import DataFile, Part
+from catchment.model.errors import SinkError
+from catchment.model.treatment import Mode
+from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain.shape import Form
+from catchment.sink.delta.plain.tail import Limits
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from tests.layers.sink.feeder import Feeder
+from tests.layers.sink.model import FEED, ORDERS, Key, delta, write
+from tests.layers.sink.test_change_data import carried_out, told
+from tests.world.delta_scan import DeltaScan
+from tests.world.settled import carry_out
+
+SHARDS = ("s/0", "s/1")
+KEYS = 60
+NAMES = ["_shard", "_epoch", "_deleted", "id", "sig"]
+VECTORS = Form()
+Row = tuple[Any, ...]
+
+
+class Kept:
+    """A table that is copied while it changes, in a mode. `exact`: the rows of the plain table as of each epoch;
+    `states`: those of the source."""
+
+    def __init__(self, root: Path, mode: Mode, rng: random.Random, form: Form = VECTORS) -> None:
+        self.feeder = Feeder(root)
+        self.shape = replace(ORDERS, mode=mode)
+        self.form, self.rng = form, rng
+        self.left = [(shard, key) for shard in SHARDS for key in range(KEYS)]
+        self.rows: dict[Key, tuple[int, str]] = {}
+        self.deleted: dict[Key, tuple[int, str]] = {}
+        self.log: list[Row] = []
+        self.exact: dict[int, list[Row]] = {}
+        self.states: dict[int, list[Row]] = {}
+
+    def commit(self) -> None:
+        """An epoch of chunks and changes."""
+        self.feeder.epoch += 1
+        epoch, files = self.feeder.epoch, []
+        for shard in SHARDS:
+            files += self._changed(epoch, shard)
+        chunk = [self.left.pop() for _ in range(min(len(self.left), self.rng.choice((0, 0, 9, 25))))]
+        if chunk:
+            copied = [(shard, epoch, False, (key, f"copied {key}")) for shard, key in sorted(chunk)]
+            files.append(write(self.feeder.root, self.shape, Part.BASE, f"{epoch}-b-0", copied))
+            self._note(copied)
+        self.feeder.commit((self.shape,), *([delta(self.shape, *files)] if files or epoch == 1 else []))
+        self.states[epoch] = sorted((s, e, k, v) for (s, k), (e, v) in self.rows.items())
+        if self.shape.mode is Mode.APPEND:
+            self.exact[epoch] = sorted(self.log, key=repr)
+        else:
+            kept = [(s, e, False, k, v) for (s, k), (e, v) in self.rows.items()]
+            kept += [(s, e, True, k, v) for (s, k), (e, v) in self.deleted.items()]
+            self.exact[epoch] = sorted(kept, key=repr)
+
+    def _changed(self, epoch: int, shard: str) -> list[DataFile]:
+        copied = sorted({key for s, key in [*self.rows, *self.deleted] if s == shard})
+        touched = self.rng.sample(copied, min(len(copied), self.rng.randrange(8)))
+        changes = []
+        for key in touched:
+            dies = self.rng.random() < 0.5
+            changes.append((shard, epoch, dies, (key, None if dies else f"{epoch}")))
+        if not changes:
+            return []
+        self._note(changes)
+        name = f"{epoch}-a-{SHARDS.index(shard)}"
+        return [write(self.feeder.root, self.shape, Part.CHANGES, name, changes)]
+
+    def _note(self, changes: list[tuple[str, int, bool, Row]]) -> None:
+        for shard, epoch, dies, (key, value) in changes:
+            self.log.append((shard, epoch, dies, key, value))
+            before = self.rows.pop((shard, key), None)
+            if dies and before is not None:
+                self.deleted[shard, key] = (epoch, before[1])
+            elif not dies:
+                self.deleted.pop((shard, key), None)
+                self.rows[shard, key] = (epoch, value)
+
+    def settle(self) -> None:
+        """What the process beside a run does, in steps of some epochs."""
+        limits = Limits(rows=self.rng.choice((5, 1000)))
+        carry_out(UpkeepOrder(str(self.feeder.root), FEED, 1, 3600.0, limits=limits, form=self.form))
+
+    @property
+    def plain(self) -> Path:
+        return table_dir(self.feeder.root, self.shape.table)
+
+    def must_be_exact(self) -> None:
+        """At every version for delta-rs, at some for DuckDB's delta_scan; and `catchment.read` as of some epochs."""
+        newest = DeltaTable(self.plain).version()
+        log, app = DeltaLog(self.plain), f"catchment/{FEED}/{self.shape.table}"
+        versions = {}
+        for version in range(newest + 1):
+            on = log.at(version)
+            assert on is not None
+            versions[version] = self.exact[on.transactions[app]]
+        for version, wanted in versions.items():
+            assert (
+                sorted(pl.read_delta(str(self.plain), version=version).select(NAMES).rows(), key=repr)
+                == wanted
+            )
+        with DeltaScan() as judge:
+            for version in random.Random(newest).sample(sorted(versions), min(6, len(versions))):
+                found = judge.rows(self.plain, NAMES, version=version).to_pylist()
+                assert sorted((tuple(row.values()) for row in found), key=repr) == versions[version]
+        some = random.Random(newest).sample(sorted(self.states), min(8, len(self.states)))
+        for epoch in {*some, max(self.states)}:
+            self._must_read(epoch, self.states[epoch])
+
+    def _must_read(self, epoch: int, wanted: list[Row]) -> None:
+        try:
+            state = catchment.read(self.feeder.root, str(self.shape.table), epoch=epoch)
+        except SinkError:
+            assert epoch < max(self.states), "the newest epoch can always be read"
+            return
+        assert sorted(tuple(row.values()) for row in state.arrow().to_pylist()) == wanted
+        assert sorted(state.duckdb().fetchall()) == wanted
+
+
+@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(1, 5))])
+def test_every_version_keeps_what_it_is_to_keep(tmp_path: Path, mode: Mode, seed: int) -> None:
+    table = Kept(tmp_path, mode, random.Random(seed))
+    for _ in range(16):
+        for _ in range(table.rng.choice((1, 1, 2, 4))):
+            table.commit()
+        table.settle()
+    table.commit()  # waits in the tail
+    table.must_be_exact()
+    done = {entry["operation"] for entry in DeltaTable(table.plain).history()}
+    assert "OPTIMIZE" in done, "files were joined"
+    assert table.deleted
+
+
+@pytest.mark.parametrize("form", [Form(vectors=False), Form(changes=True)], ids=str)
+@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND])
+def test_other_forms(tmp_path: Path, mode: Mode, form: Form) -> None:
+    table = Kept(tmp_path, mode, random.Random(9), form)
+    for _ in range(8):
+        table.commit()
+        table.commit()
+        table.settle()
+    table.must_be_exact()
+    if form.changes:
+        rows: list[Row] = []
+        for version in range(DeltaTable(table.plain).version() + 1):
+            rows = carried_out(rows, told(table.plain, version))
+            exact = pl.read_delta(str(table.plain), version=version).select(NAMES).rows()
+            assert rows == sorted(exact, key=repr)
+        changes = catchment.changes(tmp_path, str(ORDERS.table)).arrow()
+        assert "_deleted" in changes.schema.names
+
+
+def test_a_row_that_lived_between_two_settles_is_kept(tmp_path: Path) -> None:
+    table = Kept(tmp_path, Mode.SOFT_DELETE, random.Random(1))
+    feeder, shape = table.feeder, table.shape
+    for rows in ([(1, "a")], [(2, "lived")], [(3, "b")]):
+        feeder.put(shape, *rows)
+    feeder.put(shape, (2, None), deleted=True)
+    feeder.put(shape, (9, None), deleted=True)  # never was there
+    table.settle()
+    feeder.put(shape, (3, None), deleted=True)
+    table.settle()
+    feeder.put(shape, (3, None), deleted=True)  # once more: it stays as it is
+    feeder.put(shape, (2, "again"))
+    table.settle()
+    found = sorted(pl.read_delta(str(table.plain)).select(NAMES).rows())
+    assert found == [
+        ("s/0", 1, False, 1, "a"),
+        ("s/0", 6, True, 3, "b"),
+        ("s/0", 8, False, 2, "again"),
+    ]
+    rows = catchment.read(tmp_path, str(shape.table)).arrow().to_pylist()
+    assert sorted((row["id"], row["sig"]) for row in rows) == [(1, "a"), (2, "again")]
