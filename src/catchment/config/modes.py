@@ -17,7 +17,7 @@ class ModeConfig(Section):
     )
     mode: Mode = Field(
         description="`mirror`, the rows that the source has; `soft_delete`, also those that it had, with `_deleted`; "
-        "`append`, every change of an epoch, with `_deleted`."
+        "`append`, every change of an epoch, with `_deleted`; `history`, every version of a row, and when it was valid."
     )
 
     @field_validator("match")

@@ -15,7 +15,7 @@ from catchment.model.position import LogOffset
 from catchment.model.table import Column, Table, TableId
 from catchment.model.treatment import Mode
 
-_MICRO_BITS = 32
+MICRO_BITS = 32
 _NUMBER_BITS = 64
 _TEXT = re.compile(r"(.+Z)\.[a-f]?([0-9]{4,10})")
 _TEXT_DIGITS = 4  # of the lower half; a letter in front of more of them says how many more
@@ -24,17 +24,17 @@ _SECOND = "%Y-%m-%dT%H:%M:%SZ"
 
 def epoch_number(gci: int, micro_gci: int = 0) -> int:
     """A tick's 64-bit number, `gci << 32 | micro_gci`, as NDB numbers its epochs."""
-    return gci << _MICRO_BITS | micro_gci
+    return gci << MICRO_BITS | micro_gci
 
 
 def gci_of(epoch: int) -> int:
     """The upper half of an epoch's number."""
-    return epoch >> _MICRO_BITS
+    return epoch >> MICRO_BITS
 
 
 def micro_gci_of(epoch: int) -> int:
     """The lower half of an epoch's number."""
-    return epoch & ((1 << _MICRO_BITS) - 1)
+    return epoch & ((1 << MICRO_BITS) - 1)
 
 
 def epoch_text(epoch: int) -> str:

@@ -40,6 +40,8 @@ INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.MEDIUMINT, Kind.INT, Kind.BIGINT)
 
 # Names of columns that every lake table has of its own (DESIGN 10), `without_case`.
 RESERVED = ("_shard", "_epoch", "_deleted", "_part")
+# And those of one that keeps each version of a row: the epoch that ended it, and the times of both epochs.
+ENDED, VALID_FROM, VALID_TO = "_epoch_to", "_valid_from", "_valid_to"
 
 DECIMAL_DIGITS_MAX = 38  # of decimal128, the widest of a lake; a longer DECIMAL is carried as its text
 

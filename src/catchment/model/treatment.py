@@ -13,6 +13,7 @@ class Mode(Enum):
     MIRROR = "mirror"  # those that the source has
     SOFT_DELETE = "soft_delete"  # these, and those that it had, with their last values, marked
     APPEND = "append"  # of every epoch the net change of each row
+    HISTORY = "history"  # of every row each version, with the epochs between which it was the row
 
 
 class Treatment(msgspec.Struct, frozen=True):

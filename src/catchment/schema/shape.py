@@ -13,8 +13,18 @@ from msgspec.structs import replace
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import ConfigError, SourceError, Unsupported
-from catchment.model.table import RESERVED, Column, Kind, Table, TableId, without_case
-from catchment.model.treatment import PLAIN, Treatment
+from catchment.model.table import (
+    ENDED,
+    RESERVED,
+    VALID_FROM,
+    VALID_TO,
+    Column,
+    Kind,
+    Table,
+    TableId,
+    without_case,
+)
+from catchment.model.treatment import PLAIN, Mode, Treatment
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
@@ -55,10 +65,12 @@ def must_fit(shape: TableShape) -> None:
         except Unsupported as error:
             raise ConfigError(f"{where}, {error}") from None
     seen: dict[str, str] = {}
-    for one in shape.kept if shape.rules else ():
+    versioned = (ENDED, VALID_FROM, VALID_TO) if shape.mode is Mode.HISTORY else ()
+    own = {*RESERVED, *map(without_case, versioned)}
+    for one in shape.kept if shape.rules or versioned else ():
         name, source = without_case(shape.name_of(one)), one.column.name
-        if name in RESERVED or name in seen:
-            of = "the lake's tables themselves" if name in RESERVED else f"column {seen[name]}"
+        if name in own or name in seen:
+            of = "the lake's tables themselves" if name in own else f"column {seen[name]}"
             raise ConfigError(
                 f"{where}, {source}: its name would be {shape.name_of(one)}, which is that of {of}"
             )

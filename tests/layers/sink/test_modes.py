@@ -1,6 +1,7 @@
-"""Tables that keep deleted rows, or every change: epochs, settles and joins at random, read at every version."""
+"""Tables that keep deleted rows, every change, or every version of a row; after settles and joins at random."""
 
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
+from catchment.sink.delta.plain.versions_of_rows import may_be_open
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS, Key, delta, write
@@ -31,6 +33,16 @@ VECTORS = Form()
 Row = tuple[Any, ...]
 
 
+def time_of(epoch: int | None) -> datetime | None:
+    """The second of an epoch."""
+    return None if epoch is None else datetime.fromtimestamp(epoch >> 32, UTC)
+
+
+def version_of(shard: str, epoch: int, key: int, value: str, ended: int | None) -> Row:
+    """A row of a table that keeps every version."""
+    return (shard, epoch, key, value, ended, time_of(epoch), time_of(ended))
+
+
 class Kept:
     """A table that is copied while it changes, in a mode. `exact`: the rows of the plain table as of each epoch;
     `states`: those of the source."""
@@ -43,6 +55,7 @@ class Kept:
         self.rows: dict[Key, tuple[int, str]] = {}
         self.deleted: dict[Key, tuple[int, str]] = {}
         self.log: list[Row] = []
+        self.versions: list[list[Any]] = []
         self.exact: dict[int, list[Row]] = {}
         self.states: dict[int, list[Row]] = {}
 
@@ -61,6 +74,8 @@ class Kept:
         self.states[epoch] = sorted((s, e, k, v) for (s, k), (e, v) in self.rows.items())
         if self.shape.mode is Mode.APPEND:
             self.exact[epoch] = sorted(self.log, key=repr)
+        elif self.shape.mode is Mode.HISTORY:
+            self.exact[epoch] = sorted((version_of(*version) for version in self.versions), key=repr)
         else:
             kept = [(s, e, False, k, v) for (s, k), (e, v) in self.rows.items()]
             kept += [(s, e, True, k, v) for (s, k), (e, v) in self.deleted.items()]
@@ -82,6 +97,11 @@ class Kept:
     def _note(self, changes: list[tuple[str, int, bool, Row]]) -> None:
         for shard, epoch, dies, (key, value) in changes:
             self.log.append((shard, epoch, dies, key, value))
+            for version in self.versions:
+                if (version[0], version[2], version[4]) == (shard, key, None):
+                    version[4] = epoch
+            if not dies:
+                self.versions.append([shard, epoch, key, value, None])
             before = self.rows.pop((shard, key), None)
             if dies and before is not None:
                 self.deleted[shard, key] = (epoch, before[1])
@@ -93,6 +113,12 @@ class Kept:
         """What the process beside a run does, in steps of some epochs."""
         limits = Limits(rows=self.rng.choice((5, 1000)))
         carry_out(UpkeepOrder(str(self.feeder.root), FEED, 1, 3600.0, limits=limits, form=self.form))
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the plain table that are compared."""
+        times = ["_epoch_to", "_valid_from", "_valid_to"]
+        return ["_shard", "_epoch", "id", "sig", *times] if self.shape.mode is Mode.HISTORY else NAMES
 
     @property
     def plain(self) -> Path:
@@ -109,12 +135,12 @@ class Kept:
             versions[version] = self.exact[on.transactions[app]]
         for version, wanted in versions.items():
             assert (
-                sorted(pl.read_delta(str(self.plain), version=version).select(NAMES).rows(), key=repr)
+                sorted(pl.read_delta(str(self.plain), version=version).select(self.names).rows(), key=repr)
                 == wanted
             )
         with DeltaScan() as judge:
             for version in random.Random(newest).sample(sorted(versions), min(6, len(versions))):
-                found = judge.rows(self.plain, NAMES, version=version).to_pylist()
+                found = judge.rows(self.plain, self.names, version=version).to_pylist()
                 assert sorted((tuple(row.values()) for row in found), key=repr) == versions[version]
         some = random.Random(newest).sample(sorted(self.states), min(8, len(self.states)))
         for epoch in {*some, max(self.states)}:
@@ -130,7 +156,7 @@ class Kept:
         assert sorted(state.duckdb().fetchall()) == wanted
 
 
-@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND])
+@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND, Mode.HISTORY])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(1, 5))])
 def test_every_version_keeps_what_it_is_to_keep(tmp_path: Path, mode: Mode, seed: int) -> None:
     table = Kept(tmp_path, mode, random.Random(seed))
@@ -143,10 +169,14 @@ def test_every_version_keeps_what_it_is_to_keep(tmp_path: Path, mode: Mode, seed
     done = {entry["operation"] for entry in DeltaTable(table.plain).history()}
     assert "OPTIMIZE" in done, "files were joined"
     assert table.deleted
+    on = DeltaLog(table.plain).newest()
+    assert on is not None
+    never_asked = [file for file in on.files.values() if not may_be_open(file)]
+    assert bool(never_asked) is (mode is Mode.HISTORY)
 
 
 @pytest.mark.parametrize("form", [Form(vectors=False), Form(changes=True)], ids=str)
-@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND])
+@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND, Mode.HISTORY])
 def test_other_forms(tmp_path: Path, mode: Mode, form: Form) -> None:
     table = Kept(tmp_path, mode, random.Random(9), form)
     for _ in range(8):
@@ -158,10 +188,10 @@ def test_other_forms(tmp_path: Path, mode: Mode, form: Form) -> None:
         rows: list[Row] = []
         for version in range(DeltaTable(table.plain).version() + 1):
             rows = carried_out(rows, told(table.plain, version))
-            exact = pl.read_delta(str(table.plain), version=version).select(NAMES).rows()
+            exact = pl.read_delta(str(table.plain), version=version).select(table.names).rows()
             assert rows == sorted(exact, key=repr)
         changes = catchment.changes(tmp_path, str(ORDERS.table)).arrow()
-        assert "_deleted" in changes.schema.names
+        assert {"_deleted", "_epoch_to"} & set(changes.schema.names)
 
 
 def test_a_row_that_lived_between_two_settles_is_kept(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Tables of a feed that keep deleted rows, or every change, beside one that mirrors; judged by what the shards did."""
+"""Tables of a feed that keep deleted rows, every change or every version, beside one that mirrors; judged by what the
+shards did.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.feed import verify as verification
+from catchment.model.epoch import epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import TableId
 from catchment.sink.delta.layout import table_dir
@@ -21,8 +24,9 @@ from tests.world.settled import settled
 MODES = [
     {"match": "*.kept", "mode": "soft_delete"},
     {"match": "/.*\\.log.*/", "mode": "append"},
+    {"match": "*.aged", "mode": "history"},
 ]
-TABLES = ("kept", "logged", "plain")
+TABLES = ("kept", "logged", "aged", "plain")
 
 
 @pytest.fixture
@@ -119,13 +123,43 @@ def test_what_each_mode_keeps(steps: Steps) -> None:
         ("again", False),
     ]
     assert sum(mark for key, _, mark in logged if key in (2, 3, 4, 50)) == 4
+    must_tell_when(steps)
+
+
+def must_tell_when(steps: Steps) -> None:
+    """Each version of a row, from the second of its epoch to that of the next one's."""
+    rows = pl.read_delta(str(table_dir(steps.feed.sink.path, TableId(steps.schema, "aged"))))
+    of_a = rows.filter(pl.col("_shard") == "a").sort("id", "_epoch").to_dicts()
+    first, second, third = sorted({row["_epoch"] for row in of_a})
+    values: dict[int, list[tuple[Any, ...]]] = {}
+    for row in of_a:
+        values.setdefault(row["id"], []).append((row["v"], row["w"], row["_epoch"], row["_epoch_to"]))
+        assert row["_valid_from"].strftime("%Y-%m-%dT%H:%M:%SZ") == epoch_text(row["_epoch"])[:20]
+        ended = None if row["_epoch_to"] is None else epoch_text(row["_epoch_to"])[:20]
+        assert (row["_valid_to"] and row["_valid_to"].strftime("%Y-%m-%dT%H:%M:%SZ")) == ended
+    assert values[1] == [("a1", None, first, second), ("new", None, second, None)]
+    assert values[2] == [("a2", None, first, second), ("again", None, third, None)]
+    assert values[3] == [("a3", None, first, second)]
+    assert values[4] == [("a4", None, first, second)]
+    assert values[104] == [("a4", None, second, None)]
+    assert values[50] == [("short-lived", None, second, third)]
+    assert values[5] == [("a5", None, first, third), ("a5", 7, third, None)]
+    assert 51 not in values
+    assert values[6] == [("a6", None, first, None)]
+
+
+def test_names_of_versions_are_taken(steps: Steps) -> None:
+    steps.sql("a", "ALTER TABLE aged ADD COLUMN _valid_FROM INT")
+    steps.sql("b", "ALTER TABLE aged ADD COLUMN _valid_FROM INT")
+    with pytest.raises(ConfigError, match="that of the lake's tables themselves"):
+        steps.run()
 
 
 @pytest.mark.parametrize(
     ("modes", "said"),
     [
-        ([], "kept is soft_delete since the feed began, and mirror now"),
-        ([{"match": "*.*", "mode": "append"}], "is soft_delete since the feed began, and append now"),
+        ([], "aged is history since the feed began, and mirror now"),
+        ([{"match": "*.*", "mode": "append"}], "is history since the feed began, and append now"),
     ],
 )
 def test_a_feed_keeps_its_modes(steps: Steps, modes: list[dict[str, str]], said: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from catchment.model.epoch import Part, TableShape
-from catchment.model.table import TableId
+from catchment.model.table import ENDED, VALID_FROM, VALID_TO, TableId
 from catchment.wire.cells.masks import kept_type
 
 PART = "_part"
@@ -40,6 +40,9 @@ class Change(StrEnum):
 
 
 _ROW_FIELDS = (pa.field(SHARD, pa.string()), pa.field(EPOCH, pa.int64()), pa.field(DELETED, pa.bool_()))
+_TIME = pa.timestamp("us", tz="UTC")
+# Of a table that keeps each version of a row: the epoch that ended it, and the times of both epochs.
+VERSION_FIELDS = (pa.field(ENDED, pa.int64()), pa.field(VALID_FROM, _TIME), pa.field(VALID_TO, _TIME))
 _NAME_MAX = 255  # bytes; of ext4, XFS and others
 _UNSAFE = re.compile(r"^_|[^A-Za-z0-9_$-]")
 

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
@@ -28,6 +29,7 @@ from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load
+from catchment.sink.delta.plain.versions_of_rows import may_be_open
 from catchment.wire.keys.keys import encode
 from catchment.wire.keys.order import last_in_order
 
@@ -60,10 +62,11 @@ class Joined(msgspec.Struct, frozen=True):
 def due(snapshot: Snapshot) -> list[list[LakeFile]]:
     """Which files are to become one: a full tier of small ones, and each large one with many dead rows. No file is
     named twice; there may be none."""
-    tiers: dict[int, list[LakeFile]] = {}
+    tiers: dict[tuple[int, bool], list[LakeFile]] = {}
     for file in snapshot.files.values():
         if file.live < LARGE_ROWS:
-            tiers.setdefault(int(math.log(max(file.live, 1), FAN)), []).append(file)
+            tier = int(math.log(max(file.live, 1), FAN))
+            tiers.setdefault((tier, may_be_open(file)), []).append(file)
     full = next((files for _, files in sorted(tiers.items()) if len(files) >= FAN), [])
     taken = {file.path for file in full}
     worn = [[file] for file in snapshot.files.values() if _is_worn(file) and file.path not in taken]
@@ -83,37 +86,44 @@ def prepare(directory: Path, shape: TableShape, files: Sequence[LakeFile]) -> Jo
         return None
     target = directory / f"join-{uuid.uuid4().hex}.parquet"
     write = _rewrite if len(files) == 1 else _merge
-    identity = () if shape.mode is Mode.APPEND else identity_columns(shape)
-    sources = write(target, plain_schema(shape), identity, files)
+    sources = write(target, shape, files)
     add, count = described(target, shape, time.time_ns() // 1_000_000)
     return Joined(msgspec.structs.replace(add, data_change=False), count, sources)
 
 
-def _rewrite(
-    target: Path, schema: pa.Schema, identity: Sequence[str], files: Sequence[LakeFile]
-) -> tuple[Source, ...]:
+def _rewrite(target: Path, shape: TableShape, files: Sequence[LakeFile]) -> tuple[Source, ...]:
     """Write the rows of one file that live as they stand, a row group at a time."""
     (file,) = files
     dead = load(target.parent, file.dead)
     living = BitMap(range(file.rows)) - dead
+    schema = plain_schema(shape)
     write_parquet(target, rows_of(target.parent / file.path, living, schema), schema)
     lives = _mask(file, dead)
     return (Source(file, dead, np.where(lives, np.cumsum(lives) - 1, -1)),)
 
 
-def _merge(
-    target: Path, schema: pa.Schema, identity: Sequence[str], files: Sequence[LakeFile]
-) -> tuple[Source, ...]:
-    """Write the rows of several files that live in order of (shard, key), or as they come without an identity."""
+def _merge(target: Path, shape: TableShape, files: Sequence[LakeFile]) -> tuple[Source, ...]:
+    """Write the rows of several files that live, in order."""
+    schema = plain_schema(shape)
     tables, vectors = [schema.empty_table()], [load(target.parent, file.dead) for file in files]
     for file, dead in zip(files, vectors, strict=True):
         path = target.parent / file.path
         with lake_file(path), pq.ParquetFile(path) as held:
             tables.append(conform(held.read(), schema).filter(pa.array(_mask(file, dead))))
     rows = pa.concat_tables(tables)
-    order = last_in_order(encode(rows, identity)) if identity else np.arange(rows.num_rows)
+    order = _order(rows, identity_columns(shape), shape.mode)
     write_parquet(target, [rows.take(pa.array(order))], schema)
     return tuple(_moved(files, vectors, order))
+
+
+def _order(rows: pa.Table, identity: Sequence[str], mode: Mode) -> Rows:
+    """Rows in order of (shard, key), those of one key as they come; as they come where all changes are kept."""
+    if mode is Mode.APPEND:
+        return np.arange(rows.num_rows)
+    keys = encode(rows, identity)
+    if mode is Mode.HISTORY:
+        return np.asarray(pc.sort_indices(keys.to_binary()), np.int64)  # a stable sort
+    return last_in_order(keys)
 
 
 def _mask(file: LakeFile, dead: BitMap) -> npt.NDArray[np.bool_]:

@@ -2,17 +2,19 @@
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.model.treatment import Mode
-from catchment.sink.delta.files import sync_directory, write_parquet
+from catchment.sink.delta.files import lake_file, sync_directory, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
@@ -27,6 +29,7 @@ from catchment.sink.delta.plain.tail import Waiting
 from catchment.sink.delta.plain.torn import Torn, cleared, not_cleared, rows_with_values, torn_in
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
+from catchment.sink.delta.plain.versions_of_rows import RowVersions, may_be_open, open_rows, with_times
 
 Dead = dict[str, BitMap]
 
@@ -59,12 +62,15 @@ class Made:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
         stale = self._torn if on is None else not_cleared(self._torn, on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
-        chunks = [self._chunk(path) for path in (found.chunks if found is not None else ())]
+        linked = found.chunks if found is not None and self._shape.mode is not Mode.HISTORY else ()
+        chunks = [self._chunk(path) for path in linked]
         before = {file.path: load(self._plain, file.dead) for file in files}
         dead = {path: rows.copy() for path, rows in before.items()}
         fresh = {add.path: BitMap() for add, _ in chunks}
         if self._shape.mode is Mode.APPEND:
             self._append(found)
+        elif self._shape.mode is Mode.HISTORY:
+            self._keep_versions(found, files, dead, stale)
         else:
             keeps = self._shape.mode is Mode.SOFT_DELETE
             for net in found.nets(with_lost=keeps) if found is not None else ():
@@ -112,6 +118,53 @@ class Made:
         rows = [conform(part, self._schema) for part in found.rows()]
         self.changes += sum(part.num_rows for part in rows)
         self._bring(rows)
+
+    def _keep_versions(
+        self, found: Waiting | None, files: Iterable[LakeFile], dead: Dead, stale: Torn
+    ) -> None:
+        """Bring the versions that changes and chunks begin, and once more those that they end."""
+        identity, shares = identity_columns(self._shape), []
+        for changes in found.whole_shares() if found is not None else ():
+            self.changes += changes.num_rows
+            versions = RowVersions(changes, identity, self._schema)
+            shares.append(versions)
+            changed = Changed(versions.first, identity)
+            asked = [file.path for file in files if may_be_open(file) and changed.may_touch(file)]
+            hit = each(changed.rows, [self._plain / path for path in asked])
+            dying = {
+                path: open_rows(self._plain / path, rows - dead[path])
+                for path, rows in zip(asked, hit, strict=True)
+            }
+            died = [part for path, rows in dying.items() for part in self._rows(path, rows)]
+            for path, rows in dying.items():
+                dead[path] |= rows
+            ended = [with_times(part, versions.ends_of(part), self._schema) for part in died]
+            ended = [part for part in (versions.ended, *ended) if part.num_rows]
+            if self._told is not None:
+                self._told.changed(iter(died), pa.concat_tables([versions.open, *ended]))
+            # Apart from those that last: files of ended ones alone are never asked again.
+            if ended:
+                self._bring(ended)
+            if versions.open.num_rows:
+                self._bring([versions.open])
+        self._clear(dead, stale)
+        chunks = found.chunks if found is not None else ()
+        for path in chunks:
+            self._bring(self._copied_versions(path, shares))
+        # Of a commit with change data readers take that alone.
+        if self._told is not None and self._told.actions:
+            for path in chunks:
+                self._told.inserted(self._copied_versions(path, shares))
+
+    def _copied_versions(self, path: str, shares: Sequence[RowVersions]) -> Iterator[pa.Table]:
+        """The rows of a chunk as versions, some of which have ended since."""
+        with lake_file(self._tail / path), pq.ParquetFile(self._tail / path) as file:
+            for group in range(file.num_row_groups):
+                rows = file.read_row_group(group)
+                ends = np.full(rows.num_rows, -1, np.int64)
+                for share in shares:
+                    ends = np.maximum(ends, share.ends_of(rows))
+                yield with_times(rows, ends, self._schema)
 
     def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
         return rows_of(self._plain / path, rows, self._schema) if rows else ()

@@ -70,8 +70,8 @@ def all_changes(pinned: Pinned, files: Sequence[str]) -> Iterator[pa.Table]:
         yield from _held(pinned, pinned.directory / file, Share())
 
 
-def load_net(pinned: Pinned, files: Sequence[str], share: Share, *, with_lost: bool = False) -> NetChanges:
-    """Read changes files and keep the newest change of each (shard, key) of a share."""
+def load_share(pinned: Pinned, files: Sequence[str], share: Share) -> pa.Table:
+    """The changes of a share's keys, in the order of epochs."""
     tables = [pinned.schema.empty_table()]
     for file in files:
         tables += _held(pinned, pinned.directory / file, share)
@@ -79,6 +79,12 @@ def load_net(pinned: Pinned, files: Sequence[str], share: Share, *, with_lost: b
     epochs = rows[EPOCH].to_numpy()
     if np.any(epochs[1:] < epochs[:-1]):
         rows = rows.take(pa.array(np.argsort(epochs, kind="stable")))
+    return rows
+
+
+def load_net(pinned: Pinned, files: Sequence[str], share: Share, *, with_lost: bool = False) -> NetChanges:
+    """Read changes files and keep the newest change of each (shard, key) of a share."""
+    rows = load_share(pinned, files, share)
     keys = encode(rows, pinned.identity)
     net = rows.take(pa.array(last_in_order(keys))).combine_chunks()
     deleted = net[DELETED].to_numpy() if len(net) else np.empty(0, np.bool_)

@@ -6,7 +6,14 @@ import pyarrow as pa
 from catchment.model.epoch import TableShape
 from catchment.model.table import without_case
 from catchment.model.treatment import Mode
-from catchment.sink.delta.layout import DELETED, EPOCH, OF_CHANGES, SHARD, arrow_schema
+from catchment.sink.delta.layout import (
+    DELETED,
+    EPOCH,
+    OF_CHANGES,
+    SHARD,
+    VERSION_FIELDS,
+    arrow_schema,
+)
 from catchment.sink.delta.log import schemas
 from catchment.sink.delta.log.actions import VECTORS, Protocol
 
@@ -28,10 +35,11 @@ class Form(msgspec.Struct, frozen=True):
 
 def plain_schema(shape: TableShape) -> pa.Schema:
     """Columns under their physical names, without those that all shards dropped: readers pass over what older files
-    have of them. `_deleted` where rows stay that the source has no longer."""
-    own = (SHARD, EPOCH) if shape.mode is Mode.MIRROR else (SHARD, EPOCH, DELETED)
-    live = {*own, *(column.physical for column in shape.kept)}
-    return pa.schema([field for field in arrow_schema(shape) if field.name in live])
+    have of them. `_deleted` where rows stay that the source has no longer, and what versions have."""
+    kept = {SHARD, EPOCH, *(column.physical for column in shape.kept)}
+    marked = {DELETED} if shape.mode in (Mode.SOFT_DELETE, Mode.APPEND) else set()
+    fields = [field for field in arrow_schema(shape) if field.name in kept | marked]
+    return pa.schema([*fields, *(VERSION_FIELDS if shape.mode is Mode.HISTORY else ())])
 
 
 def schema_string(shape: TableShape) -> str:

@@ -11,7 +11,15 @@ from catchment.model.epoch import Part
 from catchment.sink.delta.layout import PART
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.log.schemas import arrow_of
-from catchment.sink.delta.plain.net import NetChanges, Pinned, Share, all_changes, load_net, plain_size
+from catchment.sink.delta.plain.net import (
+    NetChanges,
+    Pinned,
+    Share,
+    all_changes,
+    load_net,
+    load_share,
+    plain_size,
+)
 from catchment.sink.delta.tail.dated import with_epochs
 
 
@@ -39,6 +47,11 @@ class Waiting(msgspec.Struct, frozen=True):
     def rows(self) -> Iterator[pa.Table]:
         """All changes, the oldest epoch first."""
         return all_changes(self.pinned, self.changes)
+
+    def whole_shares(self) -> Iterator[pa.Table]:
+        """The same, all of a share of keys at a time."""
+        for number in range(self.shares if self.changes else 0):
+            yield load_share(self.pinned, self.changes, Share(number, self.shares))
 
 
 def waiting(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from catchment.model.epoch import TableShape
 from catchment.model.treatment import Mode
-from catchment.sink.delta.layout import DELETED, EPOCH, SHARD, table_dir
+from catchment.sink.delta.layout import DELETED, EPOCH, SHARD, VERSION_FIELDS, table_dir
 from catchment.sink.delta.reading.rule import literal
 from catchment.sink.reading import double_quoted
 
@@ -34,8 +34,9 @@ def _backquoted(name: str) -> str:
 
 def _columns(shape: TableShape, quote: Callable[[str], str]) -> str:
     kept = (f"{quote(c.physical)} AS {quote(shape.name_of(c))}" for c in shape.kept)
-    own = [SHARD, EPOCH] if shape.mode is Mode.MIRROR else [SHARD, EPOCH, DELETED]
-    return ", ".join([*own, *kept])
+    marked = [DELETED] if shape.mode in (Mode.SOFT_DELETE, Mode.APPEND) else []
+    times = [field.name for field in VERSION_FIELDS] if shape.mode is Mode.HISTORY else []
+    return ", ".join([SHARD, EPOCH, *marked, *kept, *times])
 
 
 def _spark_literal(text: str) -> str:

@@ -17,6 +17,7 @@ from catchment.sink.delta.layout import (
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     DELETED,
+    VERSION_FIELDS,
     Change,
     epoch_app,
 )
@@ -66,8 +67,11 @@ class DeltaChanges(msgspec.Struct, frozen=True):
 
     def arrow(self) -> pa.Table:
         """As the port has it. Raises SinkError where the files are there no longer."""
-        marked = [] if self.shape.mode is Mode.MIRROR else [pa.field(DELETED, pa.bool_())]
-        schema = pa.schema([*_ADDED, *marked, *output_schema(self.shape, origin=True)])
+        of_mode = {
+            Mode.MIRROR: (),
+            Mode.HISTORY: VERSION_FIELDS,
+        }.get(self.shape.mode, (pa.field(DELETED, pa.bool_()),))
+        schema = pa.schema([*_ADDED, *of_mode, *output_schema(self.shape, origin=True)])
         if self.since is not None and self.first > self.last:
             return schema.empty_table()
         try:

@@ -9,10 +9,10 @@ from deltalake import DeltaTable, QueryBuilder
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SinkError
 from catchment.model.treatment import Mode
-from catchment.sink.delta.layout import EPOCH, PART, arrow_schema
+from catchment.sink.delta.layout import EPOCH, PART
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.reading.places import Tables
-from catchment.sink.delta.reading.rule import DATAFUSION, output_schema, rule_sql
+from catchment.sink.delta.reading.rule import DATAFUSION, output_schema, rule_sql, source_schema
 from catchment.sink.reading import double_quoted
 
 _PLAIN, _TAIL = "plain", "tail"
@@ -63,7 +63,7 @@ def _select(shape: TableShape, table: DeltaTable, name: str) -> str:
 
 
 def _columns(shape: TableShape, held: set[str]) -> Iterable[str]:
-    for field in arrow_schema(shape):
+    for field in source_schema(shape):
         quoted = double_quoted(field.name)
         yield quoted if field.name in held else f"arrow_cast(NULL, '{_arrow_name(field.type)}') AS {quoted}"
 

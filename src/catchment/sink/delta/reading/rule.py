@@ -2,7 +2,8 @@
 
 state = base rows whose (shard, key) is not in changes, and the newest change per (shard, key) unless a delete
 
-Of a table that keeps deleted rows, those do not count. One that keeps every change has changes alone.
+Of a table that keeps deleted rows, or versions that have ended, those do not count. One that keeps every change has
+changes alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +12,17 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from catchment.model.epoch import LakeColumn, TableShape
+from catchment.model.table import ENDED
 from catchment.model.treatment import Mode
-from catchment.sink.delta.layout import DELETED, EPOCH, PART, SHARD, arrow_schema, identity_columns
+from catchment.sink.delta.layout import (
+    DELETED,
+    EPOCH,
+    PART,
+    SHARD,
+    VERSION_FIELDS,
+    arrow_schema,
+    identity_columns,
+)
 from catchment.sink.reading import double_quoted
 
 
@@ -56,7 +66,10 @@ def rule_sql(
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
     columns = _output(shape, dialect.quote, origin)
-    lives = f"{_BASE}.{DELETED} IS NOT TRUE" if shape.mode is Mode.SOFT_DELETE else "true"
+    lives = {
+        Mode.SOFT_DELETE: f"{_BASE}.{DELETED} IS NOT TRUE",
+        Mode.HISTORY: f"{_BASE}.{ENDED} IS NULL",
+    }.get(shape.mode, "true")
     if changes is None:
         return f"SELECT {columns} FROM {base} AS {_BASE} WHERE {lives}"
     identity = [_bytewise(shape, name, dialect) for name in identity_columns(shape)]
@@ -69,6 +82,12 @@ def rule_sql(
         f"UNION ALL\n"
         f"SELECT {columns} FROM {changes if net else newest} AS n WHERE NOT {DELETED}"
     )
+
+
+def source_schema(shape: TableShape) -> pa.Schema:
+    """What the rule asks its sources for; what a file does not have is null."""
+    ended = VERSION_FIELDS[:1] if shape.mode is Mode.HISTORY else ()
+    return pa.schema([*arrow_schema(shape), *ended])
 
 
 def output_schema(shape: TableShape, origin: bool) -> pa.Schema:
@@ -128,7 +147,7 @@ def _columns(shape: TableShape, held: frozenset[str]) -> str:
         double_quoted(f.name)
         if f.name in held
         else f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}"
-        for f in arrow_schema(shape)
+        for f in source_schema(shape)
     )
 
 

@@ -11,7 +11,7 @@ from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
 from catchment.model.treatment import Mode
 from catchment.sink.delta.files import by_columns
-from catchment.sink.delta.layout import PART, arrow_schema
+from catchment.sink.delta.layout import PART
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.rule import (
@@ -20,6 +20,7 @@ from catchment.sink.delta.reading.rule import (
     duckdb_source,
     output_schema,
     rule_sql,
+    source_schema,
     worn_source,
 )
 from catchment.sink.frames import pandas_frame, polars_frame
@@ -81,7 +82,7 @@ class DeltaState(msgspec.Struct, frozen=True):
         the host or of a mount, whatever file system the session's `fs.defaultFS` is."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema = from_arrow_schema(arrow_schema(self.shape), prefer_timestamp_ntz=True)
+        schema = from_arrow_schema(source_schema(self.shape), prefer_timestamp_ntz=True)
         # Paths, not patterns: of one with a colon Hadoop's globbing makes a URISyntaxException, however it is escaped.
         files = session.read.schema(schema).option("__globPaths__", "false")
         parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
