@@ -160,7 +160,7 @@ def test_columns_named_as_ours_and_added_later(begin: Begin) -> None:
 @pytest.mark.wide
 def test_columns_named_as_any_word_of_the_code(begin: Begin) -> None:
     words = words_of_the_code()
-    assert {"_gtid", "_order", "_change_type", "num_records"} <= set(words)
+    assert {"_gtid", "_order", "_change_type", "numrecords"} <= set(words)
     tables = Tables(begin(), [words])
     tables.must_be_right()
     tables.change(10)

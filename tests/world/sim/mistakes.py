@@ -131,13 +131,13 @@ def groups_that_a_crash_cut_off_count(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def deletes_are_lost_in_the_net(patch: pytest.MonkeyPatch) -> None:
-    net: Any = states.net
+    states_of: Any = states.states_of
 
-    def kept(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
-        found = net(images, key)
+    def kept(last: pa.Table) -> pa.Table:
+        found = states_of(last)
         return found.filter(pc.invert(found.column(DELETED)))
 
-    patch.setattr(changes, "net", kept)
+    patch.setattr(changes, "states_of", kept)
 
 
 @mistake
