@@ -36,7 +36,7 @@ class Bounds(msgspec.Struct, frozen=True, rename="camel"):
     num_records: int | None = None
     min_values: dict[str, Any] = {}
     max_values: dict[str, Any] = {}
-    null_count: dict[str, int] = {}
+    null_count: dict[str, Any] = {}
 
     def of(self, column: str) -> tuple[Any, Any] | None:
         """The least and the largest value of a column; None where the log does not tell."""
