@@ -28,7 +28,7 @@ class Took:
 
 def file_of(chosen: Feed) -> str:
     """Where `bench.feeds.feed` has written it."""
-    return str(Path(chosen.sink.path).parent / "feed.yaml")
+    return str(Path(str(chosen.sink.path)).parent / "feed.yaml")
 
 
 def caught_up(chosen: Feed) -> Took:

@@ -50,7 +50,7 @@ def _measure() -> list[float]:
             wait_for_copy(ran)
             with writing(server, insert, PER_SECOND):
                 time.sleep(WARM_SECONDS)
-                return _poll(chosen.sink.path)
+                return _poll(Path(str(chosen.sink.path)))
 
 
 def _poll(lake: Path) -> list[float]:

@@ -70,7 +70,7 @@ def read(file: Path) -> int:
     endpoint, manifest, stop, root = msgspec.json.decode(
         file.read_bytes(), type=tuple[Endpoint, Manifest, LogOffset, str]
     )
-    target = Target(LakeWriter(root), ("s0",), manifest.epoch + 1, f"bench-{os.getpid()}")
+    target = Target(LakeWriter(Path(root)), ("s0",), manifest.epoch + 1, f"bench-{os.getpid()}")
     receipt = read_segment(SegmentTask(endpoint, manifest.cut.shards["s0"], stop, manifest.shapes, target))
     for output in receipt.outputs:
         if output.file is not None:

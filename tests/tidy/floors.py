@@ -22,7 +22,7 @@ FLOORS = (
     ("wire/log",),
     ("schema", "rewind"),
     ("epoch",),
-    ("sink",),
+    ("sink", "sink/storage"),
     ("source", "sink/delta"),
     ("state", "sink/delta/log"),
     ("readers", "sink/delta/tail", "sink/delta/epochs"),

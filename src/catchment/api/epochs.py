@@ -11,6 +11,7 @@ import msgspec
 from catchment.api.moment import BEGIN, At, Epoch, Moment, at_or_before, exact
 from catchment.model.epoch import EpochRow, epoch_text, gci_of
 from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
+from catchment.model.location import Location, ObjectPath, location
 from catchment.model.table import TableId
 from catchment.sink.reading import Epochs, Reading
 from catchment.sink.registry.sinks import reading_of
@@ -18,7 +19,7 @@ from catchment.sink.registry.sinks import reading_of
 if TYPE_CHECKING:
     from catchment.config.feed import Feed
 
-Lake: TypeAlias = "str | Path | Feed"
+Lake: TypeAlias = "str | Location | Feed"
 
 
 class CommittedEpoch(msgspec.Struct, frozen=True):
@@ -38,9 +39,9 @@ class CommittedEpoch(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where epochs are read: an absolute path, and the feed's name where a feed or a feed file says it."""
+    """Where epochs are read, an absolute path or an address; the feed's name where a feed or a feed file says it."""
 
-    path: Path
+    path: Location
     reading: Reading
     feed: str | None = None
 
@@ -115,13 +116,18 @@ def committed(
 
 def located(lake: Lake) -> Place:
     """Where a lake lies, and what reads it."""
-    if isinstance(lake, str | Path):
-        if Path(lake).suffix not in (".yaml", ".yml"):
-            path = Path(lake).absolute()
+    if isinstance(lake, str | Path | ObjectPath):
+        place = location(lake)
+        if not isinstance(place, Path) or place.suffix not in (".yaml", ".yml"):
+            path = _absolute(place)
             return Place(path, reading_of(path))
-        lake = _feed(Path(lake))
-    path = lake.sink.path.absolute()
+        lake = _feed(place)
+    path = _absolute(lake.sink.path)
     return Place(path, reading_of(path, lake.sink.kind), lake.name)
+
+
+def _absolute(place: Location) -> Location:
+    return place.absolute() if isinstance(place, Path) else place
 
 
 def _feed(file: Path) -> "Feed":

@@ -10,6 +10,7 @@ from catchment.api.moment import At, Epoch
 from catchment.api.read import state
 from catchment.model.epoch import TableShape, epoch_text
 from catchment.model.errors import ConfigError, SinkError
+from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.reading import Reading, double_quoted
 
@@ -110,7 +111,7 @@ def _duckdb_name(table: TableId) -> str:
     return f"{double_quoted(table.schema)}.{double_quoted(table.name)}"
 
 
-def _must_be_told_apart(root: Path, tables: Sequence[TableId]) -> None:
+def _must_be_told_apart(root: Location, tables: Sequence[TableId]) -> None:
     """Raise ConfigError for names that DuckDB, which does not regard case, cannot keep apart."""
     seen: dict[str, TableId] = {}
     for table in tables:

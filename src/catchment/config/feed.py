@@ -16,8 +16,9 @@ from catchment.config.section import Section
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules
 from catchment.config.units import Bytes, Seconds
-from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
+from catchment.config.values import Database, FeedName, FilePath, LakePath, Name, Secret, Unread
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
+from catchment.model.location import Location
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode, Treatment
@@ -155,8 +156,9 @@ class SinkConfig(Section):
     """The lake."""
 
     kind: Name | None = Field(default=None, description="Name of the sink; without one, the lake.")
-    path: FilePath = Field(
-        description="Directory of the lake, local or mounted, with one table for each source table."
+    path: LakePath = Field(
+        description="Where the lake lies, with one table for each source table: a directory, local or mounted, or "
+        "`s3://BUCKET/PREFIX`, `gs://...`, `az://...`. Credentials of an object store come from the environment."
     )
     settle: Seconds = Field(
         default=10.0,
@@ -186,7 +188,7 @@ class SinkConfig(Section):
 
     @field_validator("path")
     @classmethod
-    def _can_be_opened(cls, path: Path) -> Path:
+    def _can_be_opened(cls, path: Location) -> Location:
         if (found := _TAKEN_FOR_A_URL.search(str(path))) is not None:
             raise ValueError(
                 f"a lake at {path} cannot be opened, because of {found[0]} in it; choose another directory"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypedDict
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    PlainValidator,
     SecretStr,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -17,6 +18,9 @@ from pydantic import (
 from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
+
+from catchment.model.errors import ConfigError
+from catchment.model.location import Location, ObjectPath, is_address, location
 
 # The keys of the feed file that hold secrets.
 SECRETS = ("password", "state", "url", "mask_key")
@@ -71,8 +75,7 @@ def _absolute(text: str, info: ValidationInfo) -> Path:
         raise ValueError("expected a path; it is empty or holds a zero byte")
     if (address := _ADDRESS.match(text)) is not None:
         raise ValueError(
-            f"expected a path, not an address ({address[0]}): object stores are not supported yet; give the path "
-            "of a local or mounted directory"
+            f"expected a path, not an address ({address[0]}); give the path of a local or mounted file or directory"
         )
     try:
         return base_directory(info) / Path(text).expanduser()
@@ -82,6 +85,20 @@ def _absolute(text: str, info: ValidationInfo) -> Path:
 
 def _path(value: object, info: ValidationInfo) -> object:
     return _absolute(value, info) if isinstance(value, str) else value
+
+
+def _lake(value: object, info: ValidationInfo) -> object:
+    """A directory, or the address of a prefix in an object store."""
+    if isinstance(value, Path | ObjectPath):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("expected a path, as a text")
+    if not is_address(value):
+        return _absolute(value, info)
+    try:
+        return location(value)
+    except ConfigError as fault:
+        raise ValueError(str(fault)) from None
 
 
 def _secret(value: object, info: ValidationInfo) -> object:
@@ -172,6 +189,7 @@ FeedName = Annotated[
 ]
 ColumnName = Annotated[str, _named(r"[^\x00-\x1f`]{1,64}", "a column's name, of up to 64 characters")]
 FilePath = Annotated[Path, BeforeValidator(_path)]
+LakePath = Annotated[Location, PlainValidator(_lake)]
 Secret = Annotated[SecretStr, BeforeValidator(_secret), WrapValidator(_if_asked_for)]
 Database = Annotated[SecretStr, BeforeValidator(_database), WrapValidator(_if_asked_for)]
 SettingText = Annotated[str, BeforeValidator(_setting)]

@@ -13,6 +13,8 @@ from catchment.config import Feed
 from catchment.doctor.finding import Finding, Severity
 from catchment.engine.java import java_fault
 from catchment.model.errors import CatchmentError, StateError
+from catchment.model.location import ObjectPath
+from catchment.sink.storage.choice import storage_of
 from catchment.state.database import Database
 from catchment.state.lease import holder
 from catchment.state.store import Store
@@ -28,6 +30,8 @@ _SQLITE_MODE_AT, _SQLITE_WAL = 19, b"\2"  # "read version" (SQLite manual: Datab
 def check_sink(feed: Feed) -> list[Finding]:
     """Whether files can be made in the lake's directory, or in the nearest one above it that is there."""
     path = feed.sink.path
+    if not isinstance(path, Path):
+        return [_check_store(path)]
     fault = _cannot_write(path)
     if fault:
         return [
@@ -45,6 +49,16 @@ def check_sink(feed: Feed) -> list[Finding]:
             Finding(Severity.WARNING, "", found, "the feed stops when the disk is full", "free some space")
         ]
     return [Finding(Severity.OK, "", f"the lake {path} can be written, {free >> 30} GiB are free")]
+
+
+def _check_store(lake: ObjectPath) -> Finding:
+    """Whether objects can be put there, and a second one under the same name cannot."""
+    try:
+        storage_of(lake).must_serve(lake / "_catchment")
+    except (CatchmentError, OSError) as fault:
+        remedy = "correct `sink.path`, or the credentials in the environment (docs/object-stores.md)"
+        return Finding(Severity.ERROR, "", f"the lake {lake} cannot be written: {fault}", remedy=remedy)
+    return Finding(Severity.OK, "", f"the lake {lake} can be written, and has put-if-absent")
 
 
 def check_metrics(feed: Feed) -> list[Finding]:

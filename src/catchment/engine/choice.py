@@ -1,5 +1,7 @@
 """Which engine a feed has asked for."""
 
+import os
+import tempfile
 from pathlib import Path
 
 from catchment.config import EngineName, Feed
@@ -32,4 +34,7 @@ def _far(feed: Feed, name: str, nursery: Nursery | None) -> Engine:
 
 def spark_log(feed: Feed) -> Path:
     """Where Spark's own messages go."""
-    return Path(feed.sink.path) / "_catchment" / "spark.log"
+    lake = feed.sink.path
+    if isinstance(lake, Path):
+        return lake / "_catchment" / "spark.log"
+    return Path(tempfile.gettempdir()) / f"catchment-{os.getuid()}-{feed.name}-spark.log"

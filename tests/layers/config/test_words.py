@@ -9,8 +9,14 @@ from tests.layers.config.test_file import MINIMAL, faults_of
 
 # A part of the minimal feed, what stands there instead, and what is said of that.
 FAULTS: list[tuple[str, str, str]] = [
-    ("path: lake", "path: 's3://bucket/lake'", "8: sink.path: expected a path, not an address (s3://)"),
-    ("path: lake", "path: file:///data/lake", "8: sink.path: expected a path, not an address (file://)"),
+    ("path: lake", "path: file:///data/lake", "8: sink.path: file:// is no object store"),
+    ("path: lake", "path: s3a://bucket/lake", "8: sink.path: s3a:// is no object store"),
+    (
+        "path: lake",
+        "path: s3://user:secret@bucket/lake",
+        "8: sink.path: s3://: the name of a bucket is expected",
+    ),
+    ("path: lake", "path: s3://bucket/a b", "8: sink.path: s3://bucket/...: a prefix is expected"),
     (
         "{path: lake}",
         "{path: lake}\nmetrics: {file: 'gs://b/m'}",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from tests.world.worlds import SetClocks, put
 AT = LogOffset("binlog.000007", 4)
 SERVER = Server(1, "db1", 3306)
 STATE = ShardState(Position(AT, 1, SERVER, GtidList()))
-TARGET = Target(LakeWriter("/lake"), ("a",), 1, "1")
+TARGET = Target(LakeWriter(Path("/lake")), ("a",), 1, "1")
 
 
 def segment(size: int, prepared: int = 0) -> SegmentTask:

@@ -41,7 +41,7 @@ def task(shard: PrivateServer, tmp_path: Path) -> Iterator[Callable[[int | None]
 
     def of_keys_up_to(key: int | None) -> ChunkTask:
         chunk = Chunk("-80", shapes[0].table, None, None if key is None else (key,), last=key is None)
-        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+        target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
         return ChunkTask(endpoints["-80"], state, at, at, (chunk,), shapes, target, asks=False)
 
     yield of_keys_up_to

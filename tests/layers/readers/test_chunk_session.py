@@ -55,7 +55,7 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
     monkeypatch.setattr("catchment.readers.copy.read_table", altered_afterwards)
     state = origin.cut.shards["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
-    target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+    target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
     at = state.position.at
     group = read_group(ChunkTask(endpoints["-80"], state, at, at, chunks, origin.shapes, target))
     assert {table.name: rows.num_rows for table, rows in group.rows.items()} == {"good": ROWS}
@@ -83,7 +83,7 @@ def test_a_floor_whose_file_was_purged_ends_no_run(fresh_schema: Callable[..., s
             while len(log_files(session)) > 1 and time.monotonic() < until:
                 own.sql(f"PURGE BINARY LOGS TO '{newest}'")
                 time.sleep(0.1)
-        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+        target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
         chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
         cut = LogOffset(newest, size)
         task = ChunkTask(endpoints["-80"], state, state.floor, cut, (chunk,), origin.shapes, target)
@@ -112,7 +112,7 @@ def test_a_log_that_is_reset_behind_a_select_is_noticed(
             return rows
 
         monkeypatch.setattr("catchment.readers.copy.select_chunk", reset_then)
-        target = Target(LakeWriter(str(tmp_path / "lake")), ("-80",), origin.epoch + 1, "x")
+        target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
         chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
         at = state.position.at
         task = ChunkTask(endpoints["-80"], state, at, at, (chunk,), origin.shapes, target)

@@ -119,7 +119,7 @@ def test_selects_and_dumps_of_another_server_do_not_count(
     endpoints = {endpoint.shard: endpoint for endpoint in life.feed.endpoints()}
     manifest = originate("life", endpoints, lambda table: table.schema == life.schema, 0)
     state, shape = manifest.cut.shards["-80"], manifest.shapes[0]
-    target = Target(LakeWriter(str(life.lake)), tuple(endpoints), manifest.epoch + 1, "x")
+    target = Target(LakeWriter(life.lake), tuple(endpoints), manifest.epoch + 1, "x")
     chunk = Chunk("-80", shape.table, None, None, last=True)
     at = state.position.at
     copy = ChunkTask(endpoints["-80"], state, at, at, (chunk,), manifest.shapes, target, asks=False)

@@ -70,7 +70,7 @@ def test_no_job_is_run(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_that_are_left_to_copy_are_copied_at_rest(steps: Steps) -> None:
     steps.sql("a", "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (1), (2)")
-    directory = Path(steps.feed.sink.path).parent / "again"
+    directory = Path(str(steps.feed.sink.path)).parent / "again"
     directory.mkdir()
     again = Steps(directory, steps.servers, steps.schema)
     again.must_be_equal("u", "id")

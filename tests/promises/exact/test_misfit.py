@@ -54,7 +54,7 @@ def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, r
         shape = first_shape(read_table(session, T))
     position = _position(server)
     chunk = Chunk("-80", T, None, None, True)
-    target = Target(LakeWriter(str(root)), ("-80",), 1, "1")
+    target = Target(LakeWriter(root), ("-80",), 1, "1")
     state = ShardState(position, definitions=(definition,))
     return ChunkTask(_endpoint(server), state, floor, position.at, (chunk,), (shape,), target, asks=False)
 

@@ -6,6 +6,7 @@ and, where the writers rested, rows that SELECT gave (tests/world/judge.py).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -90,7 +91,7 @@ class Court:
         root, feed = self.feed.sink.path, self.feed.name
         with DeltaScan() as scan:
             self._plain = {
-                table: PlainVersions(table_dir(root, id_), epoch_app(feed, id_), scan)
+                table: PlainVersions(Path(str(table_dir(root, id_))), epoch_app(feed, id_), scan)
                 for table, id_ in ((table, TableId.parse(table)) for table in self.keys)
             }
             return self._judge(rests, readings)

@@ -139,7 +139,7 @@ class Follower:
 
     def segment(self, stop: LogOffset) -> SegmentTask:
         """The task that reads from where we stand to `stop`."""
-        target = Target(LakeWriter(str(self._root)), ("a",), self._number, "1")
+        target = Target(LakeWriter(self._root), ("a",), self._number, "1")
         return SegmentTask(self.endpoint, ShardState(self.at, self.sealed), stop, self.shapes, target)
 
     def _accept(self, receipt: SegmentReceipt) -> None:
@@ -164,7 +164,7 @@ class Follower:
         floor = self._floor(self, cut)
         chunks = tuple(Chunk("a", TABLE, (lo,), (hi,)) for lo, hi in ranges)
         shapes = tuple(shape for shape in self.shapes if shape.table == TABLE)
-        target = Target(LakeWriter(str(self._root)), ("a",), self._number, "1")
+        target = Target(LakeWriter(self._root), ("a",), self._number, "1")
         state = ShardState(self.at, self.sealed)
         group = read_group(ChunkTask(self.endpoint, state, floor, cut, chunks, shapes, target, asks=False))
         assert group.refused == ()

@@ -123,7 +123,7 @@ def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> 
 
 def _repoint(feed: Feed, table: TableId, old: int, new: int) -> None:
     """Write the newest epoch's row anew with another version of one table."""
-    directory = Path(feed.sink.path) / "_catchment" / "epochs"
+    directory = Path(str(feed.sink.path)) / "_catchment" / "epochs"
     epochs = DeltaTable(str(directory))
     rows = epochs.to_pyarrow_table()
     newest = max(rows["epoch"].to_pylist())

@@ -5,19 +5,21 @@ A file is named by no Delta log until a commit adds it, so a failed attempt leav
 
 import datetime as dt
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catchment.model.epoch import DataFile, Part
 from catchment.model.errors import NEW_FEED, SinkError
+from catchment.model.location import Location, location
 from catchment.sink.delta.layout import EPOCH, SHARD, file_path
+from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.port import Stored
 
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -25,8 +27,16 @@ _STRING_STATS_CHARS = 32
 _FOOTER_THREADS = 8
 
 
+class Written(msgspec.Struct, frozen=True):
+    """A Parquet file that stands whole: where, its bytes, and its footer."""
+
+    place: Location
+    size: int
+    footer: pq.FileMetaData
+
+
 def write_file(
-    tail_dir: str | Path,
+    tail_dir: Location,
     part: Part,
     name: str,
     batches: Iterable[pa.RecordBatch | pa.Table],
@@ -40,73 +50,49 @@ def write_file(
     SinkError, after removing what was written.
     """
     path = file_path(part, name)
-    size, footer = write_parquet(Path(tail_dir) / path, batches, schema)
-    stats = delta_stats(footer, (SHARD, EPOCH, *key_columns))
-    return DataFile(path, size, footer.num_rows, part, stats)
+    written = write_parquet(tail_dir / path, batches, schema)
+    stats = delta_stats(written.footer, (SHARD, EPOCH, *key_columns))
+    return DataFile(path, written.size, written.footer.num_rows, part, stats)
 
 
 def write_parquet(
-    target: Path, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema
-) -> tuple[int, pq.FileMetaData]:
-    """A new durable Parquet file; its bytes and its footer. Raises SinkError and leaves nothing then."""
-    try:
-        make_directory(target.parent)
-        file = target.open("xb")
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
-        with file:
-            footer = _write(file, batches, schema)
-            file.flush()
-            os.fsync(file.fileno())
-            size = file.tell()
-        sync_directory(target.parent)
-    except BaseException as error:
-        target.unlink(missing_ok=True)
-        if isinstance(error, OSError | pa.ArrowException):
-            raise _unwritable(target, error) from error
-        raise
-    return size, footer
+    target: Location, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema
+) -> Written:
+    """A new durable Parquet file. Raises SinkError and leaves nothing then."""
+    with _new_file(target) as file:
+        footer = _write(file, batches, schema)
+        size = file.tell()
+    return Written(target, size, footer)
 
 
-def write_bytes(target: Path, content: bytes) -> None:
+def written(place: Location) -> Written:
+    """A Parquet file of the lake that somebody else wrote. Raises SinkError."""
+    with lake_file(place), storage_of(place).opened(place) as file:
+        size = file.size()
+        return Written(place, size, pq.read_metadata(file))
+
+
+def write_bytes(target: Location, content: bytes) -> None:
     """A new durable file. Raises SinkError and leaves nothing then."""
+    with _new_file(target) as file:
+        file.write(content)
+
+
+@contextmanager
+def _new_file(target: Location) -> Iterator[IO[bytes]]:
     try:
-        make_directory(target.parent)
-        file = target.open("xb")
+        with storage_of(target).written(target) as file:
+            yield file
+    except (OSError, pa.ArrowException) as error:
+        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
+
+
+def make_directory(directory: Location) -> None:
+    """Make a directory with all those above it, and their names durable. Raises SinkError."""
+    try:
+        storage_of(directory).make_directory(directory)
     except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
-        with file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(target.parent)
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise _unwritable(target, error) from error
-
-
-def _unwritable(target: Path, error: Exception) -> SinkError:
-    return SinkError(f"cannot write {target}: {error}; check space and rights there")
-
-
-def make_directory(directory: Path) -> None:
-    """Make a directory with all those above it, and their names durable."""
-    if directory.is_dir():
-        return
-    make_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
-    sync_directory(directory.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        raise SinkError(f"cannot make {directory}: {error}; check space and rights there") from error
 
 
 def _write(file: Any, batches: Iterable[pa.RecordBatch | pa.Table], schema: pa.Schema) -> pq.FileMetaData:
@@ -214,7 +200,7 @@ def _string_above(most: str) -> str | None:
 
 
 @contextmanager
-def lake_file(path: Path) -> Iterator[None]:
+def lake_file(path: Location) -> Iterator[None]:
     """Raise SinkError when a file of the lake, read in the block, is gone or damaged."""
     try:
         yield
@@ -225,16 +211,52 @@ def lake_file(path: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def lake_parquet(path: Location, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file of the lake; `options` are those of `pyarrow.parquet.ParquetFile`. Raises SinkError."""
+    with lake_file(path), storage_of(path).opened(path) as file, pq.ParquetFile(file, **options) as held:
+        yield held
+
+
+def lake_files(directory: Location, suffix: str) -> list[Stored[Any]]:
+    """The files right in a directory whose names end so. Raises SinkError."""
+    with lake_file(directory):
+        return storage_of(directory).listed(directory, suffix)
+
+
+def name_within(directory: Location, path: Location) -> str:
+    """The path of a file relative to its table, as logs have it."""
+    return str(path)[len(str(directory)) + 1 :]
+
+
+def read_rows(path: Location, **options: Any) -> pa.Table:
+    """Rows of a Parquet file of the lake; `options` are those of `pyarrow.parquet.read_table`. Raises SinkError."""
+    with lake_file(path), storage_of(path).opened(path) as file:
+        return pq.read_table(file, **options)
+
+
+def exists(path: Location) -> bool:
+    """Whether a file of the lake is there. Raises SinkError."""
+    with lake_file(path):
+        return storage_of(path).stored(path) is not None
+
+
 def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
     """Files by the columns that their footers name; raises SinkError for one that is no longer there, or damaged."""
     found: dict[frozenset[str], list[str]] = {}
     try:
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            for path, schema in zip(paths, pool.map(pq.read_schema, paths), strict=True):
-                found.setdefault(frozenset(schema.names), []).append(path)
+            for path, names in zip(paths, pool.map(_columns_of, paths), strict=True):
+                found.setdefault(names, []).append(path)
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
             f"a file of the lake cannot be read: {error}; one that another replaced stays for the feed's sink.keep: "
             "read the table again"
         ) from error
     return found
+
+
+def _columns_of(path: str) -> frozenset[str]:
+    place = location(path)
+    with storage_of(place).opened(place) as file:
+        return frozenset(pq.read_schema(file).names)

@@ -13,13 +13,17 @@ Holds names only, touches no file.
 import hashlib
 import re
 from enum import StrEnum
-from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
 from catchment.model.epoch import Part, TableShape
+from catchment.model.location import Location
 from catchment.model.table import ENDED, VALID_FROM, VALID_TO, TableId
 from catchment.wire.cells.masks import kept_type
+
+Root = TypeVar("Root", bound=Location)
+_OURS = "_catchment"
 
 PART = "_part"
 SHARD = "_shard"
@@ -60,30 +64,36 @@ def directory_name(name: str) -> str:
     return f"{whole[: _NAME_MAX - 33]}@{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
-def table_dir(root: str | Path, table: TableId) -> Path:
+def _below(root: Root, *names: str) -> Root:
+    found: Any = root
+    for name in names:
+        found = found / name
+    return cast(Root, found)
+
+
+def table_dir(root: Root, table: TableId) -> Root:
     """Directory of a table's plain Delta table, which anybody may read."""
-    return Path(root) / directory_name(table.schema) / directory_name(table.name)
+    return _below(root, directory_name(table.schema), directory_name(table.name))
 
 
-def tail_dir(root: str | Path, table: TableId) -> Path:
+def tail_dir(root: Root, table: TableId) -> Root:
     """Directory of a table's tail: what its plain table does not have yet."""
-    return Path(root) / "_catchment" / "tail" / directory_name(table.schema) / directory_name(table.name)
+    return table_dir(tails_dir(root), table)
 
 
-def table_dirs(root: str | Path) -> list[Path]:
-    """The directories of all plain tables, as far as tails stand beside them."""
-    tails = Path(root) / "_catchment" / "tail"
-    return [Path(root) / tail.relative_to(tails) for tail in tails.glob("*/*")]
+def tails_dir(root: Root) -> Root:
+    """Directory under which all tails lie, as plain tables lie under the root."""
+    return _below(root, _OURS, "tail")
 
 
-def epochs_dir(root: str | Path) -> Path:
+def epochs_dir(root: Root) -> Root:
     """Directory of the epochs table."""
-    return Path(root) / "_catchment" / "epochs"
+    return _below(root, _OURS, "epochs")
 
 
-def versions_dir(root: str | Path) -> Path:
+def versions_dir(root: Root) -> Root:
     """Directory of the table that tells which version of each plain table is which epoch."""
-    return Path(root) / "_catchment" / "versions"
+    return _below(root, _OURS, "versions")
 
 
 def file_path(part: Part, name: str) -> str:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catchment.model.errors import ConfigError
+from catchment.model.location import Location
 from catchment.sink.reading import Reading
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class SinkKind:
     the path of what it holds; None where others read that, not `catchment.read`."""
 
     sink: "Callable[[Feed, Callable[[], None]], Sink]"
-    reading: Callable[[Path], Reading] | None
+    reading: Callable[[Location], Reading] | None
 
 
 def sink_of(feed: "Feed", after_table: Callable[[], None] = lambda: None) -> "Sink":
@@ -30,7 +30,7 @@ def sink_of(feed: "Feed", after_table: Callable[[], None] = lambda: None) -> "Si
     return _kind(feed.sink.kind).sink(feed, after_table)
 
 
-def reading_of(path: Path, kind: str | None = None) -> Reading:
+def reading_of(path: Location, kind: str | None = None) -> Reading:
     """What reads at `path`; `kind` as a feed file names it. Raises ConfigError for one that is unknown or not read."""
     reading = _kind(kind).reading
     if reading is None:
@@ -54,7 +54,7 @@ def _delta(feed: "Feed", after_table: Callable[[], None]) -> "Sink":
     return lake_of(feed, after_table)
 
 
-def _delta_reading(path: Path) -> Reading:
+def _delta_reading(path: Location) -> Reading:
     from catchment.sink.delta.reading.lake import DeltaReading
 
     return DeltaReading(path)

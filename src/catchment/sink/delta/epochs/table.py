@@ -8,19 +8,18 @@ row is ever dropped.
 import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from catchment import world
 from catchment.model.epoch import Commit, EpochRow, Manifest
 from catchment.model.errors import LeaseLost
+from catchment.model.location import Location
 from catchment.sink.delta.epochs.rows import NAME, SCHEMA, Record, RowBase, RowReader, encoded_row
-from catchment.sink.delta.files import delta_stats, lake_file, write_parquet
+from catchment.sink.delta.files import delta_stats, lake_parquet, read_rows, write_parquet
 from catchment.sink.delta.layout import epochs_dir, fence_app
 from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
 from catchment.sink.delta.log.checkpoint import checkpoint
@@ -41,7 +40,7 @@ _Result = TypeVar("_Result")
 class EpochsTable:
     """The epochs of one feed in a lake."""
 
-    def __init__(self, root: str | Path, feed: str) -> None:
+    def __init__(self, root: Location, feed: str) -> None:
         self.feed = feed
         self._directory = epochs_dir(root)
         self._log = DeltaLog(self._directory)
@@ -179,24 +178,24 @@ class EpochsTable:
 
     def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> Add:
         path = f"{world.token()}.parquet"
-        size, footer = write_parquet(self._directory / path, rows, SCHEMA)
-        return Add(path, size, world.now_us() // 1000, True, delta_stats(footer, ("feed", "epoch")))
+        file = write_parquet(self._directory / path, rows, SCHEMA)
+        stats = delta_stats(file.footer, ("feed", "epoch"))
+        return Add(path, file.size, world.now_us() // 1000, True, stats)
 
     def _numbers(self, path: str, until: int | None) -> list[int]:
         """The feed's epochs in a file, up to `until`."""
-        held = _read(self._directory / path, columns=["feed", "epoch"])
+        held = read_rows(self._directory / path, columns=["feed", "epoch"])
         numbers: list[int] = held.filter(pc.equal(held["feed"], self.feed))["epoch"].to_pylist()
         return [number for number in numbers if until is None or number <= until]
 
     def _read(self, paths: Sequence[str], filters: list[tuple[str, str, Any]] | None = None) -> pa.Table:
-        tables = [_read(self._directory / path, schema=SCHEMA, filters=filters) for path in paths]
+        tables = [read_rows(self._directory / path, schema=SCHEMA, filters=filters) for path in paths]
         return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
     def _batches(self, files: list[LakeFile]) -> Iterator[pa.RecordBatch]:
         """All rows, a few at a time: together they may be larger than memory."""
         for file in files:
-            path = self._directory / file.path
-            with lake_file(path), pq.ParquetFile(path) as source:
+            with lake_parquet(self._directory / file.path) as source:
                 yield from source.iter_batches(_BATCH_ROWS)
 
     def _mine(self, rows: pa.Table) -> list[Record]:
@@ -211,14 +210,14 @@ class EpochsTable:
         return RowReader(lambda epoch: self._record(on, epoch))
 
 
-def feeds(root: str | Path) -> list[str]:
+def feeds(root: Location) -> list[str]:
     """Names of the feeds that have epochs in a lake."""
     names: set[str] = set()
     for file in _files(DeltaLog(epochs_dir(root)).newest()):
         if file.feed is not None:
             names.add(file.feed)
         else:
-            names.update(_read(epochs_dir(root) / file.path, columns=["feed"])["feed"].to_pylist())
+            names.update(read_rows(epochs_dir(root) / file.path, columns=["feed"])["feed"].to_pylist())
     return sorted(names)
 
 
@@ -230,11 +229,6 @@ def _one_level(files: Iterable[LakeFile]) -> list[LakeFile]:
         if level < _LEVELS:
             levels[level].append(file)
     return next((level for level in levels if len(level) >= _LEVEL_FILES_MIN), [])
-
-
-def _read(path: Path, **options: Any) -> pa.Table:
-    with lake_file(path):
-        return pq.read_table(path, **options)
 
 
 class _EpochsFile(msgspec.Struct, frozen=True):

@@ -3,11 +3,11 @@
 Without them whoever opens the table reads every commit since its beginning.
 """
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from catchment.model.errors import SinkError
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.log.opened import delta_table
 
 # Commits between two checkpoints: reading so many takes some 20 ms.
 INTERVAL = 50
@@ -19,7 +19,7 @@ def checkpoint(log: DeltaLog) -> None:
     if on is None or on.version - log.checkpointed() < INTERVAL:
         return
     try:
-        table = DeltaTable(log.directory)
+        table = delta_table(log.directory)
         table.create_checkpoint()
         table.cleanup_metadata()
     except (DeltaError, OSError) as error:

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from catchment import world
 from catchment.model.errors import NEW_FEED, SinkConflict, SinkError
+from catchment.model.location import Location
 from catchment.sink.delta.files import make_directory
 from catchment.sink.delta.layout import fence_app
 from catchment.sink.delta.log.actions import Action, MetaData, Txn, commit_info
@@ -44,10 +44,7 @@ def commit(
 def create_table(log: DeltaLog, schema: pa.Schema, partition_by: list[str], feed: str | None = None) -> None:
     """Create the table, `feed`'s if given, unless another one does at the same time. Raises SinkError."""
     now_ms = world.now_us() // 1000
-    try:
-        make_directory(log.directory / "_delta_log")
-    except OSError as error:
-        raise SinkError(f"cannot create the Delta table {log.directory}: {error}") from error
+    make_directory(log.directory / "_delta_log")
     metadata = MetaData(
         str(uuid.uuid4()), schema_text(schema), now_ms, CONFIGURATION | marks(feed), partition_by
     )
@@ -67,6 +64,6 @@ def remarked(on: Snapshot) -> list[Action]:
     return [msgspec.structs.replace(on.metadata, configuration=configuration)]
 
 
-def gone(name: str, directory: Path) -> NoReturn:
+def gone(name: str, directory: Location) -> NoReturn:
     """Raises SinkError for a table that was there before."""
     raise SinkError(f"{name}: the lake table at {directory} is gone; put it back, or start {NEW_FEED}")

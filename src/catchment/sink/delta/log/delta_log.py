@@ -1,9 +1,7 @@
 """Delta's log of a table: its files with their vectors, and commits that are put where none stands yet."""
 
-import os
 import uuid
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catchment.model.errors import SinkError
-from catchment.sink.delta.files import lake_file, sync_directory
+from catchment.model.location import Location
+from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.log.actions import (
     Action,
     Add,
@@ -24,6 +23,7 @@ from catchment.sink.delta.log.actions import (
     lines,
 )
 from catchment.sink.delta.log.properties import must_be_known
+from catchment.sink.storage.choice import storage_of
 
 # What a writer of ours keeps when it commits. Of a table with more, others expect what we do not know.
 KNOWN = frozenset({"deletionVectors", "appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
@@ -95,16 +95,15 @@ class _LastCheckpoint(msgspec.Struct):
 class DeltaLog:
     """The log of one table; it remembers the version that it has read, and reads on from there."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Location) -> None:
         self.directory = directory
         self._log = directory / "_delta_log"
+        self._storage = storage_of(directory)
         self._known: Snapshot | None = None
 
     def newest(self) -> Snapshot | None:
         """The newest version, None where there is no table. Raises SinkError."""
         try:
-            if not self._log.is_dir():
-                return None
             known = (
                 self._known if self._known is not None and self._stands(self._known) else self._checkpoint()
             )
@@ -182,21 +181,13 @@ class DeltaLog:
         Raises SinkError.
         """
         version = 0 if on is None else on.version + 1
-        content = encoded(info, actions)
+        # No other commit has it: where an answer was lost, it tells whose commit stands there.
+        content = encoded(info | {"txnId": uuid.uuid4().hex}, actions)
         after = applied(on, version, lines(content), self.directory)
-        draft = self._log / f".{uuid.uuid4().hex}.json.tmp"
         try:
-            with draft.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(draft, self._path(version))
-            except FileExistsError:
-                return None
-            finally:
-                draft.unlink()
-            sync_directory(self._log)
+            self._storage.create(self._path(version), content)
+        except FileExistsError:
+            return None
         except OSError as error:
             raise SinkError(f"cannot commit to {self._log}: {error}; check space and rights there") from error
         self._known = after
@@ -209,12 +200,7 @@ class DeltaLog:
         """
         entry = self._path(version)
         try:
-            handle = os.open(entry, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            sync_directory(self._log)
+            self._storage.flush(entry)
         except OSError as error:
             raise SinkError(
                 f"cannot flush {entry} to the disk: {error}; check the disk, then start again"
@@ -222,39 +208,44 @@ class DeltaLog:
 
     def _stands(self, known: Snapshot) -> bool:
         """Whether the log still has the version that is remembered: a copy may have been put back."""
-        return self._path(known.version).exists()
+        return self._stored(self._path(known.version))
 
-    def _path(self, version: int) -> Path:
+    def _stored(self, entry: Location) -> bool:
+        return self._storage.stored(entry) is not None
+
+    def _path(self, version: int) -> Location:
         return self._log / f"{version:020d}.json"
 
     def _commit(self, version: int) -> bytes | None:
         try:
-            return self._path(version).read_bytes()
+            return self._storage.read(self._path(version))
         except FileNotFoundError:
             return None
 
     def _checkpoints(self) -> list[int]:
-        return sorted(int(path.name[:20]) for path in self._log.glob("*.checkpoint.parquet"))
+        found = self._storage.listed(self._log, ".checkpoint.parquet")
+        return sorted(int(one.place.name[:20]) for one in found)
 
     def _checkpoint(self) -> Snapshot | None:
         """The newest checkpoint, None before the first."""
         try:
-            last = msgspec.json.decode((self._log / _LAST).read_bytes(), type=_LastCheckpoint)
+            last = msgspec.json.decode(self._storage.read(self._log / _LAST), type=_LastCheckpoint)
         except FileNotFoundError:
             found = self._checkpoints()
             return self._read_checkpoint(found[-1]) if found else None
-        if last.parts is not None or not self._checkpoint_path(last.version).exists():
+        if last.parts is not None or not self._stored(self._checkpoint_path(last.version)):
             raise SinkError(
                 f"{self._log}: the checkpoint of version {last.version} is of a kind that is not known here; "
                 "let deltalake write one: DeltaTable(path).create_checkpoint()"
             )
         return self._read_checkpoint(last.version)
 
-    def _checkpoint_path(self, version: int) -> Path:
+    def _checkpoint_path(self, version: int) -> Location:
         return self._log / f"{version:020d}.checkpoint.parquet"
 
     def _read_checkpoint(self, version: int) -> Snapshot:
-        rows = pq.read_table(self._checkpoint_path(version)).to_pylist(maps_as_pydicts="strict")
+        with self._storage.opened(self._checkpoint_path(version)) as file:
+            rows = pq.read_table(file).to_pylist(maps_as_pydicts="strict")
         found = [_line(row) for row in rows]
         return applied(None, version, found, self.directory)
 
@@ -270,7 +261,7 @@ def _filled(value: Any) -> Any:
     return {k: _filled(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where: Path) -> Snapshot:
+def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where: Location) -> Snapshot:
     """A version, and the commit on top of it. Raises SinkError for a table that asks for more than is known."""
     protocol, metadata = (known.protocol, known.metadata) if known else (None, None)
     files = dict(known.files) if known else {}
@@ -301,12 +292,12 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
     return Snapshot(version, protocol, metadata, files, transactions)
 
 
-def _rows(add: Add, directory: Path) -> int:
+def _rows(add: Add, directory: Location) -> int:
     """Rows of a file, dead ones too. Other writers may leave statistics out (Delta protocol: Per-file Statistics)."""
     stats = Bounds() if add.stats is None else msgspec.json.decode(add.stats, type=Bounds)
     if stats.num_records is not None:
         return stats.num_records
     path = directory / add.file
-    with lake_file(path):
-        rows: int = pq.read_metadata(path).num_rows
+    with lake_parquet(path) as file:
+        rows: int = file.metadata.num_rows
     return rows

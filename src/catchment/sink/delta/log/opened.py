@@ -1,23 +1,21 @@
 """A table of a lake as deltalake opens it, for what it does on its own: queries, checkpoints, lists of files."""
 
-from pathlib import Path
-
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.sink.delta.log.properties import must_be_known
+from catchment.sink.storage.choice import storage_of
 
 
-def open_table(directory: Path, version: int | None = None) -> DeltaTable | None:
+def open_table(directory: Location, version: int | None = None) -> DeltaTable | None:
     """A fresh handle at the newest version or at `version`; None when there is no table.
 
     Raises SinkError, also for a table of a layout that a later Catchment has given it.
     """
     try:
-        if not (directory / "_delta_log").is_dir():
-            return None
-        table = DeltaTable(directory, version=version)
+        table = delta_table(directory, version)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
@@ -25,6 +23,11 @@ def open_table(directory: Path, version: int | None = None) -> DeltaTable | None
         raise SinkError(f"cannot open the Delta table {directory}{at}: {_in_a_line(error)}") from error
     must_be_known(table.metadata().configuration, directory)
     return table
+
+
+def delta_table(directory: Location, version: int | None = None) -> DeltaTable:
+    """A table that is there. Raises as deltalake does."""
+    return DeltaTable(str(directory), version=version, storage_options=storage_of(directory).options())
 
 
 def _in_a_line(error: Exception) -> str:

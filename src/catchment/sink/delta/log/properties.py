@@ -1,9 +1,9 @@
 """Properties of the lake's Delta tables: whose rows stand in one, and which layout it has."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.model.version import LAKE_LAYOUT, __version__
 
 CONFIGURATION = {
@@ -25,7 +25,7 @@ def marked(configuration: Mapping[str, str]) -> dict[str, str] | None:
     return None if configuration.get(_LAYOUT) == wanted else {**configuration, _LAYOUT: wanted}
 
 
-def must_be_known(configuration: Mapping[str, str], directory: Path) -> None:
+def must_be_known(configuration: Mapping[str, str], directory: Location) -> None:
     """Raise SinkError for a table, of these properties, of a layout that a later Catchment has given it."""
     layout = configuration.get(_LAYOUT, "0")
     if not layout.isdecimal() or int(layout) > LAKE_LAYOUT:
@@ -35,7 +35,7 @@ def must_be_known(configuration: Mapping[str, str], directory: Path) -> None:
         )
 
 
-def must_own(configuration: Mapping[str, str], feed: str, name: str, directory: Path) -> None:
+def must_own(configuration: Mapping[str, str], feed: str, name: str, directory: Location) -> None:
     """Raise SinkError when the table is another feed's: rows would stand in it twice."""
     owner = configuration.get(_OWNER, feed)
     if owner != feed:

@@ -5,13 +5,13 @@ Readers take a commit's changes from its `cdc` files alone, where it has any (De
 
 import uuid
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from catchment.model.epoch import TableShape
+from catchment.model.location import Location
 from catchment.sink.delta.files import write_parquet
 from catchment.sink.delta.layout import CHANGE_TYPE, Change, identity_columns
 from catchment.sink.delta.log.actions import Cdc
@@ -24,7 +24,7 @@ DIRECTORY = "_change_data"
 class ChangeData:
     """The change data of one commit, in a file for each source of changes. `actions`: what names them."""
 
-    def __init__(self, directory: Path, shape: TableShape, epoch: int) -> None:
+    def __init__(self, directory: Location, shape: TableShape, epoch: int) -> None:
         self.actions: list[Cdc] = []
         self._directory, self._epoch = directory, epoch
         self._rows = plain_schema(shape)
@@ -81,5 +81,5 @@ class ChangeData:
             yield first
             yield from filled
 
-        size, _ = write_parquet(self._directory / path, all_parts(), self._schema)
-        self.actions.append(Cdc(path, size))
+        file = write_parquet(self._directory / path, all_parts(), self._schema)
+        self.actions.append(Cdc(path, file.size))

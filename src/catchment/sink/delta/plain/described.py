@@ -1,13 +1,10 @@
 """What the log says of a data file."""
 
-from pathlib import Path
-
 import msgspec
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
-from catchment.sink.delta.files import delta_stats, lake_file
+from catchment.sink.delta.files import Written, delta_stats
 from catchment.sink.delta.layout import EPOCH, SHARD, key_columns
 from catchment.sink.delta.log.actions import Add
 from catchment.sink.delta.plain.shape import plain_schema
@@ -17,16 +14,13 @@ from catchment.sink.delta.plain.vectors import VectorFile
 STATS_COLUMNS = 32
 
 
-def described(path: Path, shape: TableShape, now_ms: int) -> tuple[Add, int]:
-    """The action that adds a file of which all rows live, and how many it has. Raises SinkError."""
-    with lake_file(path):
-        footer = pq.read_metadata(path)
-        size = path.stat().st_size
-    present = set(footer.schema.to_arrow_schema().names)
+def described(file: Written, shape: TableShape, now_ms: int) -> Add:
+    """The action that adds a file of which all rows live."""
+    present = set(file.footer.schema.to_arrow_schema().names)
     first = (SHARD, EPOCH, *key_columns(shape))
     others = (name for name in plain_schema(shape).names if name in present)
-    stats = delta_stats(footer, list(dict.fromkeys([*first, *others]))[:STATS_COLUMNS])
-    return Add(path.name, size, now_ms, True, stats), footer.num_rows
+    stats = delta_stats(file.footer, list(dict.fromkeys([*first, *others]))[:STATS_COLUMNS])
+    return Add(file.place.name, file.size, now_ms, True, stats)
 
 
 def with_dead(add: Add, rows: int, dead: BitMap, vectors: VectorFile) -> Add:

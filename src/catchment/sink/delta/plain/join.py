@@ -8,19 +8,18 @@ import math
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
+from catchment.model.location import Location
 from catchment.model.treatment import Mode
-from catchment.sink.delta.files import lake_file, write_parquet
+from catchment.sink.delta.files import Written, lake_parquet, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
@@ -51,6 +50,13 @@ class Source(msgspec.Struct, frozen=True):
     moved: Rows
 
 
+class Made(msgspec.Struct, frozen=True):
+    """A new file, and what it is made of."""
+
+    file: Written
+    sources: tuple[Source, ...]
+
+
 class Joined(msgspec.Struct, frozen=True):
     """A file that is written and not committed, and what it replaces."""
 
@@ -77,7 +83,7 @@ def _is_worn(file: LakeFile) -> bool:
     return file.rows >= LARGE_ROWS and file.live < (1 - DEAD_SHARE) * file.rows
 
 
-def prepare(directory: Path, shape: TableShape, files: Sequence[LakeFile]) -> Joined | None:
+def prepare(directory: Location, shape: TableShape, files: Sequence[LakeFile]) -> Joined | None:
     """Write the rows of some files that live, those of several in order of (shard, key); None when none lives.
 
     Raises SinkError.
@@ -86,34 +92,34 @@ def prepare(directory: Path, shape: TableShape, files: Sequence[LakeFile]) -> Jo
         return None
     target = directory / f"join-{uuid.uuid4().hex}.parquet"
     write = _rewrite if len(files) == 1 else _merge
-    sources = write(target, shape, files)
-    add, count = described(target, shape, time.time_ns() // 1_000_000)
-    return Joined(msgspec.structs.replace(add, data_change=False), count, sources)
+    made = write(target, shape, files)
+    add = described(made.file, shape, time.time_ns() // 1_000_000)
+    count = made.file.footer.num_rows
+    return Joined(msgspec.structs.replace(add, data_change=False), count, made.sources)
 
 
-def _rewrite(target: Path, shape: TableShape, files: Sequence[LakeFile]) -> tuple[Source, ...]:
+def _rewrite(target: Location, shape: TableShape, files: Sequence[LakeFile]) -> Made:
     """Write the rows of one file that live as they stand, a row group at a time."""
     (file,) = files
     dead = load(target.parent, file.dead)
     living = BitMap(range(file.rows)) - dead
     schema = plain_schema(shape)
-    write_parquet(target, rows_of(target.parent / file.path, living, schema), schema)
+    written = write_parquet(target, rows_of(target.parent / file.path, living, schema), schema)
     lives = _mask(file, dead)
-    return (Source(file, dead, np.where(lives, np.cumsum(lives) - 1, -1)),)
+    return Made(written, (Source(file, dead, np.where(lives, np.cumsum(lives) - 1, -1)),))
 
 
-def _merge(target: Path, shape: TableShape, files: Sequence[LakeFile]) -> tuple[Source, ...]:
+def _merge(target: Location, shape: TableShape, files: Sequence[LakeFile]) -> Made:
     """Write the rows of several files that live, in order."""
     schema = plain_schema(shape)
     tables, vectors = [schema.empty_table()], [load(target.parent, file.dead) for file in files]
     for file, dead in zip(files, vectors, strict=True):
-        path = target.parent / file.path
-        with lake_file(path), pq.ParquetFile(path) as held:
+        with lake_parquet(target.parent / file.path) as held:
             tables.append(conform(held.read(), schema).filter(pa.array(_mask(file, dead))))
     rows = pa.concat_tables(tables)
     order = _order(rows, identity_columns(shape), shape.mode)
-    write_parquet(target, [rows.take(pa.array(order))], schema)
-    return tuple(_moved(files, vectors, order))
+    written = write_parquet(target, [rows.take(pa.array(order))], schema)
+    return Made(written, tuple(_moved(files, vectors, order)))
 
 
 def _order(rows: pa.Table, identity: Sequence[str], mode: Mode) -> Rows:
@@ -161,7 +167,7 @@ def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
             return after
 
 
-def _actions(directory: Path, files: Mapping[str, LakeFile], joined: Joined) -> list[Action] | None:
+def _actions(directory: Location, files: Mapping[str, LakeFile], joined: Joined) -> list[Action] | None:
     now_ms = time.time_ns() // 1_000_000
     died = BitMap()
     actions: list[Action] = []

@@ -1,20 +1,18 @@
 """Files and actions of one settle: what the changes of some epochs make of a version of a plain table."""
 
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.model.treatment import Mode
-from catchment.sink.delta.files import lake_file, sync_directory, write_parquet
+from catchment.sink.delta.files import lake_parquet, write_parquet, written
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
@@ -30,6 +28,7 @@ from catchment.sink.delta.plain.torn import Torn, cleared, not_cleared, rows_wit
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.sink.delta.plain.versions_of_rows import RowVersions, may_be_open, open_rows, with_times
+from catchment.sink.storage.choice import storage_of
 
 Dead = dict[str, BitMap]
 
@@ -37,8 +36,8 @@ Dead = dict[str, BitMap]
 class Making(msgspec.Struct, frozen=True):
     """What a settle makes: the table of these directories, of that shape and form, at an epoch."""
 
-    plain: Path
-    tail: Path
+    plain: Location
+    tail: Location
     shape: TableShape
     epoch: int
     form: Form
@@ -158,7 +157,7 @@ class Made:
 
     def _copied_versions(self, path: str, shares: Sequence[RowVersions]) -> Iterator[pa.Table]:
         """The rows of a chunk as versions, some of which have ended since."""
-        with lake_file(self._tail / path), pq.ParquetFile(self._tail / path) as file:
+        with lake_parquet(self._tail / path) as file:
             for group in range(file.num_row_groups):
                 rows = file.read_row_group(group)
                 ends = np.full(rows.num_rows, -1, np.int64)
@@ -222,22 +221,19 @@ class Made:
     def _chunk(self, path: str) -> tuple[Add, int]:
         """A copied chunk under a name of the plain table: the same file, of which no byte is written again."""
         source = self._tail / path
-        target = self._plain / Path(path).name
+        target = self._plain / source.name
         try:
-            os.link(source, target)
-            sync_directory(self._plain)
-        except FileExistsError:
-            pass  # an attempt before this one
+            storage_of(source).share(source, target)
         except OSError as error:
             raise SinkError(
                 f"cannot link {source} to {target}: {error}; check space and rights there"
             ) from error
-        return described(target, self._shape, self._now_ms)
+        chunk = written(target)
+        return described(chunk, self._shape, self._now_ms), chunk.footer.num_rows
 
     def _bring(self, parts: Iterable[pa.Table], *, data_change: bool = True) -> None:
         """A new file of rows, in order of (shard, key)."""
         rows = (cleared(part, self._torn) for part in parts)
         target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
-        write_parquet(target, rows, self._schema)
-        add, _ = described(target, self._shape, self._now_ms)
+        add = described(write_parquet(target, rows, self._schema), self._shape, self._now_ms)
         self.actions.append(msgspec.structs.replace(add, data_change=data_change))

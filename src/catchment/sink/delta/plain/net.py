@@ -1,16 +1,15 @@
 """The changes that a settle takes up, reduced to the last one of each (shard, key) and put in order of key."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from catchment.sink.delta.files import lake_file
+from catchment.model.location import Location
+from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import DELETED, EPOCH
 from catchment.wire.keys.keys import Keys, KeySet, bucket, encode, first_of_each
 from catchment.wire.keys.order import last_in_order
@@ -23,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 class Pinned(msgspec.Struct, frozen=True):
     """A lake table at the version that a settle starts from: all its columns, and those of (shard, key)."""
 
-    directory: Path
+    directory: Location
     schema: pa.Schema
     identity: tuple[str, ...]
 
@@ -49,12 +48,11 @@ class Lost(msgspec.Struct, frozen=True):
     deletes: pa.Table
 
 
-def plain_size(directory: Path, name: str) -> int:
+def plain_size(directory: Location, name: str) -> int:
     """Bytes of a data file's values, not compressed: about what they take in memory."""
-    path = directory / name
-    with lake_file(path):
-        footer = pq.read_metadata(path)
-    return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+    with lake_parquet(directory / name) as file:
+        groups = range(file.num_row_groups)
+        return sum(file.metadata.row_group(number).total_byte_size for number in groups)
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -104,9 +102,9 @@ def _lost(rows: pa.Table, gone: pa.Table, identity: Sequence[str]) -> Lost:
     return Lost(had, deletes.take(pa.array(first_of_each(encode(deletes, identity)))).combine_chunks())
 
 
-def _held(pinned: Pinned, path: Path, share: Share) -> list[pa.Table]:
+def _held(pinned: Pinned, path: Location, share: Share) -> list[pa.Table]:
     """The rows of a file that a share has."""
-    with lake_file(path), pq.ParquetFile(path) as file:  # read_table takes twice as long for a small file
+    with lake_parquet(path) as file:  # read_table takes twice as long for a small file
         if share.of == 1:
             return [conform(file.read(), pinned.schema)]
         found = []

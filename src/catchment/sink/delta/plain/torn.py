@@ -4,17 +4,15 @@ Catchment's own reader gives NULL for them by the table's shape. Other readers k
 rows once more. The table's properties say what has been done.
 """
 
-from pathlib import Path
-
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
-from catchment.sink.delta.files import lake_file
+from catchment.model.location import Location
+from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import SHARD
 from catchment.sink.delta.log.actions import MetaData
 
@@ -54,11 +52,11 @@ def cleared(rows: pa.Table, torn: Torn) -> pa.Table:
     return rows
 
 
-def rows_with_values(path: Path, torn: Torn) -> BitMap:
+def rows_with_values(path: Location, torn: Torn) -> BitMap:
     """Row numbers of a file, from 0, that hold a value which their shard has dropped. Raises SinkError."""
     found = BitMap()
     first = 0
-    with lake_file(path), pq.ParquetFile(path) as file:
+    with lake_parquet(path) as file:
         held = [name for name in torn if name in file.schema_arrow.names]
         if not held:
             return found

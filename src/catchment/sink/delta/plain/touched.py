@@ -5,7 +5,6 @@ could disagree with the table. Where the key begins with an integer, that column
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from catchment.sink.delta.files import lake_file
+from catchment.model.location import Location
+from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import SHARD
 from catchment.sink.delta.log.delta_log import LakeFile
 from catchment.sink.delta.plain.net import NetChanges
@@ -43,13 +43,13 @@ class Changed:
             for shard, wanted in self._wanted.items()
         )
 
-    def rows(self, path: Path) -> BitMap:
+    def rows(self, path: Location) -> BitMap:
         """Row numbers of a file, from 0, that hold one of the keys, dead ones too. Raises SinkError."""
         found = BitMap()
         if not len(self._keys):
             return found
         first = 0
-        with lake_file(path), pq.ParquetFile(path, read_dictionary=[SHARD]) as file:
+        with lake_parquet(path, read_dictionary=[SHARD]) as file:
             for group in range(file.num_row_groups):
                 found |= BitMap((self._in_group(file, group) + first).astype(np.uint32))
                 first += file.metadata.row_group(group).num_rows

@@ -8,13 +8,14 @@ import struct
 import uuid
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyroaring import BitMap
 
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.sink.delta.files import write_bytes
 from catchment.sink.delta.log.actions import Add, Remove, Vector
+from catchment.sink.storage.choice import storage_of
 
 DIRECTORY = "_dv"
 _MAGIC = 1681511377
@@ -29,7 +30,7 @@ _NAME_DIGITS = 20  # of a UUID in Z85
 class VectorFile:
     """Vectors of one commit, written together."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Location) -> None:
         self._directory = directory
         self._id = uuid.uuid4()
         self._content = bytearray(_FILE_VERSION)
@@ -49,7 +50,7 @@ class VectorFile:
         return len(self._content)
 
 
-def load(directory: Path, vector: Vector | None) -> BitMap:
+def load(directory: Location, vector: Vector | None) -> BitMap:
     """Dead rows of a file, counted from 0. Raises SinkError for a vector that is gone, damaged or not known."""
     if vector is None:
         return BitMap()
@@ -96,13 +97,12 @@ def decoded(data: bytes, where: str) -> BitMap:
         ) from error
 
 
-def _read(path: Path, vector: Vector) -> bytes:
+def _read(path: Location, vector: Vector) -> bytes:
     try:
-        with path.open("rb") as file:
-            file.seek(vector.offset or 0)
-            (size,) = struct.unpack(">I", file.read(4))
-            data = file.read(size)
-            (checksum,) = struct.unpack(">I", file.read(4))
+        framed = storage_of(path).read_range(path, vector.offset or 0, vector.size_in_bytes + 8)
+        (size,) = struct.unpack_from(">I", framed)
+        data = framed[4:-4]
+        (checksum,) = struct.unpack_from(">I", framed, len(framed) - 4)
     except (OSError, struct.error) as error:
         raise SinkError(
             f"{path}: a deletion vector cannot be read: {error}; put back a copy of the lake"

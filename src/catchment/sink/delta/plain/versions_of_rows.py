@@ -4,7 +4,6 @@ A version lasts from the epoch of its change to that of the next one of its key.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from catchment.model.epoch import MICRO_BITS
+from catchment.model.location import Location
 from catchment.model.table import ENDED, VALID_FROM, VALID_TO
 from catchment.sink.delta.layout import DELETED, EPOCH
 from catchment.sink.delta.log.delta_log import LakeFile
@@ -89,7 +89,7 @@ def may_be_open(file: LakeFile) -> bool:
     return file.bounds().null_count.get(ENDED) != 0
 
 
-def open_rows(path: Path, rows: BitMap) -> BitMap:
+def open_rows(path: Location, rows: BitMap) -> BitMap:
     """Those of some rows of a file that are versions that last. Raises SinkError."""
     parts = [part[ENDED].is_null().to_numpy() for part in rows_of(path, rows, _ENDS)]
     numbers = np.asarray(rows.to_array(), np.uint32)

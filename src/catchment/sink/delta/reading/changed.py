@@ -1,6 +1,5 @@
 """What changed in a table between two of its settled epochs, from Delta's change data feed."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -10,6 +9,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from catchment.model.epoch import EpochRow, TableShape, epoch_text
 from catchment.model.errors import SinkError
+from catchment.model.location import Location, location
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode
 from catchment.sink.delta.layout import (
@@ -23,6 +23,7 @@ from catchment.sink.delta.layout import (
 )
 from catchment.sink.delta.log.actions import Line
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.log.opened import delta_table
 from catchment.sink.delta.reading.rule import output_schema
 from catchment.sink.delta.tail.older import places
 from catchment.sink.frames import pandas_frame, polars_frame
@@ -75,7 +76,7 @@ class DeltaChanges(msgspec.Struct, frozen=True):
         if self.since is not None and self.first > self.last:
             return schema.empty_table()
         try:
-            table = DeltaTable(self.directory, version=self.last)
+            table = delta_table(location(self.directory), self.last)
             rows = self._inserts(table) if self.since is None else self._told(table)
         except Exception as error:  # arro3, which delta-rs reads with, raises no kind of its own
             raise SinkError(
@@ -101,7 +102,9 @@ class DeltaChanges(msgspec.Struct, frozen=True):
         return rows
 
 
-def changes(root: Path, feed: str, table: TableId, since: EpochRow | None, until: EpochRow) -> DeltaChanges:
+def changes(
+    root: Location, feed: str, table: TableId, since: EpochRow | None, until: EpochRow
+) -> DeltaChanges:
     """The changes of a table behind an epoch, up to another. Both were settled, or brought nothing since one that was.
     Raises SinkError."""
     at = places(root, table)
@@ -117,7 +120,7 @@ def changes(root: Path, feed: str, table: TableId, since: EpochRow | None, until
     return found
 
 
-def newest_settled(root: Path, feed: str, table: TableId) -> int:
+def newest_settled(root: Location, feed: str, table: TableId) -> int:
     """The epoch that the plain table is. Raises SinkError before its first."""
     plain = DeltaLog(places(root, table).plain).newest()
     found = None if plain is None else plain.transactions.get(epoch_app(feed, table))
@@ -126,7 +129,7 @@ def newest_settled(root: Path, feed: str, table: TableId) -> int:
     return found
 
 
-def _settled_at(log: DeltaLog, tail: Path, row: EpochRow, table: TableId, app: str) -> Snapshot:
+def _settled_at(log: DeltaLog, tail: Location, row: EpochRow, table: TableId, app: str) -> Snapshot:
     """The version of the plain table that is exactly an epoch. Raises SinkError where none is."""
     epoch = row.commit.epoch
     found = log.carrying(app, epoch)

@@ -10,6 +10,7 @@ from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.errors import SinkError
 from catchment.rewind.ranges import value_of
 from catchment.sink.delta.layout import SHARD
+from catchment.sink.delta.reading.duckdb_files import let_read
 from catchment.sink.delta.reading.rule import output_schema
 from catchment.sink.delta.reading.state import DeltaState
 from catchment.sink.reading import double_quoted
@@ -43,8 +44,9 @@ class LakeReader:
         state = self.state
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
-            query = f"SELECT * FROM ({state.sql()}) WHERE {condition}"
+            let_read(connection, state.files)
             try:
+                query = f"SELECT * FROM ({state.sql()}) WHERE {condition}"
                 rows = connection.sql(query, params=values).to_arrow_table()
             except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
                 raise SinkError(

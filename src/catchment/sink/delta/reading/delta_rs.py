@@ -1,13 +1,13 @@
 """A state read by delta-rs's own engine, which knows the vectors of a plain table."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SinkError
+from catchment.model.location import location
 from catchment.model.treatment import Mode
 from catchment.sink.delta.layout import EPOCH, PART
 from catchment.sink.delta.log.opened import open_table
@@ -47,7 +47,7 @@ def by_delta_rs(shape: TableShape, tables: Tables, origin: bool) -> pa.Table:
 
 
 def _opened(directory: str, version: int) -> DeltaTable:
-    table = open_table(Path(directory), version)
+    table = open_table(location(directory), version)
     if table is None:
         raise SinkError(f"the Delta table {directory} is gone; put it back")
     return table

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from catchment.model.epoch import EpochRow, Part, TableShape, epoch_text
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable, feeds
+from catchment.sink.delta.files import exists
 from catchment.sink.delta.layout import (
     PART,
     epoch_app,
@@ -30,9 +32,9 @@ from catchment.sink.delta.tail.older import Places, places
 
 
 class DeltaReading:
-    """`catchment.sink.reading.Reading` over the lake at `root`, an absolute path."""
+    """`catchment.sink.reading.Reading` over the lake at `root`, an absolute path or an address."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Location) -> None:
         self._root = root
 
     def feeds(self) -> list[str]:
@@ -77,10 +79,15 @@ class DeltaReading:
 
     def views_file(self, feed: str) -> Path:
         """As the port has it: beside the epochs table."""
-        return epochs_dir(self._root).parent / f"views-{feed}.sql"
+        file = epochs_dir(self._root).parent / f"views-{feed}.sql"
+        if not isinstance(file, Path):
+            raise SinkError(
+                f"{self._root}: no file of views is written to an object store; keep what catchment views prints"
+            )
+        return file
 
 
-def state(root: Path, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
+def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
     """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
     shape = next(shape for shape in row.manifest.shapes if shape.table == table)
     at = places(root, table)
@@ -127,7 +134,7 @@ def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
             return plain, tail
 
 
-def _then(root: Path, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot]:
+def _then(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot]:
     """Both tables as they were when the epoch was the newest."""
     feed, epoch = row.manifest.feed, row.commit.epoch
     tail = _older(DeltaLog(at.tail), row.commit.versions[str(table)])
@@ -149,6 +156,6 @@ def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:
 def _older(log: DeltaLog, version: int) -> Snapshot | None:
     """The table at an older version; None when the cleaner has removed files of it, or Delta its log entries."""
     then = log.at(version)
-    if then is None or not all((log.directory / path).exists() for path in then.files):
+    if then is None or not all(exists(log.directory / path) for path in then.files):
         return None
     return then

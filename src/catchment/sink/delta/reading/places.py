@@ -1,11 +1,22 @@
 """Where the rows of a state lie that are not simply all rows of a file."""
 
-from pathlib import Path
-
 import msgspec
 
+from catchment.model.location import Location, ObjectPath, location
 from catchment.sink.delta.log.actions import Vector
 from catchment.sink.delta.plain.vectors import load
+
+# Hadoop's connectors (hadoop-aws, gcs-connector, hadoop-azure).
+_HADOOP = {"s3": "s3a", "gs": "gs", "az": "abfss"}
+
+
+def spark_path(place: Location) -> str:
+    """A place as Hadoop's Path takes it, nothing of it percent-encoded. Directories are those of the host, whatever file
+    system is the session's own."""
+    if not isinstance(place, ObjectPath):
+        return f"file://{place}"
+    scheme, _, bucket = place.store.partition("://")
+    return f"{_HADOOP[scheme]}://{bucket}/{place.key}"
 
 
 class Worn(msgspec.Struct, frozen=True):
@@ -17,7 +28,7 @@ class Worn(msgspec.Struct, frozen=True):
 
     def positions(self) -> list[int]:
         """Numbers of the dead rows. Raises SinkError."""
-        found: list[int] = load(Path(self.table), self.dead).to_array().tolist()
+        found: list[int] = load(location(self.table), self.dead).to_array().tolist()
         return found
 
 

@@ -2,12 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
 from catchment.model.epoch import EpochRow, epoch_text
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app
@@ -36,7 +36,7 @@ class _Reach(msgspec.Struct, frozen=True):
         return plain is None or plain.version >= self.plain_floor
 
 
-def readable(root: Path, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
+def readable(root: Location, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
     """Of each epoch, whether every table can be read as of it and as of all later ones."""
     tables = {shape.table for row in rows for shape in row.manifest.shapes}
     asked = {t: min(row.commit.versions.get(str(t), 0) for row in rows) for t in tables}
@@ -46,7 +46,7 @@ def readable(root: Path, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
     ]
 
 
-def readable_since(root: Path, feed: str, tables: Iterable[TableId]) -> str:
+def readable_since(root: Location, feed: str, tables: Iterable[TableId]) -> str:
     """For messages: from which epoch on every one of the tables can be read, and up to which."""
     table = EpochsTable(root, feed)
     numbers = table.numbers()
@@ -67,7 +67,7 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
     return all(reach.holds(versions.get(str(t)), row.commit.epoch) for t, reach in reaches.items())
 
 
-def _reach(root: Path, feed: str, table: TableId, asked: int) -> _Reach:
+def _reach(root: Location, feed: str, table: TableId, asked: int) -> _Reach:
     at, app = places(root, table), epoch_app(feed, table)
     directory = at.tail
     newest = DeltaLog(directory).newest()

@@ -1,6 +1,5 @@
 """One table of a lake as of one epoch, in DuckDB, Arrow, pandas, polars or Spark."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -9,11 +8,13 @@ import pyarrow as pa
 
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
+from catchment.model.location import location
 from catchment.model.treatment import Mode
 from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.layout import PART
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
-from catchment.sink.delta.reading.places import Tables, Worn
+from catchment.sink.delta.reading.duckdb_files import let_read
+from catchment.sink.delta.reading.places import Tables, Worn, spark_path
 from catchment.sink.delta.reading.rule import (
     DUCKDB,
     SPARK,
@@ -49,6 +50,11 @@ class DeltaState(msgspec.Struct, frozen=True):
         columns = len(self.shape.kept)
         return f"TableState({self.shape.table}, epoch {epoch_text(self.epoch)}, {columns} columns)"
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files that its rows stand in."""
+        return (*self.base, *self.changes, *(one.path for one in self.worn))
+
     def sql(self) -> str:
         """A DuckDB query over the files; needs no extension."""
         base, changes = self._sources(self.base, self._worn_base), None
@@ -58,7 +64,9 @@ class DeltaState(msgspec.Struct, frozen=True):
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
         """A DuckDB relation; only the columns and rows that a query needs are read."""
-        return (connection or duckdb.connect()).sql(self.sql())
+        connection = connection or duckdb.connect()
+        let_read(connection, self.files)
+        return connection.sql(self.sql())
 
     def arrow(self) -> pa.Table:
         """All rows; DATETIME is timestamp[us] without a zone, TIMESTAMP is in UTC, TIME is microseconds."""
@@ -66,7 +74,7 @@ class DeltaState(msgspec.Struct, frozen=True):
             return by_delta_rs(self.shape, self.tables, self.origin)
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            rows = connection.sql(self.sql()).to_arrow_table()
+            rows = self.duckdb(connection).to_arrow_table()
         return rows.cast(output_schema(self.shape, self.origin))
 
     def pandas(self) -> "pandas.DataFrame":
@@ -132,7 +140,7 @@ def _alive(session: "SparkSession", files: "DataFrameReader", worn: tuple[Worn, 
     place = struct(col("_metadata.file_name"), col("_metadata.row_index")).alias(PART)
     rows = files.parquet(*(_spark_path(one.path) for one in worn)).select("*", place)
     dead = [
-        {PART: {"file_name": Path(one.path).name, "row_index": row}}
+        {PART: {"file_name": location(one.path).name, "row_index": row}}
         for one in worn
         for row in one.positions()
     ]
@@ -141,5 +149,4 @@ def _alive(session: "SparkSession", files: "DataFrameReader", worn: tuple[Worn, 
 
 
 def _spark_path(path: str) -> str:
-    """A path as Hadoop's Path takes it: of the host's files, nothing of it percent-encoded."""
-    return f"file://{path}"
+    return spark_path(location(path))

@@ -1,7 +1,6 @@
 """Apply an epoch to the lake: one commit per touched table, exactly once (DESIGN 5)."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -9,6 +8,7 @@ import pyarrow as pa
 from catchment import world
 from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape, epoch_text
 from catchment.model.errors import SinkError
+from catchment.model.location import Location, location
 from catchment.model.table import TableId
 from catchment.sink.delta.layout import PART, delta_schema, epoch_app, table_dir, tail_dir
 from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
@@ -29,8 +29,8 @@ class DeltaSink:
     `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
     """
 
-    def __init__(self, root: str | Path, feed: str, after_table: Callable[[], None] = lambda: None) -> None:
-        self.root = Path(root)
+    def __init__(self, root: Location, feed: str, after_table: Callable[[], None] = lambda: None) -> None:
+        self.root = location(root)
         self.feed = feed
         self._after_table = after_table
         self._logs: dict[TableId, DeltaLog] = {}
@@ -112,7 +112,7 @@ class DeltaSink:
 
     def _must_be_free(self, name: TableId, epoch: int) -> None:
         plain = table_dir(self.root, name)
-        if (plain / "_delta_log").exists():
+        if DeltaLog(plain).newest() is not None:
             raise self._stands(name, plain)
         log = self._log(name)
         on = log.newest()
@@ -123,7 +123,7 @@ class DeltaSink:
         if carried != epoch and (carried is not None or on.files):
             raise self._stands(name, log.directory)
 
-    def _stands(self, name: TableId, where: Path) -> SinkError:
+    def _stands(self, name: TableId, where: Location) -> SinkError:
         return SinkError(
             f"{name}: feed {self.feed} begins, but there is a lake table at {where} already, of "
             "another program, or of this feed whose state store and _catchment directory were lost; put those "

@@ -1,13 +1,13 @@
 """Files of an epoch: those that tasks wrote, and one per table and part for the rows that came inline."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
 from catchment import world
 from catchment.epoch.gather import Gathered
 from catchment.model.epoch import DataFile, Part, TableShape
+from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
@@ -16,7 +16,7 @@ from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
 _THREADS = 16
 
 
-def write_inline(root: Path, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
+def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId, list[DataFile]]:
     """All data files of the epoch by table; writes the small outputs of all tasks together, a file per table
     and part.
     """
@@ -38,7 +38,7 @@ def write_inline(root: Path, epoch: int, gathered: Gathered) -> dict[TableId, li
     return files
 
 
-def _write(root: Path, epoch: int, shape: TableShape, part: Part, parts: Sequence[bytes]) -> DataFile:
+def _write(root: Location, epoch: int, shape: TableShape, part: Part, parts: Sequence[bytes]) -> DataFile:
     tables = [pa.ipc.open_stream(stream).read_all() for stream in parts]
     schema = arrow_schema(shape)
     if any(table.schema != schema for table in tables):

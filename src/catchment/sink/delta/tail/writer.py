@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from catchment.epoch.work import Output
 from catchment.model.epoch import Part, TableShape
 from catchment.model.image import DELETED
+from catchment.model.location import Location
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
 
@@ -46,7 +47,7 @@ def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.T
 class LakeWriter:
     """Writes the rows of tasks as files of the lake at `root`."""
 
-    root: str
+    root: Location
 
     def emit(
         self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str

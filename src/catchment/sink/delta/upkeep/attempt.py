@@ -6,16 +6,17 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
-from catchment.sink.delta.layout import table_dir, table_dirs
+from catchment.model.location import Location, location
+from catchment.sink.delta.layout import table_dir, tails_dir
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.process import start
+from catchment.sink.storage.choice import storage_of
 
 # A settle reads the keys of every data file of a table that has changes. So much of it takes a tenth of a second.
 LIGHT_BYTES = 16 * 1024 * 1024
@@ -54,14 +55,27 @@ def is_light(order: UpkeepOrder) -> bool:
     """Whether an order takes so little that a process would mostly start."""
     if order.cleans:
         return False
-    named = None if order.tables is None else [table_dir(order.root, table) for table in order.tables]
-    directories = table_dirs(order.root) if named is None else named
-    return len(directories) <= LIGHT_TABLES and sum(map(_data_bytes, directories)) <= LIGHT_BYTES
+    try:
+        root = location(order.root)
+        if order.tables is None:
+            directories = _plain_tables(root)
+        else:
+            directories = [table_dir(root, table) for table in order.tables]
+        return len(directories) <= LIGHT_TABLES and sum(map(_data_bytes, directories)) <= LIGHT_BYTES
+    except OSError:
+        return False  # the process meets the same, and tells it
 
 
-def _data_bytes(directory: Path) -> int:
+def _plain_tables(root: Location) -> list[Location]:
+    """The directories of all plain tables, as far as tails stand beside them."""
+    storage, tails = storage_of(root), tails_dir(root)
+    schemas = storage.directories(tails)
+    return [root / schema / table for schema in schemas for table in storage.directories(tails / schema)]
+
+
+def _data_bytes(directory: Location) -> int:
     """Bytes of a table's data files, replaced ones too."""
-    return sum(path.stat().st_size for path in directory.glob("*.parquet"))
+    return sum(one.size for one in storage_of(directory).listed(directory, ".parquet"))
 
 
 class InProcess:

@@ -6,7 +6,7 @@ epochs.
 
 import math
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
@@ -15,10 +15,14 @@ from deltalake.exceptions import DeltaError
 
 from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
+from catchment.model.location import Location
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.files import exists, lake_file, lake_files, name_within
 from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
+from catchment.sink.storage.choice import storage_of
+from catchment.sink.storage.port import Stored
 
 
 class CleanReport(msgspec.Struct, frozen=True):
@@ -28,7 +32,7 @@ class CleanReport(msgspec.Struct, frozen=True):
     replaced: int
 
 
-def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float) -> CleanReport:
+def clean_feed(root: Location, feed: str, keep_s: float, attempt_age_s: float) -> CleanReport:
     """Clean all tables of a feed, as of its newest committed epoch.
 
     `keep_s`: the readers' window (see `window_hours`); files of the newest epoch stay in any case.
@@ -55,23 +59,22 @@ def clean_feed(root: str | Path, feed: str, keep_s: float, attempt_age_s: float)
     if failures:
         raise failures[0]
     try:
-        _sign(root, feed).touch()
+        sign = _sign(root, feed)
+        storage_of(sign).mark(sign)
     except OSError as error:
-        raise SinkError(
-            f"cannot write {_sign(root, feed)}: {error.strerror}; check the lake's rights and mount"
-        ) from error
+        raise SinkError(f"cannot write {sign}: {error}; check the lake's rights and mount") from error
     return CleanReport(sum(r.attempts for r in reports), sum(r.replaced for r in reports))
 
 
-def cleaned_seconds_ago(root: str | Path, feed: str) -> float:
+def cleaned_seconds_ago(root: Location, feed: str) -> float:
     """Since a feed's lake was cleaned, by any run; 0 where it never was, and is young."""
-    try:
-        return max(0.0, time.time() - _sign(root, feed).stat().st_mtime)
-    except FileNotFoundError:
-        return 0.0
+    sign = _sign(root, feed)
+    with lake_file(sign):
+        found = storage_of(sign).stored(sign)
+    return 0.0 if found is None else max(0.0, time.time() - found.since)
 
 
-def _sign(root: str | Path, feed: str) -> Path:
+def _sign(root: Location, feed: str) -> Location:
     """A file whose time tells when the cleaner came last."""
     return epochs_dir(root).parent / f"cleaned-{feed}"
 
@@ -81,7 +84,7 @@ def window_hours(keep_s: float) -> int:
     return math.ceil(keep_s / 3600)
 
 
-def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> CleanReport:
+def clean_attempts(directory: Location, epoch: int, version: int, age_s: float) -> CleanReport:
     """Delete files of attempts that lost.
 
     No version of the table names such a file, it is older than `age_s`, and its epoch is at most the committed one
@@ -90,23 +93,24 @@ def clean_attempts(directory: Path, epoch: int, version: int, age_s: float) -> C
     now = time.time()
     # The directory before the log: what is committed in between is named.
     candidates = [
-        path
+        one.place
         for part in Part
-        for path in (directory / f"_part={part.value}").glob("*.parquet")
-        if _abandoned(path, epoch, now, age_s)
+        for one in lake_files(directory / f"_part={part.value}", ".parquet")
+        if _abandoned(one, epoch, now, age_s)
     ]
     return _delete_unnamed(directory, candidates, version)
 
 
-def _clean_unnamed_epochs(directory: Path) -> CleanReport:
+def _clean_unnamed_epochs(directory: Location) -> CleanReport:
     """Delete files of the epochs table that never came to their commit and are older than six hours."""
     now = time.time()
-    return _delete_unnamed(
-        directory, [p for p in directory.glob("*.parquet") if _older(p, now, ATTEMPT_SECONDS)]
-    )
+    files = lake_files(directory, ".parquet")
+    return _delete_unnamed(directory, [one.place for one in files if now - one.since > ATTEMPT_SECONDS])
 
 
-def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None = None) -> CleanReport:
+def _delete_unnamed(
+    directory: Location, candidates: Sequence[Location], version: int | None = None
+) -> CleanReport:
     """Delete those of `candidates` that neither the newest version nor `version` names, nor ever a log entry."""
     if not candidates:
         return CleanReport(0, 0)
@@ -114,54 +118,45 @@ def _delete_unnamed(directory: Path, candidates: list[Path], version: int | None
     named = _paths(table) | set(_tombstones(table, 0, []))
     if version is not None:
         named |= _paths(_opened(directory, version))
-    lost = [path for path in candidates if str(path.relative_to(directory)) not in named]
+    lost = [path for path in candidates if name_within(directory, path) not in named]
     for path in lost:
         _delete(path)
     return CleanReport(len(lost), 0)
 
 
-def _clean_replaced(directory: Path, keep_s: float, versions: list[int]) -> CleanReport:
+def _clean_replaced(directory: Location, keep_s: float, versions: list[int]) -> CleanReport:
     """Delete files that were replaced before the readers' window, except those of `versions`."""
     table = open_table(directory)
     if table is None:
         return CleanReport(0, 0)
     replaced = [directory / path for path in _tombstones(table, window_hours(keep_s), versions)]
-    present = [path for path in replaced if path.exists()]
+    present = [path for path in replaced if exists(path)]
     for path in present:
         _delete(path)
     return CleanReport(0, len(present))
 
 
-def _clean_plain(directory: Path, keep_s: float) -> CleanReport:
+def _clean_plain(directory: Location, keep_s: float) -> CleanReport:
     lost = unneeded(directory, 3600.0 * window_hours(keep_s))
     for path in lost:
         _delete(path)
     return CleanReport(0, len(lost))
 
 
-def _delete(path: Path) -> None:
+def _delete(path: Location) -> None:
     try:
-        path.unlink(missing_ok=True)
+        storage_of(path).delete(path)
     except OSError as error:
-        raise SinkError(
-            f"cannot delete {path}: {error.strerror}; check the lake's rights and mount"
-        ) from error
+        raise SinkError(f"cannot delete {path}: {error}; check the lake's rights and mount") from error
 
 
-def _abandoned(path: Path, epoch: int, now: float, age_s: float) -> bool:
+def _abandoned(file: Stored[Location], epoch: int, now: float, age_s: float) -> bool:
     """Whether a file, were it named nowhere, is of an attempt that cannot be committed any more."""
-    first = path.name.partition("-")[0]
-    return first.isdigit() and int(first) <= epoch and _older(path, now, age_s)
+    first = file.place.name.partition("-")[0]
+    return first.isdigit() and int(first) <= epoch and now - file.since > age_s
 
 
-def _older(path: Path, now: float, age_s: float) -> bool:
-    try:
-        return now - path.stat().st_mtime > age_s
-    except FileNotFoundError:
-        return False
-
-
-def _opened(directory: Path, version: int | None) -> DeltaTable:
+def _opened(directory: Location, version: int | None) -> DeltaTable:
     table = open_table(directory, version)
     if table is None:
         raise SinkError(f"the Delta table {directory} vanished while it was cleaned")

@@ -8,6 +8,7 @@ import msgspec
 
 from catchment.model.epoch import Manifest, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, SinkError
+from catchment.model.location import location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
@@ -43,10 +44,10 @@ class Keeper:
     """The lake of one feed. It remembers what it has read of the logs, so that a later order reads on from there."""
 
     def __init__(self, root: str, feed: str) -> None:
-        self._root, self._feed = root, feed
-        self._epochs = EpochsTable(root, feed)
+        self._root, self._feed = location(root), feed
+        self._epochs = EpochsTable(self._root, feed)
         self._logs: dict[TableId, tuple[DeltaLog, DeltaLog]] = {}
-        self._versions = Versions(root, feed)
+        self._versions = Versions(self._root, feed)
         self._fault = from_environment()
 
     def carry_out(self, order: UpkeepOrder, newest: Manifest | None = None) -> Settled:

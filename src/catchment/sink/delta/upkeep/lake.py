@@ -1,7 +1,6 @@
 """A Delta lake as the sink of a feed."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -9,8 +8,11 @@ from catchment.config import Feed
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest
+from catchment.model.errors import SinkError
+from catchment.model.location import Location, location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.layout import epochs_dir
 from catchment.sink.delta.tail import older
 from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.tail.inline import write_inline
@@ -19,6 +21,7 @@ from catchment.sink.delta.upkeep import restore
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.turns import LakeUpkeep, order_for
 from catchment.sink.port import Settled
+from catchment.sink.storage.choice import storage_of
 
 
 class DeltaLake:
@@ -33,10 +36,10 @@ class DeltaLake:
     ) -> None:
         self._order = order
         self._settle_seconds = settle_seconds
-        self._root, self._feed = Path(order.root), order.feed
+        self._root, self._feed = location(order.root), order.feed
         self._tables = DeltaSink(self._root, self._feed, after_table)
         self._epochs = EpochsTable(self._root, self._feed)
-        self.writer = LakeWriter(order.root)
+        self.writer = LakeWriter(self._root)
 
     def newest(self) -> EpochRow | None:
         """As the port has it."""
@@ -69,6 +72,7 @@ class DeltaLake:
 
     def take_over(self, tables: Iterable[TableId], fence: int) -> None:
         """As the port has it."""
+        _must_serve(self._root)
         self._epochs.take_over(fence)
         self._tables.take_over(tables, fence)
 
@@ -103,6 +107,14 @@ class DeltaLake:
     def upkeep(self, fence: int) -> LakeUpkeep:
         """As the port has it, in processes of their own."""
         return LakeUpkeep(replace(self._order, fence=fence), self._settle_seconds)
+
+
+def _must_serve(root: Location) -> None:
+    ours = epochs_dir(root).parent
+    try:
+        storage_of(root).must_serve(ours)
+    except OSError as error:
+        raise SinkError(f"{root} cannot be a lake: {error}") from error
 
 
 def lake_of(feed: Feed, after_table: Callable[[], None]) -> DeltaLake:

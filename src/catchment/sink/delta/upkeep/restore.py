@@ -2,12 +2,12 @@
 manifest is lost.
 """
 
-from pathlib import Path
-
 from catchment import world
 from catchment.model.epoch import EpochRow, Manifest, epoch_text
 from catchment.model.errors import SinkError, SinkRestored
+from catchment.model.location import Location
 from catchment.model.table import TableId
+from catchment.sink.delta.files import exists
 from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
 from catchment.sink.delta.log.actions import Txn
 from catchment.sink.delta.log.commit import commit, fenced, gone
@@ -19,7 +19,7 @@ from catchment.sink.delta.tail.older import must_not_be_older
 _THREADS = 8
 
 
-def must_hold(root: str | Path, row: EpochRow) -> None:
+def must_hold(root: Location, row: EpochRow) -> None:
     """Raise SinkRestored when a table is older than `row` says: a copy of its directory was put back.
 
     What was applied between that copy and the epoch would be missing for good. Raises SinkError for one that is gone,
@@ -55,7 +55,7 @@ def must_hold(root: str | Path, row: EpochRow) -> None:
         list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
 
 
-def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int | None = None) -> int:
+def restore(root: Location, feed: str, row: EpochRow, fence: int, applies: int | None = None) -> int:
     """Bring every table that carries a later epoch than `row` back to the row's version; the highest epoch
     number met. `applies`: the epoch that is applied next, parts of which stay.
 
@@ -81,7 +81,7 @@ def restore(root: str | Path, feed: str, row: EpochRow, fence: int, applies: int
 def _restore(log: DeltaLog, feed: str, name: TableId, row: EpochRow, fence: int) -> None:
     version = row.commit.versions[str(name)]
     then = log.at(version)
-    lost = [] if then is None else [path for path in then.files if not (log.directory / path).is_file()]
+    lost = [] if then is None else [path for path in then.files if not exists(log.directory / path)]
     if then is None or lost:
         raise SinkError(
             f"{name}: the lake table at {log.directory} cannot be brought back to version {version}, which is epoch "
@@ -98,7 +98,7 @@ def _restore(log: DeltaLog, feed: str, name: TableId, row: EpochRow, fence: int)
     commit(log, attempt, lambda: gone(str(name), log.directory))
 
 
-def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
+def must_have_files(root: Location, feed: str, manifest: Manifest) -> None:
     """Raise SinkError when a file of an epoch that is to be applied is gone: the cleaner removes what no epoch names.
 
     So it can be with the manifest of a state store that was put back.
@@ -109,7 +109,7 @@ def must_have_files(root: str | Path, feed: str, manifest: Manifest) -> None:
         tail = DeltaLog(directory).newest()
         if tail is not None and tail.transactions.get(epoch_app(feed, name)) == manifest.epoch:
             continue
-        lost = next((file.path for file in delta.files if not (directory / file.path).is_file()), None)
+        lost = next((file.path for file in delta.files if not exists(directory / file.path)), None)
         if lost is not None:
             raise SinkError(
                 f"{name}: {directory / lost} is gone, and the state store asks to apply its epoch "

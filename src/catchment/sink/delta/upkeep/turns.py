@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from catchment import world
 from catchment.config import Feed
 from catchment.model.epoch import Manifest
+from catchment.model.location import location
 from catchment.model.table import TableId
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
@@ -46,7 +47,9 @@ class LakeUpkeep:
         self._attempt: Attempt | None = None
         self._started = world.steady_seconds()
         self._pause = 0.0
-        self._clean_at = self._started + max(0.0, CLEAN_SECONDS - cleaned_seconds_ago(order.root, order.feed))
+        self._clean_at = self._started + max(
+            0.0, CLEAN_SECONDS - cleaned_seconds_ago(location(order.root), order.feed)
+        )
         self._replaced_at = self._started
 
     def count(self, manifest: Manifest) -> None:

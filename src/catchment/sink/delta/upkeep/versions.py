@@ -5,19 +5,18 @@ It is derived: what a crash leaves out, the next record of the table adds from i
 
 import uuid
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from catchment import world
 from catchment.model.epoch import epoch_number, epoch_text
 from catchment.model.errors import SinkConflict
+from catchment.model.location import Location
 from catchment.model.table import TableId
-from catchment.sink.delta.files import delta_stats, lake_file, make_directory, write_parquet
+from catchment.sink.delta.files import delta_stats, make_directory, read_rows, write_parquet
 from catchment.sink.delta.layout import epoch_app, versions_dir
 from catchment.sink.delta.log.actions import Action, Add, MetaData, commit_info, protocol
 from catchment.sink.delta.log.checkpoint import checkpoint
@@ -51,7 +50,7 @@ class Recorded(msgspec.Struct, frozen=True):
 class Versions:
     """The versions of one feed's tables. It remembers what it has recorded."""
 
-    def __init__(self, root: str | Path, feed: str) -> None:
+    def __init__(self, root: Location, feed: str) -> None:
         self._feed = feed
         self._log = DeltaLog(versions_dir(root))
         self._known: dict[str, Recorded] | None = None
@@ -118,14 +117,12 @@ class Versions:
 
     def _written(self, rows: pa.Table, now_ms: int) -> Add:
         path = f"{uuid.uuid4().hex}.parquet"
-        size, footer = write_parquet(self._log.directory / path, [rows], SCHEMA)
-        stats = delta_stats(footer, ("feed", "table_name", "version", "epoch"))
-        return Add(path, size, now_ms, True, stats)
+        file = write_parquet(self._log.directory / path, [rows], SCHEMA)
+        stats = delta_stats(file.footer, ("feed", "table_name", "version", "epoch"))
+        return Add(path, file.size, now_ms, True, stats)
 
     def _held(self, file: LakeFile) -> pa.Table:
-        path = self._log.directory / file.path
-        with lake_file(path):
-            return pq.read_table(path, schema=SCHEMA)
+        return read_rows(self._log.directory / file.path, schema=SCHEMA)
 
     def _read(self, on: Snapshot | None) -> dict[str, Recorded]:
         """The newest version of each of the feed's tables."""

@@ -1,0 +1,28 @@
+"""Objects of a store as files that DuckDB reads, by the same library and the same credentials as the rest."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+
+from catchment.model.errors import NotInstalled
+from catchment.model.location import ObjectPath, location
+from catchment.sink.storage.choice import storage_of
+
+
+def let_read(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> None:
+    """Let a connection read these files, where they are objects. A file system that it has for them stays. Raises
+    NotInstalled."""
+    places = (location(path) for path in paths)
+    asked = {place.store.partition(":")[0]: place for place in places if isinstance(place, ObjectPath)}
+    for scheme in asked.keys() - set(connection.list_filesystems()):
+        try:
+            from obstore.fsspec import FsspecStore
+        except ModuleNotFoundError as fault:
+            raise NotInstalled(
+                f"{scheme}:// is read in DuckDB by {fault.name}, which is not installed: "
+                "pip install 'catchment[objects]'"
+            ) from None
+        allows = storage_of(asked[scheme]).options().get("allow_http") == "true"
+        known: Any = scheme  # one of SCHEMES
+        connection.register_filesystem(FsspecStore(known, client_options={"allow_http": allows}))

@@ -1,0 +1,1 @@
+"""Files of a lake, in directories or in an object store."""
