@@ -11,7 +11,7 @@ _HADOOP = {"s3": "s3a", "gs": "gs", "az": "abfss"}
 
 
 def spark_path(place: Location) -> str:
-    """A place as Hadoop's Path takes it, nothing of it percent-encoded. Directories are those of the host, whatever file
+    """A place as Hadoop's Path takes it, nothing of it percent-encoded. Directories are the host's, whatever file
     system is the session's own."""
     if not isinstance(place, ObjectPath):
         return f"file://{place}"
