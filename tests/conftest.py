@@ -14,6 +14,10 @@ from pyspark import SparkContext
 from catchment.demo.server import PrivateServer
 from catchment.engine.context import context
 from tests.world.engines import on_spark
+from tests.world.s3.bucket import Bucket
+from tests.world.s3.gateway import versity
+from tests.world.s3.proxy import S3Proxy
+from tests.world.s3.server import S3Server
 from tests.world.servers.builds import Build, mariadb_11, mariadb_plugins, mysql_80, mysql_97
 from tests.world.servers.chosen import chosen_server, on_mysql
 from tests.world.servers.debian import NotHere
@@ -131,6 +135,27 @@ def mariadb_11_server(mariadb_11_build: Build) -> Iterator[PrivateMariaDB]:
     """A running MariaDB 11.8 with server id 203, shared by all tests of the run as `shards` are."""
     with PrivateMariaDB(mariadb_11_build, server_id=203) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """A running S3 server, shared by all tests of this process; skips where it cannot be had."""
+    with S3Server(had(versity)) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> Iterator[Bucket]:
+    """A fresh bucket of the shared S3 server."""
+    with s3_server.fresh_bucket() as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def s3_proxy(s3_server: S3Server) -> Iterator[S3Proxy]:
+    """A proxy before the shared S3 server, without rules: `bucket.at(s3_proxy.endpoint)` goes by it."""
+    with S3Proxy(s3_server.port) as proxy:
+        yield proxy
 
 
 _numbers = itertools.count(1)

