@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.model.location import ObjectPath
 from tests.promises.crash.life import Life
 from tests.world.servers.chosen import chosen_server
 
@@ -30,14 +31,16 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[MakeLife]:
-    """`live(servers, count=3)` makes a feed of small tables in a new schema, dropped after the test."""
+    """`live(servers, count=3, store=None)` makes a feed of small tables in a new schema, dropped after the test."""
     made: list[Life] = []
 
-    def make(servers: dict[str, PrivateServer], count: int = 3) -> Life:
+    def make(
+        servers: dict[str, PrivateServer], count: int = 3, store: tuple[ObjectPath, Path] | None = None
+    ) -> Life:
         schema = f"c{next(_numbers)}"
         for server in servers.values():
             server.sql(f"CREATE DATABASE {schema}")
-        made.append(Life(tmp_path, servers, schema, count=count))
+        made.append(Life(tmp_path, servers, schema, count=count, store=store))
         return made[-1]
 
     yield make

@@ -23,6 +23,7 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
+from catchment.model.location import Location, ObjectPath
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir
@@ -76,18 +77,31 @@ class Command:
 
 
 class Life:
-    """A feed of `count` tables with integer, composite and string keys in turn, all in one schema."""
+    """A feed of `count` tables with integer, composite and string keys in turn, all in one schema. `store`: the address
+    of the lake, and the directory where that store has its objects as files."""
 
-    def __init__(self, directory: Path, servers: Servers, schema: str, *, count: int = 3) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        servers: Servers,
+        schema: str,
+        *,
+        count: int = 3,
+        store: tuple[ObjectPath, Path] | None = None,
+    ) -> None:
         self.servers = servers
         self.schema = schema
         self.directory = directory
         self.file = directory / "feed.yaml"
-        self.lake = directory / "lake"
+        self.lake = directory / "lake"  # as files, wherever the feed has it
+        self.path: Location = self.lake
+        if store is not None:
+            self.path, self.lake = store
         self.state = directory / "state.db"
         self.keys = {f"{schema}.t{number:02}": _KEYS[number % 3] for number in range(count)}
         for server in servers.values():
             server.sql(*(f"CREATE TABLE {t} ({_COLUMNS[n % 3]})" for n, t in enumerate(self.keys)))
+        self.environment: dict[str, str] = {}  # of its commands, beside that of this process
         self._commands = 0
         self.describe()
 
@@ -108,7 +122,7 @@ class Life:
             "name": "life",
             "source": {"keyspace": "shop", "shards": shards},
             "tables": [f"{self.schema}.*"],
-            "sink": {"path": str(self.lake)},
+            "sink": {"path": str(self.path)},
             "state": str(self.state),
             "epoch": {"interval": "200ms", "tick": "50ms"},
             "copy": {"chunk_rows_max": 20},
@@ -120,7 +134,7 @@ class Life:
     @property
     def settled_late(self) -> dict[str, Any]:
         """The sink, of which nothing is settled before the end of a run."""
-        return {"path": str(self.lake), "settle": "1h"}
+        return {"path": str(self.path), "settle": "1h"}
 
     def settled(self, table: str) -> int:
         """The epoch that a plain table is, 0 where there is none."""
@@ -162,7 +176,7 @@ class Life:
 
     def await_settles(self) -> None:
         """Wait until no process that a run has left behind settles this lake."""
-        order = f'"root":"{self.lake}"'
+        order = f'"root":"{self.path}"'
         deadline = time.monotonic() + SECONDS_MAX
         while any(order in line for line in _command_lines()):
             assert time.monotonic() < deadline, "a settle did not end"
@@ -183,7 +197,7 @@ class Life:
                 [sys.executable, "-m", "catchment.cli.main", name, str(self.file), *options],
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, VARIABLE: fault},
+                env={**os.environ, **self.environment, VARIABLE: fault},
                 process_group=0,  # signals may be sent to all of it, as a terminal does
             )
         return Command(process, output)
@@ -206,7 +220,8 @@ class Life:
         for table, key in self.keys.items():
             places: Counter[tuple[Any, ...]] = Counter()
             for file in files_of(read(self.feed, table)).base:
-                for record in pq.ParquetFile(file).read().to_pylist():
+                place = file.replace(str(self.path), str(self.lake), 1)
+                for record in pq.ParquetFile(place).read().to_pylist():
                     places[record["_shard"], *key_of(canonical_row(record), key)] += 1
             assert not [place for place, times in places.items() if times > 1], table
 

@@ -1,10 +1,15 @@
 """A bucket of the tests' S3 server, and the words that clients want for it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Self
 
+import pytest
 from obstore.store import S3Store
+
+from catchment.sink.storage.objects import object_storage
 
 REGION = "us-east-1"
 _SOON = timedelta(milliseconds=1)
@@ -35,3 +40,17 @@ class Bucket:
             client_options={"allow_http": True},
             retry_config={"max_retries": retries, "backoff": {"init_backoff": _SOON, "max_backoff": _SOON}},
         )
+
+
+@contextmanager
+def in_environment(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let programs find the bucket as they find one in the world: by the environment."""
+    with monkeypatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
+        patch.setenv("AWS_ALLOW_HTTP", "true")
+        patch.setenv("AWS_ACCESS_KEY_ID", bucket.access_key)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", bucket.secret_key)
+        patch.setenv("AWS_REGION", REGION)
+        object_storage.cache_clear()
+        yield
+    object_storage.cache_clear()

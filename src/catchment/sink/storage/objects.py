@@ -6,10 +6,11 @@ else. So no feed file, plan, argument of a process or log has them.
 
 import io
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # So long a request is sent again while the store answers with an error of its own, or not at all.
 _RETRY_SECONDS = 60
+_CONFLICTS_MAX = 20
+_CODE = re.compile(r"<Code>([A-Za-z0-9]+)</Code>")
 _TAIL_BYTES = 4 << 20
 _SPOOLED_BYTES = 32 << 20
 # As programs that are built on the crate object_store name it (its ClientConfigKey).
@@ -93,16 +96,21 @@ class ObjectStorage:
 
     def create(self, place: ObjectPath, content: bytes) -> None:
         """As the port has it. The content has to be nobody else's: a put whose answer was lost is sent again, and
-        meets its own object then."""
+        meets its own object then. A put that meets another one is told to be sent again (S3: 409)."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        try:
-            with _as_os_error(place):
-                obstore.put(self._client, place.key, content, mode="create")
-        except AlreadyExistsError:
-            if self.read(place) != content:
-                raise FileExistsError(str(place)) from None
+        for _ in range(_CONFLICTS_MAX):
+            try:
+                with _as_os_error(place):
+                    obstore.put(self._client, place.key, content, mode="create")
+                return
+            except AlreadyExistsError:
+                with suppress(FileNotFoundError):
+                    if self.read(place) == content:
+                        return
+                    raise FileExistsError(str(place)) from None
+        raise OSError(f"{place}: the store says {_CONFLICTS_MAX} times that it is there, and that it is not")
 
     @contextmanager
     def written(self, place: ObjectPath) -> Iterator[IO[bytes]]:
@@ -111,9 +119,16 @@ class ObjectStorage:
 
         with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as file:
             yield file
+            size = file.seek(0, io.SEEK_END)
             file.seek(0)
-            with _as_os_error(place):
-                obstore.put(self._client, place.key, file)
+            try:
+                with _as_os_error(place):
+                    obstore.put(self._client, place.key, file)
+            except OSError:
+                # A large one comes in parts, and the answer to the last may be lost (S3: CompleteMultipartUpload).
+                found = self.stored(place)
+                if found is None or found.size != size:
+                    raise
 
     def share(self, source: ObjectPath, target: ObjectPath) -> None:
         """As the port has it: the store copies, and no byte comes here."""
@@ -154,7 +169,8 @@ class ObjectStorage:
         except FileExistsError:
             return
         finally:
-            self.delete(trial)
+            with suppress(OSError):
+                self.delete(trial)
         raise OSError(
             f"{trial.store} has no put-if-absent: it wrote over an object that stood there, so two writers could "
             "both commit; take a store that has it (docs/object-stores.md)"
@@ -235,7 +251,7 @@ def _http_allowed() -> bool:
 
 @contextmanager
 def _as_os_error(place: ObjectPath) -> Iterator[None]:
-    """Raise what a store refuses as OSError. Of the reason the first line is told: the others are for debugging."""
+    """Raise what a store refuses as OSError, but for AlreadyExistsError."""
     from obstore.exceptions import AlreadyExistsError, BaseError
 
     try:
@@ -245,4 +261,10 @@ def _as_os_error(place: ObjectPath) -> Iterator[None]:
     except AlreadyExistsError:
         raise
     except BaseError as error:
-        raise OSError(str(error).partition("\n")[0]) from None
+        raise OSError(_said(str(error))) from None
+
+
+def _said(text: str) -> str:
+    """What a store says, in a line. Its own answer names the access key, so of that the code alone is told."""
+    line, code = text.partition("\n")[0].partition("<")[0].strip(), _CODE.search(text)
+    return f"{line} {code[1]}" if code else line

@@ -233,12 +233,16 @@ class DeltaLog:
         except FileNotFoundError:
             found = self._checkpoints()
             return self._read_checkpoint(found[-1]) if found else None
-        if last.parts is not None or not self._stored(self._checkpoint_path(last.version)):
+        if last.parts is None and self._stored(self._checkpoint_path(last.version)):
+            return self._read_checkpoint(last.version)
+        # Of two that were written, the older may have come last (Delta protocol: Last Checkpoint File).
+        found = self._checkpoints()
+        if last.parts is not None or not found:
             raise SinkError(
                 f"{self._log}: the checkpoint of version {last.version} is of a kind that is not known here; "
                 "let deltalake write one: DeltaTable(path).create_checkpoint()"
             )
-        return self._read_checkpoint(last.version)
+        return self._read_checkpoint(found[-1])
 
     def _checkpoint_path(self, version: int) -> Location:
         return self._log / f"{version:020d}.checkpoint.parquet"
