@@ -56,7 +56,7 @@ def test_every_epoch_is_exact_whatever_dies(tmp_path: Path) -> None:
                         rows = {table: source_rows(servers, table, key) for table, key in keys.items()}
                         rests.append(Rest(newest.commit.epoch, rows))
         order = ServerOrder(servers["-80"], "utf8mb4_unicode_ci", 60)
-        verdict = Court(feed, keys, oracles, order).judge(rests, [])
+        verdict = Court(feed, Path(str(feed.sink.path)), keys, oracles, order).judge(rests, [])
     told = f"seed {seed}\n" + "\n".join(chaos.said)
     assert not chaos.faults, "\n".join(chaos.faults) + "\n" + told
     assert not verdict.lines, told + "\n" + "\n".join(verdict.lines[:20])

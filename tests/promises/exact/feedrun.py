@@ -15,6 +15,7 @@ from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest
+from catchment.model.location import Location
 from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -35,8 +36,9 @@ def make_feed(
     *,
     chunk_rows: int,
     interval: str = "300ms",
+    lake: Location | None = None,
 ) -> Feed:
-    """A feed of all tables of `schema`, whose lake is `directory/lake`; `chunk_rows` in a chunk at most."""
+    """A feed of all tables of `schema`; `chunk_rows` in a chunk at most. `lake`: without one, `directory/lake`."""
     shards = [
         {"name": name, "host": s.host, "port": s.port, "user": "catchment", "password": s.password}
         for name, s in servers.items()
@@ -45,7 +47,7 @@ def make_feed(
         "name": "exact",
         "source": {"keyspace": "shop", "shards": shards},
         "tables": [f"{schema}.*"],
-        "sink": {"path": str(directory / "lake"), "changes": True},
+        "sink": {"path": str(lake or directory / "lake"), "changes": True},
         "epoch": {"interval": interval, "tick": "50ms"},
         "copy": {"chunk_rows_max": chunk_rows},
     }

@@ -12,6 +12,7 @@ import pymysql
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import load
 from catchment.demo.writers import Session, Writer, Writers
+from catchment.model.location import Location
 from tests.promises.exact.feedrun import Beside, FeedRun, make_feed
 from tests.promises.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.world.judge import source_rows
@@ -49,6 +50,7 @@ class Trial:
         chunk_rows: int = 3,
         loaded_rows: int = 100,
         rate: float = 4.0,
+        lake: Location | None = None,
     ) -> None:
         self.servers = servers
         self.seed = seed
@@ -57,7 +59,7 @@ class Trial:
         create_random_tables(list(servers.values()), schema)
         for index, server in enumerate(servers.values()):
             load(server, schema, loaded_rows, index=index, count=len(servers))
-        self.feed = make_feed(directory, servers, schema, chunk_rows=chunk_rows)
+        self.feed = make_feed(directory, servers, schema, chunk_rows=chunk_rows, lake=lake)
         self.beside = Beside(self.feed)
         self.writers = random_writers(list(servers.values()), schema, seed=seed, rate=rate, keys=_KEYS)
         self.fillers = Writers([])
@@ -69,6 +71,7 @@ class Trial:
             ]
         )
         self.rests: list[Rest] = []
+        self.files = Path(str(self.feed.sink.path))  # where the judge finds those of the lake
 
     def fill(self, table: str, column: str, rate: float = 2.0) -> None:
         """Write values into a column on every shard while it is there."""
@@ -106,7 +109,7 @@ class Trial:
             run.wait("all is copied", lambda done: done[-1].cut.copied)
             self._rest(run)
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)
-        return Court(self.feed, self.keys, oracles, order).judge(self.rests, self.beside.readings)
+        return Court(self.feed, self.files, self.keys, oracles, order).judge(self.rests, self.beside.readings)
 
     def _rest(self, run: FeedRun) -> None:
         """Stop the writers, wait for an epoch that holds all that they wrote, SELECT everything."""

@@ -78,9 +78,11 @@ class Verdict:
 
 @dataclass
 class Court:
-    """Judges a run's epochs in order. `oracles` stand where the run had not begun."""
+    """Judges a run's epochs in order. `files`: where the files of the lake are; `oracles` stand where the run had not
+    begun."""
 
     feed: Feed
+    files: Path
     keys: Mapping[str, tuple[str, ...]]
     oracles: Mapping[str, Oracle]
     order: ServerOrder
@@ -88,10 +90,10 @@ class Court:
     def judge(self, rests: Iterable[Rest], readings: Sequence[Reading]) -> Verdict:
         """Judge every committed epoch by the log, those of `rests` by SELECT, `readings` by time travel, and every
         version of the plain tables by readers that know Delta alone."""
-        root, feed = self.feed.sink.path, self.feed.name
+        root, feed = self.files, self.feed.name
         with DeltaScan() as scan:
             self._plain = {
-                table: PlainVersions(Path(str(table_dir(root, id_))), epoch_app(feed, id_), scan)
+                table: PlainVersions(table_dir(root, id_), epoch_app(feed, id_), scan)
                 for table, id_ in ((table, TableId.parse(table)) for table in self.keys)
             }
             return self._judge(rests, readings)

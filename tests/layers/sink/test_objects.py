@@ -1,0 +1,124 @@
+"""A lake in a bucket is read as one in a directory is: by every engine, at every epoch, row by row and as changes."""
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+import catchment
+from catchment.api.views import following_views, write_views
+from catchment.model.errors import SinkError
+from catchment.model.location import Location, ObjectPath, location
+from catchment.sink.delta.layout import epoch_app, table_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain.shape import Form
+from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from tests.layers.sink.model import FEED, ORDERS
+from tests.layers.sink.test_open import Copied
+from tests.world.delta_scan import DeltaScan
+from tests.world.s3.bucket import Bucket, in_environment
+from tests.world.s3.server import S3Server
+from tests.world.settled import carry_out
+
+TABLE = "shop.orders"
+COLUMNS = ("_shard", "_epoch", "id", "sig")
+
+
+@pytest.fixture
+def root(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectPath]:
+    """Where a lake comes to lie."""
+    with in_environment(bucket, monkeypatch):
+        place = location(f"s3://{bucket.name}/our/lake")
+        assert isinstance(place, ObjectPath)
+        yield place
+
+
+def as_files(root: ObjectPath, server: S3Server) -> Path:
+    """The directory where the server has the lake's objects."""
+    return server.root / root.store.partition("://")[2] / root.key
+
+
+def copied(root: ObjectPath, rng: random.Random) -> Copied:
+    place: Any = root  # tests of directories have more of a path's methods
+    return Copied(place, rng)
+
+
+def settle(root: Location) -> None:
+    carry_out(UpkeepOrder(str(root), FEED, 1, 3600.0, form=Form(changes=True)))
+
+
+def rows_of(table: Any) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in COLUMNS) for row in table.to_pylist())
+
+
+def test_a_lake_in_a_bucket(root: ObjectPath, s3_server: S3Server) -> None:
+    rng = random.Random(7)
+    table = copied(root, rng)
+    for _ in range(20):
+        table.commit()
+        if rng.random() < 0.4:
+            settle(root)
+    read_back: list[int] = []
+    for epoch in table.states:
+        state = catchment.read(root, TABLE, epoch)
+        assert rows_of(state.arrow()) == table.expected(epoch)
+        assert rows_of(state.duckdb().to_arrow_table()) == table.expected(epoch)
+        read_back.append(state.polars().height)
+    assert read_back == [len(rows) for rows in table.states.values()]
+    with duckdb.connect() as connection:
+        state = catchment.read(str(root), TABLE)
+        assert state.duckdb(connection).aggregate("count(*)").fetchall() == [(len(table.state),)]
+        assert state.duckdb(connection).aggregate("count(*)").fetchall() == [(len(table.state),)]
+    settle(root)
+    changes = catchment.changes(root, TABLE).arrow().to_pylist()
+    assert sorted((row["_shard"], row["id"]) for row in changes) == sorted(table.state)
+    assert str(root) in following_views(root)
+    with pytest.raises(SinkError, match="no file of views"):
+        write_views(root)
+    _must_be_right_at_every_version(root, s3_server, table)
+
+
+def _must_be_right_at_every_version(root: ObjectPath, server: S3Server, table: Copied) -> None:
+    """As readers have it that know Delta alone: DuckDB reads the server's files, delta-rs its objects."""
+    plain = table_dir(root, ORDERS.table)
+    app = epoch_app(FEED, ORDERS.table)
+    log = DeltaLog(plain)
+    newest = log.newest()
+    assert newest is not None
+    assert newest.version > 5
+    with DeltaScan() as scan:
+        for version in range(newest.version + 1):
+            then = log.at(version)
+            assert then is not None
+            expected = table.expected(then.transactions[app])
+            there = table_dir(as_files(root, server), ORDERS.table)
+            assert rows_of(scan.rows(there, COLUMNS, version)) == expected
+            held = DeltaTable(str(plain), version=version, storage_options={"allow_http": "true"})
+            found = QueryBuilder().register("t", held).execute("SELECT * FROM t").read_all()
+            assert rows_of(pa.table(found)) == expected
+
+
+def test_what_nobody_needs_goes(
+    root: ObjectPath, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = copied(root, random.Random(8))
+    for _ in range(14):
+        table.commit()
+        settle(root)
+    files = as_files(root, s3_server)
+    before = sum(1 for path in files.rglob("*.parquet") if path.is_file())
+    clean_feed(root, FEED, 3600, 3600)
+    assert sum(1 for path in files.rglob("*.parquet") if path.is_file()) == before
+    later = time.time() + 8 * 3600
+    monkeypatch.setattr("time.time", lambda: later)
+    deleted = clean_feed(root, FEED, 0, 60)
+    assert deleted.attempts + deleted.replaced > 5
+    assert sum(1 for path in files.rglob("*.parquet") if path.is_file()) < before - 5
+    assert rows_of(catchment.read(root, TABLE).arrow()) == table.expected(table.feeder.epoch)

@@ -1,0 +1,38 @@
+"""Every epoch of a live feed into an S3 server is exact, for us and for readers that know Delta alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from catchment.model.location import location
+from tests.promises.exact.conftest import Servers
+from tests.promises.exact.trial import Trial
+from tests.world.s3.bucket import Bucket, in_environment
+from tests.world.s3.server import S3Server
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(900)
+def test_100_epochs_in_a_bucket_are_exact(
+    servers: Servers,
+    spark: SparkContext,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    s3_server: S3Server,
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with in_environment(bucket, monkeypatch):
+        schema, lake = fresh_schema(*servers.values()), location(f"s3://{bucket.name}/lake")
+        trial = Trial(servers, schema, tmp_path, seed=31, loaded_rows=300, lake=lake)
+        trial.files = s3_server.root / bucket.name / "lake"
+        verdict = trial.run(epochs=100, rest_every=20)
+    verdict.must_be_clean(trial.seed)
+    assert verdict.epochs >= 100
+    assert verdict.copying >= 20
+    assert verdict.rests >= 5
+    assert trial.beside.settles > 5
+    assert verdict.plain > 20
+    assert verdict.told > 20
