@@ -151,11 +151,19 @@ def bucket(s3_server: S3Server) -> Iterator[Bucket]:
         yield fresh
 
 
-@pytest.fixture
-def s3_proxy(s3_server: S3Server) -> Iterator[S3Proxy]:
-    """A proxy before the shared S3 server, without rules: `bucket.at(s3_proxy.endpoint)` goes by it."""
+@pytest.fixture(scope="session")
+def shared_s3_proxy(s3_server: S3Server) -> Iterator[S3Proxy]:
+    """The proxy that `s3_proxy` resets for each test."""
     with S3Proxy(s3_server.port) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def s3_proxy(shared_s3_proxy: S3Proxy) -> S3Proxy:
+    """A proxy before the shared S3 server, without rules: `bucket.at(s3_proxy.endpoint)` goes by it."""
+    shared_s3_proxy.rule()
+    shared_s3_proxy.forget()
+    return shared_s3_proxy
 
 
 _numbers = itertools.count(1)

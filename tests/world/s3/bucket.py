@@ -28,8 +28,8 @@ class Bucket:
         """The same bucket by another way, such as a proxy."""
         return replace(self, endpoint=endpoint)
 
-    def store(self, retries: int = 0) -> S3Store:
-        """obstore's client, which repeats a request at once, `retries` times at most."""
+    def store(self, retries: int = 0, seconds: float = 30.0) -> S3Store:
+        """obstore's client: it waits `seconds` for an answer, and repeats a request at once, at most `retries` times."""
         return S3Store(
             self.name,
             endpoint=self.endpoint,
@@ -37,9 +37,19 @@ class Bucket:
             secret_access_key=self.secret_key,
             region=REGION,
             virtual_hosted_style_request=False,
-            client_options={"allow_http": True},
+            client_options={"allow_http": True, "timeout": timedelta(seconds=seconds)},
             retry_config={"max_retries": retries, "backoff": {"init_backoff": _SOON, "max_backoff": _SOON}},
         )
+
+    def storage_options(self) -> dict[str, str]:
+        """What delta-rs and Polars want to be told."""
+        return {
+            "aws_endpoint": self.endpoint,
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret_key,
+            "aws_region": REGION,
+            "aws_allow_http": "true",
+        }
 
 
 @contextmanager

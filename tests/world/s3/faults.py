@@ -1,9 +1,8 @@
 """What may go wrong between a client and an S3 server, and the rules by which it does."""
 
 import random
-import threading
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatchcase
@@ -60,21 +59,14 @@ class Fate:
 
 
 class Rules:
-    """Rules in force. The first with a fault decides on a request; delays add up. Any thread may ask and change."""
+    """Rules in force. The first with a fault decides on a request; delays add up."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rules: tuple[_Counted, ...] = ()
-
-    def put(self, *rules: Rule) -> None:
-        """Only these from now on, counted from the start."""
-        with self._lock:
-            self._rules = tuple(_Counted(rule) for rule in rules)
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = tuple(_Counted(rule) for rule in rules)
 
     def fate(self, kind: Kind, key: str) -> Fate:
         """What becomes of a request; it is counted."""
-        with self._lock:
-            struck = [one.rule for one in self._rules if one.strikes(kind, key)]
+        struck = [one.rule for one in self._rules if one.strikes(kind, key)]
         faults = [rule.fault for rule in struck if rule.fault]
         return Fate(sum(rule.delay for rule in struck), faults[0] if faults else None)
 

@@ -1,4 +1,8 @@
-"""HTTP/1.1 messages as they stand on the wire, each read whole."""
+"""HTTP/1.1 messages as they stand on the wire, each read whole.
+
+But for one thing: a body that came in chunks is given with its length. The server leaves the end of such a body
+unread when its last chunk came with the rest, and takes it for the next request.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,11 +12,11 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BODILESS = (204, 304)
 
 
-class Unreadable(Exception):
-    """A message of a kind that neither clients of S3 nor the server send."""
+class Ended(Exception):
+    """A connection ended where an answer should have been."""
 
 
-GONE = (OSError, asyncio.IncompleteReadError, Unreadable)
+GONE = (OSError, asyncio.IncompleteReadError, Ended)
 """What says that the other end of a connection is no more."""
 
 
@@ -50,35 +54,25 @@ def header(head: bytes, name: str) -> str | None:
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:
-    """The next request of a client, None at the end of its connection. Raises Unreadable."""
+    """The next request of a client, None at the end of its connection. Raises one of GONE."""
     head = await _head(reader)
     if head is None:
         return None
     method, target, _ = head.split(_LINE, 1)[0].decode("latin-1").split(" ")
-    if header(head, "transfer-encoding") is not None:
-        raise Unreadable(f"{method} {target} does not say its length")
     if header(head, "expect") is not None:  # answered here, since the server is asked when the body is there
         writer.write(_CONTINUE)
-        head = _LINE.join(line for line in head.split(_LINE) if not line.lower().startswith(b"expect:"))
-    body = await reader.readexactly(int(header(head, "content-length") or 0))
-    return Request(method, target, head, body)
+        head = _without(head, "expect")
+    return Request(method, target, *await _framed(reader, head))
 
 
 async def read_answer(reader: asyncio.StreamReader, method: str) -> Answer:
-    """The answer to a request of a method. Raises Unreadable, also where the server breaks off."""
+    """The answer to a request of a method. Raises one of GONE."""
     head = await _head(reader)
     if head is None:
-        raise Unreadable("the server ended the connection without an answer")
-    status = int(head.split(b" ", 2)[1])
-    length = header(head, "content-length")
-    if method == "HEAD" or status in _BODILESS:
-        body = b""
-    elif length is not None:
-        body = await reader.readexactly(int(length))
-    elif header(head, "transfer-encoding") is not None:
-        body = await _chunks(reader)
-    else:
-        raise Unreadable(f"the answer to {method} does not say its length")
+        raise Ended
+    status, body = int(head.split(b" ", 2)[1]), b""
+    if method != "HEAD" and status not in _BODILESS:
+        head, body = await _framed(reader, head)
     return Answer(status, head, body, (header(head, "connection") or "").lower() == "close")
 
 
@@ -91,12 +85,20 @@ async def _head(reader: asyncio.StreamReader) -> bytes | None:
         return None
 
 
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """A body in chunks, as it came."""
+async def _framed(reader: asyncio.StreamReader, head: bytes) -> tuple[bytes, bytes]:
+    """A head that tells the length of its body, and the body."""
+    if header(head, "transfer-encoding") is None:
+        return head, await reader.readexactly(int(header(head, "content-length") or 0))
     pieces = []
-    while True:
-        pieces.append(await reader.readuntil(_LINE))
-        size = int(pieces[-1].split(b";")[0], 16)
-        pieces.append(await reader.readexactly(size + len(_LINE)))
-        if size == 0:
-            return b"".join(pieces)
+    while size := int((await reader.readuntil(_LINE)).split(b";")[0], 16):
+        pieces.append(await reader.readexactly(size))
+        await reader.readexactly(len(_LINE))
+    await reader.readexactly(len(_LINE))
+    body = b"".join(pieces)
+    length = f"content-length: {len(body)}\r\n\r\n".encode()
+    return _without(head, "transfer-encoding").removesuffix(_LINE) + length, body
+
+
+def _without(head: bytes, name: str) -> bytes:
+    start = f"{name}:".encode()
+    return _LINE.join(line for line in head.split(_LINE) if not line.lower().startswith(start))

@@ -5,12 +5,16 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import obstore
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from obstore.exceptions import AlreadyExistsError, GenericError
 from obstore.store import S3Store
+from pyarrow.fs import S3FileSystem
 
 from tests.conftest import had
-from tests.world.s3.bucket import Bucket
+from tests.world.patience import PATIENCE_SECONDS
+from tests.world.s3.bucket import REGION, Bucket
 from tests.world.s3.faults import Fault, Rule
 from tests.world.s3.gateway import versity
 from tests.world.s3.kinds import Kind
@@ -203,6 +207,20 @@ def test_a_delay(by_proxy: Bucket, s3_proxy: S3Proxy) -> None:
     assert 0.3 <= time.monotonic() - began < 8 * 0.3, "requests wait beside each other"
 
 
+def test_a_create_that_waited_too_long_is_not_repeated_and_lands(
+    bucket: Bucket, by_proxy: Bucket, s3_proxy: S3Proxy
+) -> None:
+    s3_proxy.rule(Rule(delay=1.0, times=1))
+    with pytest.raises(GenericError):
+        obstore.put(by_proxy.store(_RETRIES, seconds=0.3), "k", b"1", mode="create")
+    assert _content(bucket, "k") is None
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not s3_proxy.seen() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _content(bucket, "k") == b"1"
+    assert s3_proxy.counts() == {Kind.PUT: 1}
+
+
 def test_which_requests_a_rule_is_for(by_proxy: Bucket, s3_proxy: S3Proxy) -> None:
     store = by_proxy.store()
     s3_proxy.rule(Rule(Fault.ERROR, _PUTS, keys="*/_delta_log/*.json", first=2, times=2))
@@ -236,7 +254,7 @@ def test_a_connection_carries_many_requests(by_proxy: Bucket, s3_proxy: S3Proxy)
     store = by_proxy.store()
     for number in range(50):
         obstore.put(store, f"k/{number}", b"")
-    assert s3_proxy.accepted <= 3
+    assert s3_proxy.connections() <= 3
 
 
 def test_a_server_that_is_gone_ends_connections_until_it_is_back() -> None:
@@ -249,3 +267,30 @@ def test_a_server_that_is_gone_ends_connections_until_it_is_back() -> None:
         assert proxy.seen()[-1].answered is None
         server.start()
         assert bytes(obstore.get(store, "k").bytes()) == b"1"
+
+
+def test_a_library_that_waits_with_pythons_lock_in_hand_is_served(
+    by_proxy: Bucket, s3_proxy: S3Proxy
+) -> None:
+    options = by_proxy.storage_options()
+    place = f"s3://{by_proxy.name}/t"
+    write_deltalake(place, pa.table({"id": [1, 2]}), storage_options=options)
+    table = DeltaTable(place, storage_options=options)
+    assert QueryBuilder().register("t", table).execute("SELECT id FROM t").read_all().num_rows == 2
+
+
+def test_arrows_client_is_served(by_proxy: Bucket, s3_proxy: S3Proxy) -> None:
+    """It sends bodies in chunks, without their length, and waits for "100 Continue" before large ones."""
+    files = S3FileSystem(
+        access_key=by_proxy.access_key,
+        secret_key=by_proxy.secret_key,
+        endpoint_override=by_proxy.endpoint.removeprefix("http://"),
+        scheme="http",
+        region=REGION,
+    )
+    for size in (10, 9 << 20):
+        content = b"1" * size
+        with files.open_output_stream(f"{by_proxy.name}/k") as stream:
+            stream.write(content)
+        with files.open_input_file(f"{by_proxy.name}/k") as file:
+            assert file.read() == content
