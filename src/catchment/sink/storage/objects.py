@@ -177,7 +177,7 @@ class ObjectStorage:
         return {"allow_http": "true"} if _http_allowed() else {}
 
     def _end(self, place: ObjectPath) -> tuple[int, bytes]:
-        """The size of an object, and its last bytes. Azure gives no last ones: it has to be asked how many there are."""
+        """The size of an object, and its last bytes. Azure gives no last ones, and is asked for the size first."""
         import obstore
 
         with _as_os_error(place):
