@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from catchment.api.changes import changes
     from catchment.api.epochs import epochs
     from catchment.api.read import read
+    from catchment.feed.erase import erase
 
-__all__ = ["LAKE_LAYOUT", "__version__", "changes", "epochs", "read"]
+__all__ = ["LAKE_LAYOUT", "__version__", "changes", "epochs", "erase", "read"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from catchment.api.epochs import epochs
 
         return epochs
+    if name == "erase":
+        from catchment.feed.erase import erase
+
+        return erase
     if name == "read":
         from catchment.api.read import read
 

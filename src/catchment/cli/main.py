@@ -24,6 +24,7 @@ _COMMANDS = {
     "verify": "catchment.cli.verify:verify_command",
     "adopt": "catchment.cli.adopt:adopt",
     "settle": "catchment.cli.settle:settle",
+    "erase": "catchment.cli.erase:erase_command",
     "upgrade": "catchment.cli.upgrade:upgrade",
     "epochs": "catchment.cli.epochs:epochs_command",
     "views": "catchment.cli.views:views_command",

@@ -10,6 +10,7 @@ from catchment.epoch.work import Reader, Writer
 from catchment.model.epoch import Commit as CommitRecord
 from catchment.model.epoch import DataFile, EpochRow, Manifest
 from catchment.model.table import TableId
+from catchment.sink.erasure import Erased, Erasure
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -108,6 +109,11 @@ class Sink(Protocol):
 
     def settle(self, fence: int) -> Settled:
         """Settle every table, and clean up, now and in this process, beside a run or without one."""
+        ...
+
+    def erase(self, erasure: Erasure, fence: int) -> Erased:
+        """Erase rows of a table of the newest epoch from all that the sink has, beside a run or without one. Raises
+        SinkError where the source still has one of them."""
         ...
 
     def upkeep(self, fence: int) -> Upkeep:

@@ -17,6 +17,7 @@ class Fault(Enum):
     AFTER_EPOCH_ROW = "after-epoch-row"
     DURING_SETTLE = "during-settle"
     DURING_UPGRADE = "during-upgrade"
+    DURING_ERASE = "during-erase"
 
 
 Injector = Callable[[Fault], None]

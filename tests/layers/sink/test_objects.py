@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 import catchment
 from catchment.api.views import following_views, write_views
+from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, ObjectPath, location
 from catchment.sink.delta.layout import epoch_app, table_dir
@@ -21,6 +22,7 @@ from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.clean import clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS
+from tests.layers.sink.test_erase import KEPT, erased, lived, words
 from tests.layers.sink.test_open import Copied
 from tests.world.delta_scan import DeltaScan
 from tests.world.s3.bucket import Bucket, in_environment
@@ -122,3 +124,15 @@ def test_what_nobody_needs_goes(
     assert deleted.attempts + deleted.replaced > 5
     assert sum(1 for path in files.rglob("*.parquet") if path.is_file()) < before - 5
     assert rows_of(catchment.read(root, TABLE).arrow()) == table.expected(table.feeder.epoch)
+
+
+@pytest.mark.parametrize("table", [ORDERS, KEPT], ids=["mirror", "soft_delete"])
+def test_erased_rows_leave_a_bucket(root: ObjectPath, s3_server: S3Server, table: TableShape) -> None:
+    place: Any = root
+    lived(place, table)
+    files = as_files(root, s3_server)
+    DeltaTable(str(table_dir(root, table.table)), storage_options={"allow_http": "true"}).create_checkpoint()
+    assert words(files)
+    assert erased(place, table, 3).deleted > 0
+    assert words(files) == []
+    assert sorted(catchment.read(root, TABLE, origin=False).polars().rows()) == [(1, "a"), (2, "bb")]

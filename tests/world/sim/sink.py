@@ -12,6 +12,7 @@ from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, Ta
 from catchment.model.errors import LeaseLost, SinkError, SinkRestored
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
+from catchment.sink.erasure import Erased, Erasure
 from catchment.sink.port import Settled
 from tests.world.sim.scheduler import SimWorld
 
@@ -222,6 +223,10 @@ class SimSink:
     def settle(self, fence: int) -> Settled:
         """Nothing is settled."""
         return Settled({}, 0)
+
+    def erase(self, erasure: Erasure, fence: int) -> Erased:
+        """Nothing is erased."""
+        raise SinkError(f"{erasure.table} is not erased from")
 
     def upkeep(self, fence: int) -> Nothing:
         """None."""

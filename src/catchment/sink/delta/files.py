@@ -224,6 +224,14 @@ def lake_files(directory: Location, suffix: str) -> list[Stored[Any]]:
         return storage_of(directory).listed(directory, suffix)
 
 
+def delete(path: Location) -> None:
+    """Delete a file of the lake, if it is there. Raises SinkError."""
+    try:
+        storage_of(path).delete(path)
+    except OSError as error:
+        raise SinkError(f"cannot delete {path}: {error}; check the lake's rights and mount") from error
+
+
 def name_within(directory: Location, path: Location) -> str:
     """The path of a file relative to its table, as logs have it."""
     return str(path)[len(str(directory)) + 1 :]

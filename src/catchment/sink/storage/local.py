@@ -44,6 +44,11 @@ class LocalStorage:
         found = (self.stored(path) for path in directory.glob(f"*{suffix}"))
         return [one for one in found if one is not None]
 
+    def below(self, directory: Path, suffix: str) -> list[Stored[Path]]:
+        """As the port has it."""
+        found = (self.stored(path) for path in directory.rglob(f"*{suffix}"))
+        return [one for one in found if one is not None]
+
     def directories(self, directory: Path) -> list[str]:
         """As the port has it."""
         return [path.name for path in directory.glob("*") if path.is_dir()]
@@ -75,6 +80,23 @@ class LocalStorage:
                 place.unlink(missing_ok=True)
                 raise
 
+    def replace(self, place: Path, content: bytes) -> None:
+        """As the port has it. Its time stays: by it programs tell how old an entry is."""
+        draft = place.with_name(f".{uuid.uuid4().hex}.tmp")
+        try:
+            before = place.stat()
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.utime(draft, ns=(before.st_atime_ns, before.st_mtime_ns))
+            os.replace(draft, place)
+            # Hadoop keeps a checksum beside what it has written itself.
+            place.with_name(f".{place.name}.crc").unlink(missing_ok=True)
+            sync_directory(place.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+
     def share(self, source: Path, target: Path) -> None:
         """As the port has it: a hard link, of which no byte is written. It has the times of the other name."""
         os.utime(source)
@@ -84,7 +106,9 @@ class LocalStorage:
 
     def delete(self, place: Path) -> None:
         """As the port has it."""
-        place.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            place.unlink()
+            sync_directory(place.parent)
 
     def mark(self, place: Path) -> None:
         """As the port has it."""

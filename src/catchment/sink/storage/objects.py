@@ -78,13 +78,16 @@ class ObjectStorage:
 
     def listed(self, directory: ObjectPath, suffix: str) -> list[Stored[ObjectPath]]:
         """As the port has it."""
-        return [
-            Stored(
-                ObjectPath(directory.store, found["path"]), found["size"], found["last_modified"].timestamp()
-            )
-            for found in self._listed(directory)["objects"]
-            if found["path"].endswith(suffix)
-        ]
+        found = self._listed(directory)["objects"]
+        return [_stored(directory.store, one) for one in found if one["path"].endswith(suffix)]
+
+    def below(self, directory: ObjectPath, suffix: str) -> list[Stored[ObjectPath]]:
+        """As the port has it."""
+        import obstore
+
+        with _as_os_error(directory):
+            found = obstore.list(self._client, directory.key).collect()
+        return [_stored(directory.store, one) for one in found if one["path"].endswith(suffix)]
 
     def directories(self, directory: ObjectPath) -> list[str]:
         """As the port has it."""
@@ -125,6 +128,13 @@ class ObjectStorage:
                 found = self.stored(place)
                 if found is None or found.size != size:
                     raise
+
+    def replace(self, place: ObjectPath, content: bytes) -> None:
+        """As the port has it."""
+        import obstore
+
+        with _as_os_error(place):
+            obstore.put(self._client, place.key, content)
 
     def share(self, source: ObjectPath, target: ObjectPath) -> None:
         """As the port has it: the store copies, and no byte comes here."""
@@ -193,6 +203,10 @@ class ObjectStorage:
 
         with _as_os_error(directory):
             return obstore.list_with_delimiter(self._client, directory.key)
+
+
+def _stored(store: str, found: Any) -> Stored[ObjectPath]:
+    return Stored(ObjectPath(store, found["path"]), found["size"], found["last_modified"].timestamp())
 
 
 class _Opened(io.RawIOBase):

@@ -43,6 +43,10 @@ class Storage(Protocol[Place]):
         """The files right in a directory whose names end so; none where there is no directory."""
         ...
 
+    def below(self, directory: Place, suffix: str) -> list[Stored[Place]]:
+        """The same of a directory and all directories in it."""
+        ...
+
     def directories(self, directory: Place) -> list[str]:
         """Names of the directories right in another."""
         ...
@@ -55,12 +59,17 @@ class Storage(Protocol[Place]):
         """A new file that is there when the block ends, and not when it fails. Its name is nobody else's."""
         ...
 
+    def replace(self, place: Place, content: bytes) -> None:
+        """Another content under a file's name, whole at each moment. Only entries of logs change so, and say the same
+        afterwards."""
+        ...
+
     def share(self, source: Place, target: Place) -> None:
         """A file under a second name, which may have it already."""
         ...
 
     def delete(self, place: Place) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it is there, durably."""
         ...
 
     def mark(self, place: Place) -> None:

@@ -12,6 +12,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, TableShape
 from catchment.model.image import DELETED
 from catchment.model.table import TableId
+from catchment.sink.erasure import Erased, Erasure
 from catchment.sink.port import Settled
 from catchment.wire.cells.types import arrow_type
 
@@ -155,6 +156,12 @@ class NothingSink:
         """As the port has it."""
         self._asked.note("settle")
         return Settled({}, 0)
+
+    def erase(self, erasure: Erasure, fence: int) -> Erased:
+        """As the port has it: nothing is there."""
+        self._asked.note("erase")
+        keys = erasure.keys.num_rows
+        return Erased(str(erasure.table), keys, 0, {}, 0, 0, 0, (), "no epoch can be read")
 
     def upkeep(self, fence: int) -> Idle:
         """As the port has it."""

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 from catchment.model.epoch import TableShape
 from catchment.model.location import Location
 from catchment.model.treatment import Mode
-from catchment.sink.delta.files import Written, lake_parquet, write_parquet
+from catchment.sink.delta.files import Written, delete, lake_parquet, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
@@ -153,12 +153,13 @@ def _moved(files: Sequence[LakeFile], vectors: Sequence[BitMap], order: Rows) ->
 
 
 def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
-    """Put the new file in place of its sources, on the newest version; None when one of them is gone. Then the cleaner
-    removes what was written. Raises SinkError."""
+    """Put the new file in place of its sources, on the newest version; None when one of them is gone. Then what was
+    written is deleted: it may have rows that were erased meanwhile. Raises SinkError."""
     while True:
         on = log.newest()
         actions = None if on is None else _actions(log.directory, on.files, joined)
         if on is None or actions is None:
+            delete(log.directory / joined.add.file)
             return None
         now_ms = time.time_ns() // 1_000_000
         info = commit_info("OPTIMIZE", now_ms)

@@ -12,7 +12,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.treatment import Mode
-from catchment.sink.delta.files import lake_parquet, write_parquet, written
+from catchment.sink.delta.files import delete, lake_parquet, write_parquet, written
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
@@ -56,6 +56,7 @@ class Made:
         self._now_ms = now_ms
         self._vectors = VectorFile(making.plain)
         self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
+        self._brought: list[Location] = []
 
     def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
@@ -87,6 +88,13 @@ class Made:
             self.died += len(fresh[add.path])
         self._vectors.write()
         self.actions += self._told.actions if self._told is not None else []
+
+    def discard(self) -> None:
+        """Delete the rows that were written: nobody commits them, and they may be erased meanwhile. Chunks stay, since
+        another settle may have committed the same link."""
+        told = [self._plain / action.path for action in self._told.actions] if self._told is not None else []
+        for path in [*self._brought, *told]:
+            delete(path)
 
     def _apply(self, net: NetChanges, files: Iterable[LakeFile], dead: Dead, fresh: Dead) -> None:
         """Kill what net changes replace, and bring what lives of them."""
@@ -235,5 +243,6 @@ class Made:
         """A new file of rows, in order of (shard, key)."""
         rows = (cleared(part, self._torn) for part in parts)
         target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
+        self._brought.append(target)
         add = described(write_parquet(target, rows, self._schema), self._shape, self._now_ms)
         self.actions.append(msgspec.structs.replace(add, data_change=data_change))

@@ -6,6 +6,7 @@ from typing import Any
 from catchment.model.errors import SinkConflict, SinkRestored
 from catchment.sink.delta.log.actions import Action, Txn, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.tail.complete import is_complete
 
 _ATTEMPTS = 50
 
@@ -22,10 +23,10 @@ def take_back(log: DeltaLog, app: str, epoch: int) -> int:
         if on is None or carried <= epoch:
             return carried
         then = log.carrying(app, epoch)
-        if then is None:
+        if then is None or not is_complete(log.directory, then):
             raise SinkRestored(
-                f"{log.directory} is newer than the epochs that the lake records, and its log does not reach back to "
-                "them; put back the newest copy of the lake's directory _catchment, or remove both"
+                f"{log.directory} is newer than the epochs that the lake records, and its log or files do not reach "
+                "back to them; put back the newest copy of the lake's directory _catchment, or remove both"
             )
         carries = Txn(app, then.transactions[app], _now_ms())
         if log.put(on, restore_info(then), [carries, *restored(on, then)]) is not None:

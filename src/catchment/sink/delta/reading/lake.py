@@ -14,7 +14,6 @@ from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable, feeds
-from catchment.sink.delta.files import exists
 from catchment.sink.delta.layout import (
     PART,
     epoch_app,
@@ -27,6 +26,7 @@ from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_s
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
 from catchment.sink.delta.reading.state import DeltaState
+from catchment.sink.delta.tail.complete import is_complete, last_complete
 from catchment.sink.delta.tail.dated import with_epochs
 from catchment.sink.delta.tail.older import Places, places
 
@@ -137,13 +137,15 @@ def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
 def _then(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot]:
     """Both tables as they were when the epoch was the newest."""
     feed, epoch = row.manifest.feed, row.commit.epoch
-    tail = _older(DeltaLog(at.tail), row.commit.versions[str(table)])
-    plain = DeltaLog(at.plain).carrying(epoch_app(feed, table), epoch)
+    log, app = DeltaLog(at.tail), epoch_app(feed, table)
+    tail = last_complete(log, app, epoch, row.commit.versions[str(table)])
+    plain = DeltaLog(at.plain).carrying(app, epoch)
     trimmed = 0 if tail is None else tail.transactions.get(settled_app(feed, table), 0)
-    if tail is None or trimmed > _settled(plain, row, table):
+    lost = plain is not None and not is_complete(at.plain, plain)
+    if tail is None or lost or trimmed > _settled(plain, row, table):
         raise SinkError(
             f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
-            f"stay for the feed's sink.keep; {readable_since(root, feed, [table])}"
+            f"stay for the feed's sink.keep, and an erasure deletes them; {readable_since(root, feed, [table])}"
         )
     return plain, tail
 
@@ -151,11 +153,3 @@ def _then(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Sn
 def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:
     """The epoch that a version of the plain table is; 0 before the first."""
     return 0 if plain is None else plain.transactions.get(epoch_app(row.manifest.feed, table), 0)
-
-
-def _older(log: DeltaLog, version: int) -> Snapshot | None:
-    """The table at an older version; None when the cleaner has removed files of it, or Delta its log entries."""
-    then = log.at(version)
-    if then is None or not all(exists(log.directory / path) for path in then.files):
-        return None
-    return then

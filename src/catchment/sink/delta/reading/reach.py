@@ -22,6 +22,7 @@ class _Reach(msgspec.Struct, frozen=True):
     """
 
     plain: DeltaLog
+    tail: DeltaLog
     app: str
     floor: int
     carried: int
@@ -31,7 +32,9 @@ class _Reach(msgspec.Struct, frozen=True):
         if version is None or self.carried <= epoch:
             return version is not None
         if version < self.floor:
-            return False
+            last = self.tail.carrying(self.app, epoch)
+            if last is None or last.version < self.floor:
+                return False
         plain = self.plain.carrying(self.app, epoch)
         return plain is None or plain.version >= self.plain_floor
 
@@ -70,7 +73,8 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
 def _reach(root: Location, feed: str, table: TableId, asked: int) -> _Reach:
     at, app = places(root, table), epoch_app(feed, table)
     directory = at.tail
-    newest = DeltaLog(directory).newest()
+    tail = DeltaLog(directory)
+    newest = tail.newest()
     if newest is None:
         raise SinkError(f"{table}: the lake has no Delta table at {directory}, but an epoch names it")
     carried = newest.transactions.get(app, 0)
@@ -78,6 +82,6 @@ def _reach(root: Location, feed: str, table: TableId, asked: int) -> _Reach:
     log = DeltaLog(at.plain)
     plain = log.newest()
     if plain is None:
-        return _Reach(log, app, floor, carried, 0)
+        return _Reach(log, tail, app, floor, carried, 0)
     plain_floor = oldest_version(log.directory, plain.version)
-    return _Reach(log, app, floor, carried, plain_floor)
+    return _Reach(log, tail, app, floor, carried, plain_floor)

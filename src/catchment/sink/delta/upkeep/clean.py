@@ -17,7 +17,7 @@ from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.files import exists, lake_file, lake_files, name_within
+from catchment.sink.delta.files import delete, exists, lake_file, lake_files, name_within
 from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
@@ -120,7 +120,7 @@ def _delete_unnamed(
         named |= _paths(_opened(directory, version))
     lost = [path for path in candidates if name_within(directory, path) not in named]
     for path in lost:
-        _delete(path)
+        delete(path)
     return CleanReport(len(lost), 0)
 
 
@@ -132,22 +132,15 @@ def _clean_replaced(directory: Location, keep_s: float, versions: list[int]) -> 
     replaced = [directory / path for path in _tombstones(table, window_hours(keep_s), versions)]
     present = [path for path in replaced if exists(path)]
     for path in present:
-        _delete(path)
+        delete(path)
     return CleanReport(0, len(present))
 
 
 def _clean_plain(directory: Location, keep_s: float) -> CleanReport:
     lost = unneeded(directory, 3600.0 * window_hours(keep_s))
     for path in lost:
-        _delete(path)
+        delete(path)
     return CleanReport(0, len(lost))
-
-
-def _delete(path: Location) -> None:
-    try:
-        storage_of(path).delete(path)
-    except OSError as error:
-        raise SinkError(f"cannot delete {path}: {error}; check the lake's rights and mount") from error
 
 
 def _abandoned(file: Stored[Location], epoch: int, now: float, age_s: float) -> bool:

@@ -17,9 +17,10 @@ from catchment.sink.delta.tail import older
 from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.tail.inline import write_inline
 from catchment.sink.delta.tail.writer import LakeWriter
-from catchment.sink.delta.upkeep import restore
+from catchment.sink.delta.upkeep import erase, restore
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.turns import LakeUpkeep, order_for
+from catchment.sink.erasure import Erased, Erasure
 from catchment.sink.port import Settled
 from catchment.sink.storage.choice import storage_of
 
@@ -103,6 +104,10 @@ class DeltaLake:
     def settle(self, fence: int) -> Settled:
         """As the port has it."""
         return Keeper(str(self._root), self._feed).carry_out(replace(self._order, fence=fence))
+
+    def erase(self, erasure: Erasure, fence: int) -> Erased:
+        """As the port has it."""
+        return erase.erase(replace(self._order, fence=fence), erasure)
 
     def upkeep(self, fence: int) -> LakeUpkeep:
         """As the port has it, in processes of their own."""

@@ -14,6 +14,7 @@ from catchment.sink.delta.log.commit import commit, fenced, gone
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.plain.take_back import restore_info, restored, take_back
+from catchment.sink.delta.tail.complete import last_complete
 from catchment.sink.delta.tail.older import must_not_be_older
 
 _THREADS = 8
@@ -80,13 +81,11 @@ def restore(root: Location, feed: str, row: EpochRow, fence: int, applies: int |
 
 def _restore(log: DeltaLog, feed: str, name: TableId, row: EpochRow, fence: int) -> None:
     version = row.commit.versions[str(name)]
-    then = log.at(version)
-    lost = [] if then is None else [path for path in then.files if not exists(log.directory / path)]
-    if then is None or lost:
+    then = last_complete(log, epoch_app(feed, name), row.manifest.epoch, version)
+    if then is None:
         raise SinkError(
             f"{name}: the lake table at {log.directory} cannot be brought back to version {version}, which is epoch "
-            f"{epoch_text(row.commit.epoch)}: {'files of it are' if lost else 'its log is'} gone; put back a copy of "
-            "the lake"
+            f"{epoch_text(row.commit.epoch)}: files of it or its log are gone; put back a copy of the lake"
         )
 
     def attempt(on: Snapshot) -> bool | None:
