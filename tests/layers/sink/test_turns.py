@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 import pytest
@@ -18,9 +18,11 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.tail.apply import DeltaSink
-from catchment.sink.delta.upkeep import attempt, process, turns
+from catchment.sink.delta.upkeep import attempt, process, settler, turns
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.process import Outcome
+from catchment.sink.delta.upkeep.settler import Settler
 from catchment.sink.delta.upkeep.turns import LakeUpkeep
 from catchment.state.faults import VARIABLE
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
@@ -29,7 +31,7 @@ from tests.world.records import name_of
 from tests.world.settled import carry_out
 from tests.world.worlds import SetClocks, put
 
-Start = Callable[[UpkeepOrder, IO[bytes]], "subprocess.Popen[bytes]"]
+Start = Callable[[str, IO[bytes]], "subprocess.Popen[bytes]"]
 
 
 class Time(SetClocks):
@@ -50,21 +52,43 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
-    """Let processes be started by `start` and be over at once; their exit codes. Nothing is light."""
+    """Let processes be started by `start` and orders be over at once; their exit codes. Nothing is light."""
     codes: list[int] = []
     monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+    monkeypatch.setattr(settler, "start", start)
 
-    def start_and_wait(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
-        process = start(order, said)
-        codes.append(process.wait())
-        return process
+    def begin_and_wait(
+        keeper: Keeper, process: Settler, order: UpkeepOrder, newest: Manifest | None
+    ) -> Attempt:
+        outcome = begin(keeper, process, order, newest).outcome(None)
+        assert outcome is not None
+        codes.append(outcome.code)
+        return Over(outcome)
 
-    monkeypatch.setattr(attempt, "start", start_and_wait)
+    monkeypatch.setattr(turns, "begin", begin_and_wait)
     return codes
 
 
-def killed(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+class Over:
+    """An attempt that has ended."""
+
+    def __init__(self, ended: Outcome) -> None:
+        self._ended = ended
+
+    def outcome(self, seconds: float | None = 0.0) -> Outcome | None:
+        return self._ended
+
+    def abandon(self) -> None:
+        pytest.fail("it is over")
+
+
+def sleeper(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    asleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    return subprocess.Popen(asleep, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+
+
+def killed(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    process = sleeper(root, said)
     process.send_signal(signal.SIGKILL)
     return process
 
@@ -162,22 +186,24 @@ def test_short_runs_clean_up_between_them(
         watch = upkeep_of(tmp_path)
         asked: list[bool] = []
 
-        def noted(
-            keeper: Keeper, order: UpkeepOrder, newest: Manifest | None, asked: list[bool] = asked
-        ) -> Attempt:
-            asked.append(order.cleans)
-            return begin(keeper, order, newest)
+        waited = vars(turns)["begin"]
+
+        def noted(*given: Any, asked: list[bool] = asked, waited: Any = waited) -> Attempt:
+            asked.append(given[2].cleans)
+            made: Attempt = waited(*given)
+            return made
 
         monkeypatch.setattr(turns, "begin", noted)
         watch.stop(hurry=False)
         assert asked == [cleans]
+        monkeypatch.setattr(turns, "begin", waited)
     assert codes == [0, 0, 0]
 
 
 def test_little_is_settled_without_a_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(attempt, "start", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(settler, "start", lambda *_: pytest.fail("a process was started"))
     watch = upkeep_of(tmp_path)
     watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
     watch.stop(hurry=True)
@@ -221,12 +247,12 @@ def test_a_settle_that_takes_long_does_not_keep_a_run_that_is_told_to_stop(
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
-        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+    def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        started.append(sleeper(root, said))
         return started[-1]
 
     monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
-    monkeypatch.setattr(attempt, "start", start)
+    monkeypatch.setattr(settler, "start", start)
     monkeypatch.setattr(turns, "HURRY_SECONDS", 0.2)
     watch = upkeep_of(tmp_path)
     watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
@@ -249,10 +275,13 @@ def test_what_the_process_says_is_told_with_its_exit_code(
 
 
 OUTLIVED = """
-import sys, tempfile, msgspec
+import sys, msgspec
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
-from catchment.sink.delta.upkeep.process import start
-print(start(msgspec.json.decode(sys.argv[1], type=UpkeepOrder), tempfile.TemporaryFile()).pid)
+from catchment.sink.delta.upkeep.settler import Settler
+order = msgspec.json.decode(sys.argv[1], type=UpkeepOrder)
+settler = Settler(order.root)
+settler.order(order)
+print(settler._process.pid)
 """
 
 
@@ -272,3 +301,48 @@ def test_who_reads_the_output_of_a_command_does_not_wait_for_a_process_that_outl
     assert done.stderr == b""
     assert Path(f"/proc/{settles}/stat").exists(), "it still runs"
     os.kill(settles, signal.SIGKILL)
+
+
+def test_one_process_carries_out_all_orders_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        started.append(process.start(root, said))
+        return started[-1]
+
+    codes = recorded(monkeypatch, start)
+    monkeypatch.setattr(turns, "PREPARED_ROWS", 3)
+    watch = upkeep_of(tmp_path, 0.0)
+    watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
+    assert (len(started), codes) == (1, []), "it starts while the epochs come"
+    for epoch in (2, 3, 4):
+        watch.turn()
+        watch.count(run_epoch(tmp_path, epoch, Part.CHANGES, 3))
+    watch.stop(hurry=False)
+    assert (len(started), codes) == (1, [0, 0, 0, 0])
+    assert started[0].returncode == 0, "it ends with the run"
+
+
+def test_a_process_that_has_nothing_to_do_for_long_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        started.append(process.start(root, said))
+        return started[-1]
+
+    codes = recorded(monkeypatch, start)
+    monkeypatch.setattr(turns, "IDLE_SECONDS", 30.0)
+    watch = upkeep_of(tmp_path, 0.0)
+    for epoch in (1, 2):
+        watch.count(run_epoch(tmp_path, epoch, Part.CHANGES, 3))
+        watch.turn()
+        assert started[-1].returncode is None
+        clock.now += turns.IDLE_SECONDS + 1
+        watch.turn()
+        watch.turn()
+        assert started[-1].returncode == 0
+    assert (len(started), codes) == (2, [0, 0])

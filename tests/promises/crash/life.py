@@ -176,9 +176,9 @@ class Life:
 
     def await_settles(self) -> None:
         """Wait until no process that a run has left behind settles this lake."""
-        order = f'"root":"{self.path}"'
+        settles = f"upkeep.process\0{self.path}\0"
         deadline = time.monotonic() + SECONDS_MAX
-        while any(order in line for line in _command_lines()):
+        while any(settles in line for line in _command_lines()):
             assert time.monotonic() < deadline, "a settle did not end"
             time.sleep(PAUSE_SECONDS)
 

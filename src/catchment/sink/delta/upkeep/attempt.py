@@ -1,34 +1,22 @@
 """One attempt to carry out an order beside the feed: in a thread where little is to be done, else in a process."""
 
-import signal
-import subprocess
-import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
-
-import msgspec
 
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
 from catchment.model.location import Location, location
 from catchment.sink.delta.layout import table_dir, tails_dir
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
-from catchment.sink.delta.upkeep.process import start
+from catchment.sink.delta.upkeep.process import Outcome
+from catchment.sink.delta.upkeep.settler import Settler
 from catchment.sink.storage.choice import storage_of
 
 # A settle reads the keys of every data file of a table that has changes. So much of it takes a tenth of a second.
 LIGHT_BYTES = 16 * 1024 * 1024
 # Each is opened twice, which takes 20 ms.
 LIGHT_TABLES = 20
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How an attempt ended; `said` names the error where `code`, an exit code, is not 0."""
-
-    code: int
-    said: str = ""
 
 
 class Attempt(Protocol):
@@ -43,12 +31,12 @@ class Attempt(Protocol):
         ...
 
 
-def begin(keeper: Keeper, order: UpkeepOrder, newest: Manifest | None) -> Attempt:
+def begin(keeper: Keeper, settler: Settler, order: UpkeepOrder, newest: Manifest | None) -> Attempt:
     """Begin to carry out an order: by `keeper`, as of the newest epoch if that is known, or by a process.
 
     Raises OSError where no process can be started.
     """
-    return InThread(lambda: keeper.carry_out(order, newest)) if is_light(order) else InProcess(order)
+    return InThread(lambda: keeper.carry_out(order, newest)) if is_light(order) else settler.order(order)
 
 
 def is_light(order: UpkeepOrder) -> bool:
@@ -76,34 +64,6 @@ def _plain_tables(root: Location) -> list[Location]:
 def _data_bytes(directory: Location) -> int:
     """Bytes of a table's data files, replaced ones too."""
     return sum(one.size for one in storage_of(directory).listed(directory, ".parquet"))
-
-
-class InProcess:
-    """By a process of its own, which may be killed, and may outlive this one."""
-
-    def __init__(self, order: UpkeepOrder) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (the process writes to it, and may outlive us)
-        self._process = start(order, self._said)
-
-    def outcome(self, seconds: float | None = 0.0) -> Outcome | None:
-        """As the protocol has it."""
-        with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(seconds)
-            return Outcome(
-                code, "killed: is memory short?" if code == -signal.SIGKILL else self._last_words()
-            )
-        return None
-
-    def abandon(self) -> None:
-        """As the protocol has it; the process is killed."""
-        self._process.kill()
-        self._process.wait()
-
-    def _last_words(self) -> str:
-        """The last line that the process wrote, which names the error."""
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
 
 
 class InThread:

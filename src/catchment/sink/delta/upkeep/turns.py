@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -14,12 +15,17 @@ from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.clean import cleaned_seconds_ago, window_hours
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
+from catchment.sink.delta.upkeep.settler import Settler
 from catchment.state.lease import LEASE_SECONDS
 
 # So long a run that is told to stop waits for a settle.
 HURRY_SECONDS = 15.0
 # Between two looks for files that nobody needs. Replaced ones stay for hours in any case (`sink.keep`).
 CLEAN_SECONDS = 600.0
+# So many rows take a process, which is started while they come.
+PREPARED_ROWS = 100_000
+# A process that has had nothing to do for so long gives its memory back.
+IDLE_SECONDS = 300.0
 FAILED_SECONDS_MIN = 5.0
 FAILED_SECONDS_MAX = 600.0
 _log = logging.getLogger(__name__)
@@ -38,7 +44,7 @@ class LakeUpkeep:
 
     def __init__(self, order: UpkeepOrder, seconds: float) -> None:
         self._order = order
-        self._keeper = Keeper(order.root, order.feed)
+        self._keeper, self._settler = Keeper(order.root, order.feed), Settler(order.root)
         self._newest: Manifest | None = None
         self._seconds = seconds
         self._waiting: dict[TableId, int] = {}
@@ -60,6 +66,9 @@ class LakeUpkeep:
         for delta in manifest.deltas:
             rows = sum(file.rows for file in delta.files)
             self._waiting[delta.shape.table] = self._waiting.get(delta.shape.table, 0) + rows
+        if sum(self._waiting.values()) >= PREPARED_ROWS:
+            with suppress(OSError):  # it is told when there is an order for it
+                self._settler.prepare()
 
     def turn(self) -> None:
         """Take note of an attempt that has ended; begin one when changes have waited long enough, or to clean up."""
@@ -70,6 +79,8 @@ class LakeUpkeep:
         cleans = self._cleans(now)
         if (self._has_work() or cleans) and now - self._started >= max(self._seconds, self._pause):
             self._begin(cleans=cleans)
+        elif now - self._started > IDLE_SECONDS:
+            self._settler.end()
 
     @property
     def running(self) -> bool:
@@ -94,6 +105,7 @@ class LakeUpkeep:
             self._await(until)
         if self._attempt is not None:
             self._attempt.abandon()
+        self._settler.end()
 
     def _has_work(self) -> bool:
         return self._left_before or any(self._waiting.values())
@@ -140,7 +152,7 @@ class LakeUpkeep:
         )
         try:
             self._attempt = begin(
-                self._keeper, replace(self._order, tables=tables, cleans=cleans), self._newest
+                self._keeper, self._settler, replace(self._order, tables=tables, cleans=cleans), self._newest
             )
         except OSError as fault:
             self._wait_longer()
