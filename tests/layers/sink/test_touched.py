@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.sink.delta.layout import DELETED, EPOCH, SHARD
-from catchment.sink.delta.plain.net import NetChanges
 from catchment.sink.delta.plain.touched import Changed, holding
-from catchment.wire.keys.keys import encode
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
 
@@ -58,8 +56,7 @@ def test_rows_of_a_file(
     pq.write_table(_table(held, kind), path, row_group_size=group_rows)
     net = _table(changed, kind)
     identity = (SHARD, *key)
-    net_changes = NetChanges(net, encode(net, identity), np.zeros(len(changed), np.bool_))
-    found = Changed(net_changes, identity).rows(path)
+    found = Changed(net.select(list(identity))).rows(path)
     places = {"n": 1, "t": 2}
     wanted = {(row[0], *(row[places[name]] for name in key)) for row in changed}
     assert list(found) == [

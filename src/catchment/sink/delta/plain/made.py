@@ -98,8 +98,8 @@ class Made:
 
     def _apply(self, net: NetChanges, files: Iterable[LakeFile], dead: Dead, fresh: Dead) -> None:
         """Kill what net changes replace, and bring what lives of them."""
-        self.changes += len(net)
-        changed = Changed(net, identity_columns(self._shape))
+        self.changes += net.keys.num_rows
+        changed = Changed(net.keys)
         touched = [file.path for file in files if changed.may_touch(file)]
         found = each(lambda path: changed.rows(self._plain / path), [*touched, *fresh])
         dying = {path: rows - dead[path] for path, rows in zip(touched, found, strict=False)}
@@ -108,7 +108,7 @@ class Made:
         new = {path: rows - fresh[path] for path, rows in zip(fresh, found, strict=True)}
         for path, rows in new.items():
             fresh[path] |= rows
-        comes = conform(net.rows.filter(pa.array(~net.deleted)), self._schema)
+        comes = conform(net.comes, self._schema)
         if net.lost is not None:
             hit = (part for path, rows in {**dying, **new}.items() for part in self._rows(path, rows))
             comes = with_deleted(net.lost, hit, comes, identity_columns(self._shape))
@@ -135,7 +135,7 @@ class Made:
             self.changes += changes.num_rows
             versions = RowVersions(changes, identity, self._schema)
             shares.append(versions)
-            changed = Changed(versions.first, identity)
+            changed = Changed(versions.keys)
             asked = [file.path for file in files if may_be_open(file) and changed.may_touch(file)]
             hit = each(changed.rows, [self._plain / path for path in asked])
             dying = {

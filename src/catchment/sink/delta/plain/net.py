@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from catchment.model.location import Location
 from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import DELETED, EPOCH
-from catchment.wire.keys.keys import Keys, KeySet, bucket, encode, first_of_each
+from catchment.wire.keys.keys import KeySet, bucket, encode, first_of_each
 from catchment.wire.keys.order import last_in_order
 
 _BATCH_ROWS = 1 << 17
@@ -28,16 +28,12 @@ class Pinned(msgspec.Struct, frozen=True):
 
 
 class NetChanges(msgspec.Struct, frozen=True):
-    """The newest change of every (shard, key), ordered by key; `deleted` says which of them are deletes. `lost`: what
-    became of those, if it was asked for."""
+    """What changes come to, in order of (shard, key): `keys`, the columns of every one that changed, and `comes`, the
+    newest rows of those that are not deleted in the end. `lost`: what became of the others, if it was asked for."""
 
-    rows: pa.Table
-    keys: Keys
-    deleted: Mask
+    keys: pa.Table
+    comes: pa.Table
     lost: "Lost | None" = None
-
-    def __len__(self) -> int:
-        return len(self.keys)
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -83,15 +79,16 @@ def load_share(pinned: Pinned, files: Sequence[str], share: Share) -> pa.Table:
 def load_net(pinned: Pinned, files: Sequence[str], share: Share, *, with_lost: bool = False) -> NetChanges:
     """Read changes files and keep the newest change of each (shard, key) of a share."""
     rows = load_share(pinned, files, share)
-    keys = encode(rows, pinned.identity)
-    net = rows.take(pa.array(last_in_order(keys))).combine_chunks()
-    deleted = net[DELETED].to_numpy() if len(net) else np.empty(0, np.bool_)
-    lost = _lost(rows, net.filter(pa.array(deleted)), pinned.identity) if with_lost else None
-    return NetChanges(net, encode(net, pinned.identity), deleted, lost)
+    newest = last_in_order(encode(rows, pinned.identity))
+    keys = rows.select(pinned.identity).take(pa.array(newest)).combine_chunks()
+    deleted = rows[DELETED].to_numpy()[newest]
+    comes = rows.take(pa.array(newest[~deleted])).combine_chunks()
+    lost = _lost(rows, keys.filter(pa.array(deleted)), pinned.identity) if with_lost else None
+    return NetChanges(keys, comes, lost)
 
 
 def _lost(rows: pa.Table, gone: pa.Table, identity: Sequence[str]) -> Lost:
-    """`rows` in the order of epochs; `gone`: the last delete of each key that has none behind it."""
+    """`rows` in the order of epochs; `gone`: the keys whose last change is a delete."""
     mine = rows.filter(pa.array(KeySet(encode(gone, identity)).contains(encode(rows, identity))))
     had = mine.filter(pc.invert(mine[DELETED]))
     had = had.take(pa.array(last_in_order(encode(had, identity)))).combine_chunks()

@@ -5,6 +5,7 @@ could disagree with the table. Where the key begins with an integer, that column
 """
 
 from collections.abc import Mapping
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +17,21 @@ from catchment.model.location import Location
 from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import SHARD
 from catchment.sink.delta.log.delta_log import LakeFile
-from catchment.sink.delta.plain.net import NetChanges
 from catchment.wire.keys.keys import KeySet, encode
 
 Values = npt.NDArray[np.int64]
 
 
 class Changed:
-    """The keys of a settle's net changes, made ready to be looked for in many files."""
+    """The keys that changed, made ready to be looked for in many files. `keys`: their columns, the shard first."""
 
-    def __init__(self, net: NetChanges, identity: tuple[str, ...]) -> None:
-        self._columns = list(identity)
-        self._keys = KeySet(net.keys)
-        self._first = identity[1]
-        self._wanted = _by_shard(net.rows, self._first)
+    def __init__(self, keys: pa.Table) -> None:
+        self._columns = keys.column_names
+        self._rows = keys
+        self._lock = Lock()
+        self._known: KeySet | None = None
+        self._first = self._columns[1]
+        self._wanted = _by_shard(keys, self._first)
         self._all = _distinct(np.concatenate([*self._wanted.values()])) if self._wanted else None
 
     def may_touch(self, file: LakeFile) -> bool:
@@ -46,7 +48,7 @@ class Changed:
     def rows(self, path: Location) -> BitMap:
         """Row numbers of a file, from 0, that hold one of the keys, dead ones too. Raises SinkError."""
         found = BitMap()
-        if not len(self._keys):
+        if not self._rows.num_rows:
             return found
         first = 0
         with lake_parquet(path, read_dictionary=[SHARD]) as file:
@@ -74,7 +76,14 @@ class Changed:
         """The places of rows that hold one of the keys."""
         shard = rows.schema.get_field_index(SHARD)
         plain = rows.set_column(shard, SHARD, rows[SHARD].cast(pa.string()))
-        return np.flatnonzero(self._keys.contains(encode(plain, self._columns)))
+        return np.flatnonzero(self._set().contains(encode(plain, self._columns)))
+
+    def _set(self) -> KeySet:
+        """The keys as a set. Where integers alone tell them apart it is never made."""
+        with self._lock:
+            if self._known is None:
+                self._known = KeySet(encode(self._rows, self._columns))
+            return self._known
 
 
 def holding(values: Values, wanted: Values) -> Values:

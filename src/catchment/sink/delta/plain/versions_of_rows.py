@@ -16,7 +16,7 @@ from catchment.model.location import Location
 from catchment.model.table import ENDED, VALID_FROM, VALID_TO
 from catchment.sink.delta.layout import DELETED, EPOCH
 from catchment.sink.delta.log.delta_log import LakeFile
-from catchment.sink.delta.plain.net import NetChanges, conform
+from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.wire.keys.keys import KeySet, encode
 
@@ -27,8 +27,8 @@ _MICROSECONDS = 1_000_000
 
 
 class RowVersions:
-    """The versions that changes bring, which are in the order of epochs. `first`: the first change of each key. It ends
-    the version that was open."""
+    """The versions that changes bring, which are in the order of epochs. `keys`: the columns of each key. Its first
+    change ends the version that was open."""
 
     def __init__(self, changes: pa.Table, identity: Sequence[str], schema: pa.Schema) -> None:
         self._identity, self._schema = identity, schema
@@ -40,9 +40,8 @@ class RowVersions:
         ended = np.append(np.where(same, epochs[1:], _OPEN), _OPEN)[: len(epochs)]
         begins = np.append(True, ~same)[: len(epochs)]
         first = rows.filter(pa.array(begins)).combine_chunks()
-        keys = encode(first, identity)
-        self.first = NetChanges(first, keys, np.zeros(len(first), np.bool_))
-        self._ends, self._first = first[EPOCH].to_numpy(), KeySet(keys)
+        self.keys = first.select(list(identity))
+        self._ends, self._first = first[EPOCH].to_numpy(), KeySet(encode(first, identity))
         # A chunk of collated keys and the log of its epoch may bring one row twice.
         lasts = ~rows[DELETED].to_numpy() & (ended != epochs)
         kept = pa.array(lasts)
