@@ -54,13 +54,20 @@ class Committed:
     row: EpochRow
 
 
-def epochs(lake: Lake, limit: int = 20, *, feed: str | None = None) -> list[CommittedEpoch]:
-    """The newest `limit` committed epochs of a feed, the newest first. Arguments and errors are those of `read`."""
+def epochs(
+    lake: Lake, limit: int = 20, *, feed: str | None = None, kept: bool = False
+) -> list[CommittedEpoch]:
+    """The newest `limit` committed epochs of a feed, the newest first. `kept`: of those alone that stay beyond its
+    `sink.keep`, of which there may be none. Arguments and errors are those of `read`."""
     place = located(lake)
     name = feed or place.feed or _only_feed(place)
-    rows = place.reading.epochs(name).last(limit)
+    known = place.reading.epochs(name)
+    rows = known.last(1 if kept else limit)
     if not rows:
         raise _no_epoch(place, name)
+    if kept:
+        numbers = sorted(place.reading.kept(name), reverse=True)[:limit]
+        rows = [row for number in numbers if (row := known.at(number)) is not None]
     return [
         CommittedEpoch(
             row.commit.epoch,

@@ -15,13 +15,14 @@ from catchment.config import load
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="So many, the newest."
 )
+@click.option("--kept", is_flag=True, help="Only those that are kept beyond sink.keep.")
 @json_option
-def epochs_command(file: Path, limit: int, as_json: bool) -> None:
+def epochs_command(file: Path, limit: int, kept: bool, as_json: bool) -> None:
     """List the newest committed epochs, the newest first: when each was cut, its changes, whether it can be read.
 
     Needs the lake alone: no shard, no state store, no password.
     """
-    show(epochs(load(file, secrets=()), limit), _lines, as_json=as_json)
+    show(epochs(load(file, secrets=()), limit, kept=kept), _lines, as_json=as_json)
 
 
 def _lines(found: list[CommittedEpoch]) -> Iterable[str]:

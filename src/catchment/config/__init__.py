@@ -9,12 +9,12 @@ from catchment.config.feed import (
     NotifyEvent,
     SchemaChange,
     ShardConfig,
-    SinkConfig,
     SourceConfig,
     TlsConfig,
     Unusable,
 )
 from catchment.config.file import load
+from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import takes
 

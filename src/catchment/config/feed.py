@@ -1,7 +1,6 @@
 """What a feed file says, as frozen values. Every limit has its default and its meaning here;
 docs/feed-reference.md is written from these descriptions."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
@@ -13,12 +12,12 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from catchment.config.columns import ColumnConfig
 from catchment.config.modes import ModeConfig
 from catchment.config.section import Section
+from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules
 from catchment.config.units import Bytes, Seconds
-from catchment.config.values import Database, FeedName, FilePath, LakePath, Name, Secret, Unread
+from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
-from catchment.model.location import Location
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode, Treatment
@@ -28,15 +27,8 @@ INTERVAL_SECONDS_MIN = 0.05
 CHUNK_SECONDS_MIN = 0.01
 CHUNK_SECONDS_MAX = 60.0  # the feed's sessions end a SELECT after 300 seconds
 LOG_BUDGET_MIN = 1 << 20
-SETTLE_SECONDS_MAX = 3600.0
-KEEP_SECONDS_MIN = 10.0
-KEEP_SECONDS_MAX = 86_400.0  # a lake keeps the log of its tables a day longer
 MASK_KEY_MIN = 16
 DEFAULT_STATE = "<name>.state.db"
-
-
-# Readers take a lake's path for a URL: they decode the one, and have a slash for the other (seen).
-_TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
 
 class TlsConfig(Section):
@@ -150,50 +142,6 @@ class CopyConfig(Section):
         description="Log that a group of chunks may read from its floor to the cut; beyond it, the log comes first. "
         "Of what the log says of its own keys a group holds four times as much; beyond it, smaller chunks.",
     )
-
-
-class SinkConfig(Section):
-    """The lake."""
-
-    kind: Name | None = Field(default=None, description="Name of the sink; without one, the lake.")
-    path: LakePath = Field(
-        description="Where the lake lies, with one table for each source table: a directory, local or mounted, or "
-        "`s3://BUCKET/PREFIX`, `gs://...`, `az://...`. Credentials of an object store come from the environment."
-    )
-    settle: Seconds = Field(
-        default=10.0,
-        ge=0,
-        le=SETTLE_SECONDS_MAX,
-        description="How long changes wait, about, until the tables that every program reads have them; `0s`: an "
-        "epoch. `catchment.read` has them at once.",
-    )
-    keep: Seconds = Field(
-        default=3600.0,
-        ge=KEEP_SECONDS_MIN,
-        le=KEEP_SECONDS_MAX,
-        description="How long files that others replaced stay, at least, for readers of older epochs; a day at most. "
-        "Counted in whole hours, rounded up: `10min` is an hour.",
-    )
-
-    vectors: bool = Field(
-        default=True,
-        description="Dead rows are named in deletion vectors, which many readers know; with `false` a settle writes "
-        "files with dead rows anew, for the others. Settle less often then.",
-    )
-    changes: bool = Field(
-        default=False,
-        description="Tables say row by row what each version changed, for `catchment.changes` and other readers of "
-        "change data. It takes room and time as the changes do.",
-    )
-
-    @field_validator("path")
-    @classmethod
-    def _can_be_opened(cls, path: Location) -> Location:
-        if (found := _TAKEN_FOR_A_URL.search(str(path))) is not None:
-            raise ValueError(
-                f"a lake at {path} cannot be opened, because of {found[0]} in it; choose another directory"
-            )
-        return path
 
 
 class SchemaChange(Enum):

@@ -9,8 +9,10 @@ from pydantic import BeforeValidator
 from catchment.model.units import (
     parse_duration,
     parse_size,
+    parse_window,
     write_duration,
     write_size,
+    write_window,
 )
 
 
@@ -23,4 +25,5 @@ class Unit:
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration), Unit("duration", write_duration)]
+Window = Annotated[float, BeforeValidator(parse_window), Unit("duration or `forever`", write_window)]
 Bytes = Annotated[int, BeforeValidator(parse_size), Unit("size", write_size)]

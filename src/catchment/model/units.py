@@ -9,12 +9,32 @@ from math import isfinite
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 # Powers of 1024, as the server's own size variables have them.
 _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+# A number that every format can hold, longer than anything that is kept.
+FOREVER_SECONDS = 36_500 * 86_400.0
+_FOREVER = "forever"
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 def parse_duration(value: object) -> float:
     """Seconds in `500ms`, `1s`, `10min`, `1h` or `2d`; raises ValueError otherwise."""
     return _parse(value, _SECONDS, "a duration such as 500ms, 1s, 10min, 1h or 2d")
+
+
+def parse_window(value: object) -> float:
+    """Seconds in a duration, or FOREVER_SECONDS; raises ValueError otherwise."""
+    if value == _FOREVER:
+        return FOREVER_SECONDS
+    try:
+        return min(parse_duration(value), FOREVER_SECONDS)
+    except ValueError:
+        raise ValueError(f"expected a duration such as 12h or 30d, with its unit, or {_FOREVER}") from None
+
+
+def write_window(seconds: float) -> str:
+    """A duration as people write it; FOREVER_SECONDS and more as a word."""
+    if seconds >= FOREVER_SECONDS:
+        return _FOREVER
+    return write_duration(seconds) if seconds else "0s"
 
 
 def parse_size(value: object) -> int:

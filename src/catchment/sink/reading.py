@@ -136,7 +136,12 @@ class Reading(Protocol):
         ...
 
     def readable(self, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
-        """Of each of these epochs, whether every table can be read as of it and as of all later ones."""
+        """Of each of these epochs, whether every table can be read as of it. Where it is none that is kept, that means
+        as of all later ones, too."""
+        ...
+
+    def kept(self, feed: str) -> Sequence[int]:
+        """The numbers of the epochs that are kept beyond the feed's `sink.keep`, or will be as of now, in order."""
         ...
 
     def readable_since(self, feed: str, tables: Iterable[TableId]) -> str:

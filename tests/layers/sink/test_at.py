@@ -16,7 +16,7 @@ from catchment.model.epoch import Part, epoch_number, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import tail_dir
-from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, INT, ORDERS, delta, shape, write
@@ -207,7 +207,7 @@ def test_epochs_whose_files_are_gone_are_named_so(timed: Feeder) -> None:
     for row in (5, 6):
         timed.put_at(FOUR + 600 + row, 0, ORDERS, (row, "x"))
     assert readable(timed) == [True] * 6
-    assert clean_feed(timed.root, FEED, 0, 60).replaced == 4
+    assert clean_feed(timed.root, FEED, Keeping(0, 60)).replaced == 4
     assert readable(timed) == [True, True, True, False, False, False]
     assert readable(timed, 3) == [True, True, True]
     oldest = epochs(timed.root)[2].epoch_text

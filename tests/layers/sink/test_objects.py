@@ -19,7 +19,7 @@ from catchment.model.location import Location, ObjectPath, location
 from catchment.sink.delta.layout import epoch_app, table_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.shape import Form
-from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS
 from tests.layers.sink.test_erase import KEPT, erased, lived, words
@@ -116,11 +116,12 @@ def test_what_nobody_needs_goes(
         settle(root)
     files = as_files(root, s3_server)
     before = sum(1 for path in files.rglob("*.parquet") if path.is_file())
-    clean_feed(root, FEED, 3600, 3600)
+    clean_feed(root, FEED, Keeping(3600, 3600))
     assert sum(1 for path in files.rglob("*.parquet") if path.is_file()) == before
     later = time.time() + 8 * 3600
     monkeypatch.setattr("time.time", lambda: later)
-    deleted = clean_feed(root, FEED, 0, 60)
+    monkeypatch.setattr("catchment.world.now_us", lambda: round(later * 1e6))
+    deleted = clean_feed(root, FEED, Keeping(0, 60))
     assert deleted.attempts + deleted.replaced > 5
     assert sum(1 for path in files.rglob("*.parquet") if path.is_file()) < before - 5
     assert rows_of(catchment.read(root, TABLE).arrow()) == table.expected(table.feeder.epoch)

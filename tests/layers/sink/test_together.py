@@ -10,7 +10,7 @@ from catchment.model.epoch import Commit, Part
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.plain.tail import Limits
 from catchment.sink.delta.tail.apply import DeltaSink
-from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.records import name_of
@@ -71,7 +71,7 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
 
 
 def clean(root: Path) -> None:
-    clean_feed(root, FEED, keep_s=3600, attempt_age_s=0)
+    clean_feed(root, FEED, Keeping(3600, 0))
 
 
 def run_epochs(root: Path, expected: dict[int, State]) -> Iterator[int]:

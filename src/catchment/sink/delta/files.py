@@ -87,6 +87,14 @@ def _new_file(target: Location) -> Iterator[IO[bytes]]:
         raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
 
 
+def replace_bytes(target: Location, content: bytes) -> None:
+    """A durable file, in place of what may stand there: readers find the one or the other whole. Raises SinkError."""
+    try:
+        storage_of(target).replace(target, content)
+    except OSError as error:
+        raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error
+
+
 def make_directory(directory: Location) -> None:
     """Make a directory with all those above it, and their names durable. Raises SinkError."""
     try:

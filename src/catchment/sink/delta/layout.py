@@ -6,6 +6,8 @@
         _part=changes/                  net changes
     <root>/_catchment/epochs/           one row per committed epoch
     <root>/_catchment/versions/         one row per version of a plain table
+    <root>/_catchment/kept/             one row per epoch that is kept beyond the readers' window
+    <root>/_catchment/held/<schema>/<table>/held.json  a note of the files that those need
 
 Holds names only, touches no file.
 """
@@ -94,6 +96,16 @@ def epochs_dir(root: Root) -> Root:
 def versions_dir(root: Root) -> Root:
     """Directory of the table that tells which version of each plain table is which epoch."""
     return _below(root, _OURS, "versions")
+
+
+def kept_dir(root: Root) -> Root:
+    """Directory of the table that tells which epochs are kept beyond the readers' window."""
+    return _below(root, _OURS, "kept")
+
+
+def held_file(root: Root, table: TableId) -> Root:
+    """A note of the files of a plain table that kept epochs need."""
+    return _below(table_dir(_below(root, _OURS, "held"), table), "held.json")
 
 
 def file_path(part: Part, name: str) -> str:

@@ -80,16 +80,18 @@ class LocalStorage:
                 place.unlink(missing_ok=True)
                 raise
 
-    def replace(self, place: Path, content: bytes) -> None:
-        """As the port has it. Its time stays: by it programs tell how old an entry is."""
+    def replace(self, place: Path, content: bytes, *, ages: bool = False) -> None:
+        """As the port has it."""
+        self.make_directory(place.parent)
         draft = place.with_name(f".{uuid.uuid4().hex}.tmp")
         try:
-            before = place.stat()
+            before = place.stat() if ages else None
             with draft.open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.utime(draft, ns=(before.st_atime_ns, before.st_mtime_ns))
+            if before is not None:
+                os.utime(draft, ns=(before.st_atime_ns, before.st_mtime_ns))
             os.replace(draft, place)
             # Hadoop keeps a checksum beside what it has written itself.
             place.with_name(f".{place.name}.crc").unlink(missing_ok=True)

@@ -129,8 +129,8 @@ class ObjectStorage:
                 if found is None or found.size != size:
                     raise
 
-    def replace(self, place: ObjectPath, content: bytes) -> None:
-        """As the port has it."""
+    def replace(self, place: ObjectPath, content: bytes, *, ages: bool = False) -> None:
+        """As the port has it, but that a store keeps no time."""
         import obstore
 
         with _as_os_error(place):

@@ -59,9 +59,9 @@ class Storage(Protocol[Place]):
         """A new file that is there when the block ends, and not when it fails. Its name is nobody else's."""
         ...
 
-    def replace(self, place: Place, content: bytes) -> None:
-        """Another content under a file's name, whole at each moment. Only entries of logs change so, and say the same
-        afterwards."""
+    def replace(self, place: Place, content: bytes, *, ages: bool = False) -> None:
+        """Another content under a name, whole at each moment; nothing has to stand there. `ages`: what stands there is
+        as old afterwards, where the place can do that."""
         ...
 
     def share(self, source: Place, target: Place) -> None:

@@ -4,7 +4,6 @@ A file is written on one version and may be committed on a newer one. Rows that 
 file, too. So settles of a running feed do not keep an erasure from its end.
 """
 
-import time
 import uuid
 from collections.abc import Iterable, Mapping
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from catchment import world
 from catchment.model.epoch import TableShape
 from catchment.model.location import Location
 from catchment.sink.delta.erasure.sought import Held
@@ -53,7 +53,7 @@ class Rewriting:
         schema = arrow_of(on.metadata.schema_string)
         for path in held.keys() - self._done.keys():
             self._done[path] = self._rewritten(on.files[path], held[path], schema)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = world.now_us() // 1000
         vectors, actions = VectorFile(self._directory), list[Action]()
         for path in held:
             file, made = on.files[path], self._done[path]
@@ -97,5 +97,5 @@ class Rewriting:
             return Rewritten(None, 0, moved)
         target = self._directory / f"erasure-{uuid.uuid4().hex}.parquet"
         written = write_parquet(target, rows_of(self._directory / file.path, left, schema), schema)
-        add = described(written, self._shape, time.time_ns() // 1_000_000)
+        add = described(written, self._shape, world.now_us() // 1000)
         return Rewritten(add, written.footer.num_rows, moved)

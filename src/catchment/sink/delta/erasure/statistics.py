@@ -115,8 +115,8 @@ def _parquet(rows: pa.Table, size: int) -> bytes:
 
 
 def _replace(target: Location, content: bytes) -> None:
-    """Write a file of a log once more. Raises SinkError."""
+    """Write a file of a log once more. Its time stays: by it programs tell how old an entry is. Raises SinkError."""
     try:
-        storage_of(target).replace(target, content)
+        storage_of(target).replace(target, content, ages=True)
     except OSError as error:
         raise SinkError(f"cannot write {target}: {error}; check space and rights there") from error

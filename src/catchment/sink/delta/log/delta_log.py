@@ -104,13 +104,11 @@ class DeltaLog:
     def newest(self) -> Snapshot | None:
         """The newest version, None where there is no table. Raises SinkError."""
         try:
-            known = (
+            known = self._followed(
                 self._known if self._known is not None and self._stands(self._known) else self._checkpoint()
             )
-            version = -1 if known is None else known.version
-            while (content := self._commit(version + 1)) is not None:
-                version += 1
-                known = applied(known, version, lines(content), self.directory)
+            if known is not None and (later := self._later_checkpoint(known.version)) is not None:
+                known = self._followed(self._read_checkpoint(later))
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
         if known is not None:
@@ -118,11 +116,28 @@ class DeltaLog:
         self._known = known
         return known
 
+    def _followed(self, known: Snapshot | None) -> Snapshot | None:
+        """A version, and all commits on top of it whose entries follow one another."""
+        version = -1 if known is None else known.version
+        while (content := self._commit(version + 1)) is not None:
+            version += 1
+            known = applied(known, version, lines(content), self.directory)
+        return known
+
+    def _later_checkpoint(self, version: int) -> int | None:
+        """The newest checkpoint behind a version whose next entry is gone: that was a kept version of old, not the
+        newest. None where there is none."""
+        last = self._last()
+        if last is None or last.version < version:
+            return None
+        newest = last.version if last.version > version else max(self.checkpoints(), default=version)
+        return newest if newest > version else None
+
     def at(self, version: int) -> Snapshot | None:
         """An older version, None where the log does not reach back to it. Raises SinkError."""
         found: Snapshot | None = None
         try:
-            begin = max((c for c in self._checkpoints() if c <= version), default=-1)
+            begin = max((c for c in self.checkpoints() if c <= version), default=-1)
             if begin >= 0:
                 found = self._read_checkpoint(begin)
             for number in range(begin + 1, version + 1):
@@ -172,8 +187,12 @@ class DeltaLog:
         return None
 
     def checkpointed(self) -> int:
-        """The version of the newest checkpoint, 0 before the first."""
-        return max(self._checkpoints(), default=0)
+        """The version of the newest checkpoint, 0 before the first. Raises SinkError."""
+        try:
+            last = self._last()
+        except (OSError, msgspec.DecodeError) as error:
+            raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
+        return 0 if last is None else last.version
 
     def put(self, on: Snapshot | None, info: dict[str, Any], actions: Iterable[Action]) -> Snapshot | None:
         """Commit on top of a version; None when another commit came first. Durable when it returns.
@@ -222,27 +241,34 @@ class DeltaLog:
         except FileNotFoundError:
             return None
 
-    def _checkpoints(self) -> list[int]:
+    def checkpoints(self) -> list[int]:
+        """The versions that have a checkpoint, in order."""
         found = self._storage.listed(self._log, ".checkpoint.parquet")
         return sorted(int(one.place.name[:20]) for one in found)
 
     def _checkpoint(self) -> Snapshot | None:
         """The newest checkpoint, None before the first."""
-        try:
-            last = msgspec.json.decode(self._storage.read(self._log / _LAST), type=_LastCheckpoint)
-        except FileNotFoundError:
-            found = self._checkpoints()
+        last = self._last()
+        if last is None:
+            found = self.checkpoints()
             return self._read_checkpoint(found[-1]) if found else None
         if last.parts is None and self._stored(self._checkpoint_path(last.version)):
             return self._read_checkpoint(last.version)
         # Of two that were written, the older may have come last (Delta protocol: Last Checkpoint File).
-        found = self._checkpoints()
+        found = self.checkpoints()
         if last.parts is not None or not found:
             raise SinkError(
                 f"{self._log}: the checkpoint of version {last.version} is of a kind that is not known here; "
                 "let deltalake write one: DeltaTable(path).create_checkpoint()"
             )
         return self._read_checkpoint(found[-1])
+
+    def _last(self) -> _LastCheckpoint | None:
+        """What the log says of its newest checkpoint; None before the first."""
+        try:
+            return msgspec.json.decode(self._storage.read(self._log / _LAST), type=_LastCheckpoint)
+        except FileNotFoundError:
+            return None
 
     def _checkpoint_path(self, version: int) -> Location:
         return self._log / f"{version:020d}.checkpoint.parquet"

@@ -6,9 +6,15 @@ from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.version import LAKE_LAYOUT, __version__
 
+# Of plain tables: Catchment alone thins out their logs, and removes their files. So a vacuum finds nothing to do. It
+# would judge by the age of a file, and a file of a kept version may have any.
+UNDISTURBED = {
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.deletedFileRetentionDuration": "interval 36500 days",
+}
 CONFIGURATION = {
     "delta.checkpointInterval": "100",
-    # Longer than the longest readers' window (config.feed.KEEP_SECONDS_MAX).
+    # Longer than the longest readers' window (config.sink.KEEP_SECONDS_MAX).
     "delta.logRetentionDuration": "interval 2 days",
 }
 _OWNER, _LAYOUT = "catchment.feed", "catchment.layout"

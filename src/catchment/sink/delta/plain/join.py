@@ -5,7 +5,6 @@ the new file, too.
 """
 
 import math
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from catchment import world
 from catchment.model.epoch import TableShape
 from catchment.model.location import Location
 from catchment.model.treatment import Mode
@@ -93,7 +93,7 @@ def prepare(directory: Location, shape: TableShape, files: Sequence[LakeFile]) -
     target = directory / f"join-{uuid.uuid4().hex}.parquet"
     write = _rewrite if len(files) == 1 else _merge
     made = write(target, shape, files)
-    add = described(made.file, shape, time.time_ns() // 1_000_000)
+    add = described(made.file, shape, world.now_us() // 1000)
     count = made.file.footer.num_rows
     return Joined(msgspec.structs.replace(add, data_change=False), count, made.sources)
 
@@ -161,7 +161,7 @@ def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
         if on is None or actions is None:
             delete(log.directory / joined.add.file)
             return None
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = world.now_us() // 1000
         info = commit_info("OPTIMIZE", now_ms)
         after = log.put(on, info, actions)
         if after is not None:
@@ -169,7 +169,7 @@ def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
 
 
 def _actions(directory: Location, files: Mapping[str, LakeFile], joined: Joined) -> list[Action] | None:
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = world.now_us() // 1000
     died = BitMap()
     actions: list[Action] = []
     for source in joined.sources:

@@ -28,8 +28,8 @@ class Pinned(msgspec.Struct, frozen=True):
 
 
 class NetChanges(msgspec.Struct, frozen=True):
-    """What changes come to, in order of (shard, key): `keys`, the columns of every one that changed, and `comes`, the
-    newest rows of those that are not deleted in the end. `lost`: what became of the others, if it was asked for."""
+    """What changes come to, in order of (shard, key). `keys`: the columns of every key that changed. `comes`: the newest
+    row of each that is not deleted in the end. `lost`: what became of the others, if it was asked for."""
 
     keys: pa.Table
     comes: pa.Table

@@ -5,12 +5,12 @@ replace. It reads committed epochs only. So it may be repeated after a crash, or
 the same table.
 """
 
-import time
 import uuid
 from collections.abc import Callable
 
 import msgspec
 
+from catchment import world
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkConflict, SinkError
 from catchment.sink.delta.files import make_directory
@@ -113,7 +113,7 @@ def _commit(
     order: SettleOrder, log: DeltaLog, on: Snapshot | None, found: Waiting | None, head: list[Action]
 ) -> Settled | None:
     """One try on top of one version; None when another commit came first."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
     made = Made(Making(log.directory, order.tail.directory, order.shape, order.until, order.form), now_ms)
     try:
@@ -138,7 +138,7 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     protocol, asked = protocol_of(order.shape, order.form), properties_of(order.form)
     schema, torn = schema_string(order.shape), torn_in(order.shape)
     if on is None:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = world.now_us() // 1000
         metadata = MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | asked | marks(order.feed))
         return [protocol, noted(torn, metadata) if torn else metadata]
     found: list[Action] = []

@@ -16,6 +16,7 @@ from catchment.sink.delta.layout import (
 )
 from catchment.sink.delta.log import schemas
 from catchment.sink.delta.log.actions import VECTORS, Protocol
+from catchment.sink.delta.log.properties import UNDISTURBED
 
 CHANGES = "changeDataFeed"
 
@@ -54,10 +55,11 @@ def protocol_of(shape: TableShape, form: Form) -> Protocol:
 
 
 def properties_of(form: Form) -> dict[str, str]:
-    """Properties of Delta that say the same."""
+    """Properties of Delta that say the same, and those of each plain table."""
     return {
         "delta.enableDeletionVectors": _told(form.vectors),
         "delta.enableChangeDataFeed": _told(form.changes),
+        **UNDISTURBED,
     }
 
 

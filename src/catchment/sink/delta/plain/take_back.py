@@ -1,12 +1,12 @@
 """Bring a plain table back to an earlier epoch: the lake's other records were put back from a copy."""
 
-import time
 from typing import Any
 
+from catchment import world
 from catchment.model.errors import SinkConflict, SinkRestored
 from catchment.sink.delta.log.actions import Action, Txn, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
-from catchment.sink.delta.tail.complete import is_complete
+from catchment.sink.delta.plain.complete import is_complete
 
 _ATTEMPTS = 50
 
@@ -52,4 +52,4 @@ def restored(on: Snapshot, then: Snapshot) -> list[Action]:
 
 
 def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return world.now_us() // 1000

@@ -1,7 +1,6 @@
 """Take out of a tail what its plain table has by now."""
 
-import time
-
+from catchment import world
 from catchment.model.errors import SinkConflict
 from catchment.sink.delta.layout import fence_app, settled_app
 from catchment.sink.delta.log.actions import Action, Txn, commit_info
@@ -28,7 +27,7 @@ def trim(order: SettleOrder, settled: int) -> int:
         done = [file for epoch, file in with_epochs(log.directory, tail) if epoch <= settled]
         if not done:
             return 0
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = world.now_us() // 1000
         actions: list[Action] = [file.removed(now_ms, data_change=True) for file in done]
         actions.append(Txn(fence_app(order.feed), order.fence, now_ms))
         actions.append(Txn(settled_app(order.feed, order.shape.table), settled, now_ms))

@@ -34,16 +34,26 @@ _ARROW_NAMES = {
 
 def by_delta_rs(shape: TableShape, tables: Tables, origin: bool) -> pa.Table:
     """All rows, with the reader's rule over both tables. Raises SinkError."""
-    plain, tail = _opened(tables.plain, tables.plain_version), _opened(tables.tail, tables.tail_version)
-    engine = QueryBuilder().register(_PLAIN, plain).register(_TAIL, tail)
-    chunks, changes = (_of_tail(shape, tail, part, tables.settled) for part in (Part.BASE, Part.CHANGES))
+    plain = _opened(tables.plain, tables.plain_version)
+    engine = QueryBuilder().register(_PLAIN, plain)
     settled = _select(shape, plain, _PLAIN)
+    chunks: list[str] = []
+    changes: list[str] = []
+    if tables.tail_version is not None:
+        tail = _opened(tables.tail, tables.tail_version)
+        engine = engine.register(_TAIL, tail)
+        chunks, changes = (
+            [_of_tail(shape, tail, part, tables.settled)] for part in (Part.BASE, Part.CHANGES)
+        )
+    base = [settled, *chunks]
     if shape.mode is Mode.APPEND:
-        base, changes = f"({settled} WHERE false)", f"{settled} UNION ALL {chunks} UNION ALL {changes}"
-    else:
-        base = f"({settled} UNION ALL {chunks})"
-    query = rule_sql(shape, base, f"({changes})", DATAFUSION, origin)
+        base, changes = [f"{settled} WHERE false"], [*base, *changes]
+    query = rule_sql(shape, _united(base), _united(changes) if changes else None, DATAFUSION, origin)
     return pa.table(engine.execute(query).read_all()).cast(output_schema(shape, origin))
+
+
+def _united(queries: list[str]) -> str:
+    return f"({' UNION ALL '.join(queries)})"
 
 
 def _opened(directory: str, version: int) -> DeltaTable:

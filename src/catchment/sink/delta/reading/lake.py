@@ -14,6 +14,7 @@ from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable, feeds
+from catchment.sink.delta.kept.record import KeptEpochs
 from catchment.sink.delta.layout import (
     PART,
     epoch_app,
@@ -21,12 +22,13 @@ from catchment.sink.delta.layout import (
     settled_app,
 )
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.plain.complete import is_complete, last_complete
 from catchment.sink.delta.reading.catalogs import duckdb_query, spark_statement
 from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_settled
+from catchment.sink.delta.reading.past import is_kept, nearest, version_at
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
 from catchment.sink.delta.reading.state import DeltaState
-from catchment.sink.delta.tail.complete import is_complete, last_complete
 from catchment.sink.delta.tail.dated import with_epochs
 from catchment.sink.delta.tail.older import Places, places
 
@@ -47,7 +49,13 @@ class DeltaReading:
 
     def readable(self, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
         """As the port has it."""
-        return readable(self._root, feed, rows)
+        kept = set(self.kept(feed))
+        found = zip(rows, readable(self._root, feed, rows), strict=True)
+        return [whole or row.commit.epoch in kept for row, whole in found]
+
+    def kept(self, feed: str) -> tuple[int, ...]:
+        """As the port has it."""
+        return KeptEpochs(self._root, feed).epochs()
 
     def readable_since(self, feed: str, tables: Iterable[TableId]) -> str:
         """As the port has it."""
@@ -91,14 +99,17 @@ def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> Del
     """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
     shape = next(shape for shape in row.manifest.shapes if shape.table == table)
     at = places(root, table)
-    plain, tail = _newest(at, row, table) or _then(root, at, row, table)
+    plain, tail = _newest(at, row, table) or _then(at, row, table) or _kept(root, at, row, table)
     settled = _settled(plain, row, table)
-    waiting = [file for epoch, file in with_epochs(at.tail, tail) if epoch > settled]
+    waited = [] if tail is None else with_epochs(at.tail, tail)
+    waiting = [file for epoch, file in waited if epoch > settled]
     later = {
         part: tuple(str(at.tail / f.path) for f in waiting if f.add.partition_values[PART] == part.value)
         for part in Part
     }
-    found = DeltaState(shape, row.commit.epoch, tail.version, later[Part.BASE], later[Part.CHANGES], origin)
+    tail_version = None if tail is None else tail.version
+    version = row.commit.versions[str(table)] if tail is None else tail.version
+    found = DeltaState(shape, row.commit.epoch, version, later[Part.BASE], later[Part.CHANGES], origin)
     if plain is None:
         return found
     directory = at.plain
@@ -108,7 +119,7 @@ def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> Del
         for file in plain.files.values()
         if file.dead is not None
     )
-    tables = Tables(str(directory), plain.version, str(at.tail), tail.version, settled)
+    tables = Tables(str(directory), plain.version, str(at.tail), tail_version, settled)
     found = replace(found, worn=worn, tables=tables)
     if shape.mode is Mode.APPEND:
         return replace(found, base=(), changes=(*whole, *found.base, *found.changes))
@@ -134,20 +145,31 @@ def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
             return plain, tail
 
 
-def _then(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot]:
-    """Both tables as they were when the epoch was the newest."""
+def _then(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot] | None:
+    """Both tables as they were when the epoch was the newest; None where that is behind the readers' window."""
     feed, epoch = row.manifest.feed, row.commit.epoch
     log, app = DeltaLog(at.tail), epoch_app(feed, table)
     tail = last_complete(log, app, epoch, row.commit.versions[str(table)])
     plain = DeltaLog(at.plain).carrying(app, epoch)
+    if plain is not None and not is_complete(at.plain, plain):
+        return None
     trimmed = 0 if tail is None else tail.transactions.get(settled_app(feed, table), 0)
-    lost = plain is not None and not is_complete(at.plain, plain)
-    if tail is None or lost or trimmed > _settled(plain, row, table):
-        raise SinkError(
-            f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
-            f"stay for the feed's sink.keep, and an erasure deletes them; {readable_since(root, feed, [table])}"
-        )
-    return plain, tail
+    return None if tail is None or trimmed > _settled(plain, row, table) else (plain, tail)
+
+
+def _kept(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, None]:
+    """The plain table alone, as of a kept epoch. Raises SinkError for others."""
+    feed, epoch = row.manifest.feed, row.commit.epoch
+    if is_kept(root, row):
+        plain, whole = version_at(at, row, table)
+        if whole:
+            return plain, None
+    since, sides = readable_since(root, feed, [table]), nearest(root, feed, epoch)
+    kept = f"; of those that are kept the nearest are {sides}" if sides else ""
+    raise SinkError(
+        f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
+        f"stay for the feed's sink.keep, and an erasure deletes them; {since}{kept}"
+    )
 
 
 def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:

@@ -33,11 +33,11 @@ class Worn(msgspec.Struct, frozen=True):
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """Where an engine that knows Delta finds a state: a version of the plain table, and one of the tail. Of that the
-    epochs behind `settled` count."""
+    """Where an engine that knows Delta finds a state: a version of the plain table, and one of the tail, if the state
+    needs it. Of that the epochs behind `settled` count."""
 
     plain: str
     plain_version: int
     tail: str
-    tail_version: int
+    tail_version: int | None
     settled: int

@@ -13,16 +13,25 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from catchment import world
 from catchment.model.epoch import Part
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.files import delete, exists, lake_file, lake_files, name_within
-from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
+from catchment.sink.delta.kept.hold import hold
+from catchment.sink.delta.layout import epochs_dir, kept_dir, table_dir, tail_dir, versions_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.opened import open_table
-from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS, unneeded
+from catchment.sink.delta.log.thinning import floor_of, thin_out
+from catchment.sink.delta.plain.unneeded import old_change_data, present_files, unneeded
+from catchment.sink.delta.plain.window import ATTEMPT_SECONDS, window_of
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
+
+# So long a plain table's log tells each version, for others that follow it.
+LOG_SECONDS = 2 * 86_400.0
 
 
 class CleanReport(msgspec.Struct, frozen=True):
@@ -32,18 +41,27 @@ class CleanReport(msgspec.Struct, frozen=True):
     replaced: int
 
 
-def clean_feed(root: Location, feed: str, keep_s: float, attempt_age_s: float) -> CleanReport:
-    """Clean all tables of a feed, as of its newest committed epoch.
+class Keeping(msgspec.Struct, frozen=True):
+    """What stays. `window_seconds`: the readers' window (see `window_hours`). `attempt_seconds`: files of attempts
+    that are younger; give the lease's length or more. `epochs`: those that are kept beyond the window, in order."""
 
-    `keep_s`: the readers' window (see `window_hours`); files of the newest epoch stay in any case.
-    `attempt_age_s`: files of attempts younger than this stay; give the lease's length or more. A table that cannot be
-    cleaned keeps no other from its turn; then the first SinkError is raised.
+    window_seconds: float
+    attempt_seconds: float
+    epochs: tuple[int, ...] = ()
+
+
+def clean_feed(root: Location, feed: str, keeping: Keeping) -> CleanReport:
+    """Clean all tables of a feed, as of its newest committed epoch, whose files stay in any case.
+
+    A table that cannot be cleaned keeps no other from its turn; then the first SinkError is raised.
     """
+    keep_s = keeping.window_seconds
     row = EpochsTable(root, feed).newest()
     if row is None:
         return CleanReport(0, 0)
     reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
-    reports.append(_clean_plain(versions_dir(root), keep_s))
+    for derived in (versions_dir(root), kept_dir(root)):
+        reports.append(_clean_derived(derived, 3600.0 * window_hours(keep_s)))
     failures: list[SinkError] = []
     for shape in row.manifest.shapes:
         directory = tail_dir(root, shape.table)
@@ -51,9 +69,9 @@ def clean_feed(root: Location, feed: str, keep_s: float, attempt_age_s: float) -
         if version is None:
             continue
         try:
-            reports.append(clean_attempts(directory, row.manifest.epoch, version, attempt_age_s))
+            reports.append(clean_attempts(directory, row.manifest.epoch, version, keeping.attempt_seconds))
             reports.append(_clean_replaced(directory, keep_s, [version]))
-            reports.append(_clean_plain(table_dir(root, shape.table), keep_s))
+            reports.append(_clean_table(root, feed, shape.table, keeping))
         except SinkError as error:
             failures.append(error)
     if failures:
@@ -136,11 +154,31 @@ def _clean_replaced(directory: Location, keep_s: float, versions: list[int]) -> 
     return CleanReport(0, len(present))
 
 
-def _clean_plain(directory: Location, keep_s: float) -> CleanReport:
-    lost = unneeded(directory, 3600.0 * window_hours(keep_s))
-    for path in lost:
-        delete(path)
-    return CleanReport(0, len(lost))
+def _clean_table(root: Location, feed: str, table: TableId, keeping: Keeping) -> CleanReport:
+    """Clean a plain table. What kept epochs need is held first, and the log forgets one before its files go."""
+    seconds = 3600.0 * window_hours(keeping.window_seconds)
+    log = DeltaLog(table_dir(root, table))
+    present, window = present_files(log.directory), window_of(log, seconds)
+    if window is None:
+        return CleanReport(0, 0)
+    held = hold(root, feed, table, keeping.epochs, window.since)
+    before = world.now_us() / 1e6 - max(LOG_SECONDS, seconds + ATTEMPT_SECONDS)
+    kept = {one.version for one in held.versions}
+    thin_out(log, floor_of(log, before, window.since), kept)
+    lost = unneeded(present, window, held.files)
+    return _delete_all(log.directory, [*lost, *old_change_data(log.directory, seconds)])
+
+
+def _clean_derived(directory: Location, seconds: float) -> CleanReport:
+    """Clean a table that tells of others. deltalake thins out its log."""
+    present, window = present_files(directory), window_of(DeltaLog(directory), seconds)
+    return CleanReport(0, 0) if window is None else _delete_all(directory, unneeded(present, window, ()))
+
+
+def _delete_all(directory: Location, names: list[str]) -> CleanReport:
+    for name in names:
+        delete(directory / name)
+    return CleanReport(0, len(names))
 
 
 def _abandoned(file: Stored[Location], epoch: int, now: float, age_s: float) -> bool:

@@ -7,13 +7,13 @@ No settle or join that began before brings rows back. A settle commits on the ve
 join gives up where one of its files is gone.
 """
 
-import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from msgspec.structs import replace
 
+from catchment import world
 from catchment.model.epoch import EpochRow, epoch_text
 from catchment.model.errors import SinkConflict, SinkError
 from catchment.model.location import Location, location
@@ -30,7 +30,7 @@ from catchment.sink.delta.log.commit import fenced, gone
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.plain.change_data import DIRECTORY
-from catchment.sink.delta.plain.unneeded import ATTEMPT_SECONDS
+from catchment.sink.delta.plain.window import ATTEMPT_SECONDS
 from catchment.sink.delta.reading.reach import readable_since
 from catchment.sink.delta.tail.older import must_not_be_older
 from catchment.sink.delta.upkeep.clean import window_hours
@@ -154,7 +154,7 @@ class _Erasing:
             actions = self._rewriting.replacing(on, held, data_change=bool(live))
             told = self._rewriting.untold(on) if live else []
             self._fault(Fault.DURING_ERASE)
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = world.now_us() // 1000
             marks = [fenced(order.feed, order.fence)]
             if log.put(on, commit_info("ERASE", now_ms), [*marks, *actions, *told]) is not None:
                 self._rewriting.forget_others(held)

@@ -6,17 +6,21 @@ writing once a later runner has come.
 
 import msgspec
 
+from catchment import world
 from catchment.model.epoch import Manifest, TableShape, epoch_text
-from catchment.model.errors import CatchmentError, SinkError
+from catchment.model.errors import CatchmentError, LeaseLost, SinkError
 from catchment.model.location import location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.kept.choice import Past, chosen
+from catchment.sink.delta.kept.record import KeptEpochs
+from catchment.sink.delta.kept.settled import SettledEpochs
 from catchment.sink.delta.layout import table_dir, tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
-from catchment.sink.delta.upkeep.clean import clean_feed
+from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from catchment.sink.delta.upkeep.table import keep_up
 from catchment.sink.delta.upkeep.versions import Versions
 from catchment.sink.port import Settled
@@ -26,7 +30,8 @@ from catchment.state.faults import from_environment
 class UpkeepOrder(msgspec.Struct, frozen=True):
     """What to keep up. `tables`: those alone, all if None. `cleans`: files that nobody needs are removed, too.
 
-    `keep_seconds`: the readers' window; `attempt_seconds`: how long files that no commit has named yet are kept.
+    `keep_seconds`: the readers' window; `past`: what is kept beyond it. `attempt_seconds`: how long files that no
+    commit has named yet are kept.
     """
 
     root: str
@@ -36,6 +41,7 @@ class UpkeepOrder(msgspec.Struct, frozen=True):
     attempt_seconds: float = 3600.0
     limits: Limits = Limits()
     form: Form = Form()
+    past: Past = Past()
     tables: tuple[TableId, ...] | None = None
     cleans: bool = True
 
@@ -48,6 +54,7 @@ class Keeper:
         self._epochs = EpochsTable(self._root, feed)
         self._logs: dict[TableId, tuple[DeltaLog, DeltaLog]] = {}
         self._versions = Versions(self._root, feed)
+        self._kept = KeptEpochs(self._root, feed)
         self._fault = from_environment()
 
     def carry_out(self, order: UpkeepOrder, newest: Manifest | None = None) -> Settled:
@@ -107,9 +114,29 @@ class Keeper:
         return self._logs[table]
 
     def _clean(self, order: UpkeepOrder) -> int:
-        """Join the files of the epochs table, and remove what nobody needs; how many files that were."""
+        """Join the files of the epochs table, and remove what nobody needs; how many files that were. A later run that
+        has come cleans by its own rules."""
+        failures: list[CatchmentError] = []
         try:
             self._epochs.compact(order.fence)
-        finally:
-            report = clean_feed(self._root, self._feed, order.keep_seconds, order.attempt_seconds)
+        except LeaseLost:
+            raise
+        except CatchmentError as error:
+            failures.append(error)
+        kept = self._kept.change(order.fence, lambda known: self._wanted(order.past, known))
+        report = clean_feed(self._root, self._feed, Keeping(order.keep_seconds, order.attempt_seconds, kept))
+        if failures:
+            raise failures[0]
         return report.attempts + report.replaced
+
+    def _wanted(self, past: Past, known: tuple[int, ...]) -> tuple[int, ...]:
+        """Which epochs are to be kept from now on: of those that are, and of the settled ones since."""
+        newest = self._epochs.newest()
+        if newest is None or not past.grain:
+            return ()
+        # An epoch that was taken back is none.
+        there = [epoch for epoch in known if epoch <= newest.commit.epoch]
+        settled = SettledEpochs(self._epochs, self._logs_of).last_of_each(
+            past.grain, there[-1] if there else None
+        )
+        return chosen([*there, *settled], world.now_us() / 1e6, past)

@@ -13,8 +13,8 @@ from catchment.sink.delta.log.actions import Txn
 from catchment.sink.delta.log.commit import commit, fenced, gone
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
+from catchment.sink.delta.plain.complete import last_complete
 from catchment.sink.delta.plain.take_back import restore_info, restored, take_back
-from catchment.sink.delta.tail.complete import last_complete
 from catchment.sink.delta.tail.older import must_not_be_older
 
 _THREADS = 8

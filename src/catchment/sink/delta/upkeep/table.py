@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from catchment.model.epoch import TableShape
 from catchment.sink.delta.log.checkpoint import checkpoint
+from catchment.sink.delta.log.own_checkpoint import checkpoint_newest
 from catchment.sink.delta.plain import join
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.settle import SettleOrder, settle
@@ -26,7 +27,7 @@ def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: In
         fault(Fault.DURING_SETTLE)
     log = order.plain
     _join(order, fault)
-    checkpoint(log)
+    checkpoint_newest(log)
     checkpoint(order.tail)
     on = log.newest()
     if on is not None:

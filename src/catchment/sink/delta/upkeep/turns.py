@@ -11,6 +11,7 @@ from catchment.config import Feed
 from catchment.model.epoch import Manifest
 from catchment.model.location import location
 from catchment.model.table import TableId
+from catchment.sink.delta.kept.choice import HOUR, Past
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.clean import cleaned_seconds_ago, window_hours
@@ -34,8 +35,9 @@ _log = logging.getLogger(__name__)
 def order_for(feed: Feed, fence: int) -> UpkeepOrder:
     """What a feed file says of its lake. Unnamed files stay for two lengths of a lease: a live runner may still commit
     them."""
-    form = Form(feed.sink.vectors, feed.sink.changes)
-    return UpkeepOrder(str(feed.sink.path), feed.name, fence, feed.sink.keep, 2 * LEASE_SECONDS, form=form)
+    sink = feed.sink
+    form, past = Form(sink.vectors, sink.changes), Past(sink.keep_hourly, sink.keep_daily)
+    return UpkeepOrder(str(sink.path), feed.name, fence, sink.keep, 2 * LEASE_SECONDS, form=form, past=past)
 
 
 class LakeUpkeep:
@@ -111,9 +113,12 @@ class LakeUpkeep:
         return self._left_before or any(self._waiting.values())
 
     def _cleans(self, now: float) -> bool:
-        """Whether it is time to clean up. Some while after the last settle there is nothing left to remove."""
+        """Whether it is time to clean up. Some while after the last settle nothing is left to remove but the past."""
         last = self._replaced_at + 3600.0 * window_hours(self._order.keep_seconds) + CLEAN_SECONDS
-        return now >= self._clean_at and self._clean_at <= last
+        if self._clean_at <= last:
+            return now >= self._clean_at
+        # Kept epochs come to their end all the same, one an hour at most.
+        return self._order.past.grain > 0 and now >= self._clean_at + HOUR - CLEAN_SECONDS
 
     def _await(self, until: float | None) -> None:
         self._look(None if until is None else max(0.0, until - world.steady_seconds()))

@@ -17,6 +17,8 @@ from catchment.model.errors import SinkConflict
 from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.files import delta_stats, make_directory, read_rows, write_parquet
+from catchment.sink.delta.kept.record import kept_by_feed
+from catchment.sink.delta.kept.told import told_on
 from catchment.sink.delta.layout import epoch_app, versions_dir
 from catchment.sink.delta.log.actions import Action, Add, MetaData, commit_info, protocol
 from catchment.sink.delta.log.checkpoint import checkpoint
@@ -35,7 +37,7 @@ SCHEMA = pa.schema(
         ("committed", pa.timestamp("us", tz="UTC")),
     ]
 )
-# Older versions are told no longer: Delta keeps the log of a table for two days.
+# Older versions are told no longer, but for kept epochs: the log of a table stays for two days.
 _KEEP_SECONDS = 3 * 86_400
 _ATTEMPTS = 50
 
@@ -51,7 +53,7 @@ class Versions:
     """The versions of one feed's tables. It remembers what it has recorded."""
 
     def __init__(self, root: Location, feed: str) -> None:
-        self._feed = feed
+        self._root, self._feed = root, feed
         self._log = DeltaLog(versions_dir(root))
         self._known: dict[str, Recorded] | None = None
 
@@ -78,10 +80,10 @@ class Versions:
         for version in range(last.version + 1, -1 if newest is None else newest.version + 1):
             found = log.lines_of(version)
             if found is None:
-                continue  # Delta has dropped the entry: nobody reads the version any more
-            epoch = next(
-                (line.txn.version for line in found if line.txn and line.txn.app_id == app), last.epoch
-            )
+                continue  # the entry was dropped: nobody reads the version any more
+            epoch = next((line.txn.version for line in found if line.txn and line.txn.app_id == app), None)
+            if epoch is None:
+                epoch = last.epoch if version == last.version + 1 else _carried(log, app, version)
             written_ms = next((line.commit_info["timestamp"] for line in found if line.commit_info), 0)
             last = Recorded(version, epoch)
             yield {
@@ -98,6 +100,7 @@ class Versions:
         """Add a file of rows; join small ones, and leave out old ones. False when another commit came first."""
         now_ms = world.now_us() // 1000
         oldest = epoch_number(now_ms // 1000 - _KEEP_SECONDS, 0)
+        kept = kept_by_feed(self._root)
         make_directory(self._log.directory / "_delta_log")
         tables = [pa.Table.from_pylist(rows, SCHEMA)]
         actions: list[Action] = []
@@ -109,10 +112,12 @@ class Versions:
         else:
             joined = [file for files in due(on) for file in files]
             tables += [self._held(file) for file in joined]
-            gone = {file.path: file for file in [*joined, *_old(on, oldest)]}
+            old = _old(on, oldest)
+            gone = {file.path: file for file in [*joined, *old]}
+            tables += [self._held(file) for file in old if kept and file not in joined]
             actions += [file.removed(now_ms, data_change=True) for file in gone.values()]
         held = pa.concat_tables(tables)
-        actions.append(self._written(held.filter(pc.greater_equal(held["epoch"], oldest)), now_ms))
+        actions.append(self._written(told_on(held, oldest, kept), now_ms))
         return self._log.put(on, commit_info("WRITE", now_ms), actions) is not None
 
     def _written(self, rows: pa.Table, now_ms: int) -> Add:
@@ -132,6 +137,12 @@ class Versions:
         for row in rows.filter(pc.equal(rows["feed"], self._feed)).sort_by("version").to_pylist():
             found[row["table_name"]] = Recorded(row["version"], row["epoch"])
         return found
+
+
+def _carried(log: DeltaLog, app: str, version: int) -> int:
+    """The epoch of a version in front of which entries are gone."""
+    then = log.at(version)
+    return 0 if then is None else then.transactions.get(app, 0)
 
 
 def _old(on: Snapshot, oldest: int) -> list[LakeFile]:

@@ -3,11 +3,13 @@
 from catchment.model.location import Location
 from catchment.sink.delta.files import exists
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.plain.vectors import files_of
 
 
 def is_complete(directory: Location, then: Snapshot) -> bool:
-    """Whether every data file of a version is there."""
-    return all(exists(directory / path) for path in then.files)
+    """Whether every file of a version is there, vectors too."""
+    names = {name for file in then.files.values() for name in files_of(file.add)}
+    return all(exists(directory / name) for name in names)
 
 
 def last_complete(log: DeltaLog, app: str, epoch: int, version: int) -> Snapshot | None:

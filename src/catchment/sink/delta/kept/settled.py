@@ -1,0 +1,71 @@
+"""Which committed epochs the plain tables of a feed all are: those can be kept without the tails."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from catchment.model.epoch import EpochRow, epoch_number, gci_of
+from catchment.model.errors import SinkError
+from catchment.model.table import TableId
+from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.kept.retained import retained
+from catchment.sink.delta.layout import epoch_app
+from catchment.sink.delta.log.delta_log import DeltaLog
+
+Logs = Callable[[TableId], tuple[DeltaLog, DeltaLog]]
+
+
+class SettledEpochs(msgspec.Struct, frozen=True):
+    """Finds them from the logs of the plain tables and of the tails, which `logs` gives."""
+
+    epochs: EpochsTable
+    logs: Logs
+
+    def last_of_each(self, grain: int, after: int | None) -> list[int]:
+        """The last one of each so many seconds that lies behind `after`, the newest first. None: the newest alone,
+        since of earlier ones files may be gone. Nothing more is found where a table cannot be read.
+
+        What is looked at grows with what has come since then.
+        """
+        found: list[int] = []
+        try:
+            epoch = self._last(None, after or 0)
+            while epoch is not None:
+                found.append(epoch)
+                begin = epoch_number(gci_of(epoch) // grain * grain)
+                epoch = None if after is None else self._last(begin - 1, after)
+        except SinkError:
+            return found
+        return found
+
+    def _last(self, until: int | None, after: int) -> int | None:
+        """The newest up to `until`, the newest committed one if None; None where it would not lie behind `after`."""
+        while rows := self.epochs.last(1, until):
+            (row,) = rows
+            if row.commit.epoch <= after:
+                return None
+            until = min((self._reached(row, shape.table) for shape in row.manifest.shapes), default=0)
+            if until == row.commit.epoch:
+                return until
+        return None
+
+    def _reached(self, row: EpochRow, table: TableId) -> int:
+        """The epoch itself, where the plain table has all that had come to the table; else the one that it is."""
+        plain, tail = self.logs(table)
+        app, epoch = epoch_app(row.manifest.feed, table), row.commit.epoch
+        found = retained(plain, app, epoch)
+        settled = 0 if found is None else found.epoch
+        come = self._come(tail, app, row.commit.versions.get(str(table)), epoch)
+        return epoch if come is not None and come <= settled else settled
+
+    def _come(self, tail: DeltaLog, app: str, version: int | None, epoch: int) -> int | None:
+        """The newest epoch, up to one, that has come to a tail; `version`: the tail as of that one. None where the log
+        does not tell any more."""
+        newest = tail.newest()
+        if newest is None or version is None:
+            return None
+        carried = newest.transactions.get(app, 0)
+        if carried <= epoch:
+            return carried
+        then = tail.at(version)
+        return None if then is None else then.transactions.get(app, 0)
