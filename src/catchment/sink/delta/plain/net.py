@@ -28,7 +28,7 @@ class Pinned(msgspec.Struct, frozen=True):
 
 
 class NetChanges(msgspec.Struct, frozen=True):
-    """What changes come to, in order of (shard, key). `keys`: the columns of every key that changed. `comes`: the newest
+    """What changes come to, in order of (shard, key). `keys`: the columns of each key that changed. `comes`: the newest
     row of each that is not deleted in the end. `lost`: what became of the others, if it was asked for."""
 
     keys: pa.Table
