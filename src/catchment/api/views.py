@@ -12,7 +12,7 @@ from catchment.model.epoch import TableShape, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.location import Location
 from catchment.model.table import TableId
-from catchment.sink.reading import Reading, double_quoted
+from catchment.sink.reading import Reading, double_quoted, literal
 
 _ENGINES_OWN = ("memory", "system", "temp", "pg_catalog", "information_schema")
 _HEADER = """\
@@ -46,9 +46,7 @@ def following_views(lake: Lake, *, feed: str | None = None) -> str:
     reading, tables = _newest(lake, feed)
     text = [_FOLLOWING, *_duckdb_schemas(shape.table for shape in tables)]
     for shape in tables:
-        text.append(
-            f"CREATE OR REPLACE VIEW {_duckdb_name(shape.table)} AS\n{reading.following_query(shape)};\n"
-        )
+        text.append(_duckdb_view(shape, reading.following_query(shape)))
     return "\n".join(text)
 
 
@@ -90,7 +88,8 @@ def _text(found: Committed) -> str:
     _must_be_told_apart(found.place.path, tables)
     text = [_HEADER.format(epoch=epoch_text(row.commit.epoch)), *_duckdb_schemas(tables)]
     for table in tables:
-        text.append(f"CREATE OR REPLACE VIEW {_duckdb_name(table)} AS\n{state(found, table).sql()};\n")
+        of_epoch = state(found, table)
+        text.append(_duckdb_view(of_epoch.shape, of_epoch.sql()))
     return "\n".join(text)
 
 
@@ -105,6 +104,19 @@ def _newest(lake: Lake, feed: str | None) -> tuple[Reading, list[TableShape]]:
 def _duckdb_schemas(tables: Iterable[TableId]) -> list[str]:
     schemas = sorted({table.schema for table in tables})
     return [f"CREATE SCHEMA IF NOT EXISTS {double_quoted(schema)};\n" for schema in schemas]
+
+
+def _duckdb_view(shape: TableShape, query: str) -> str:
+    """A view with the comments of the source."""
+    name, comments = _duckdb_name(shape.table), shape.comments
+    lines = [f"CREATE OR REPLACE VIEW {name} AS\n{query};\n"]
+    if comments.table:
+        lines.append(f"COMMENT ON VIEW {name} IS {literal(comments.table)};\n")
+    for column in shape.kept:
+        if (comment := comments.of(column.column.name)) is not None:
+            shown = double_quoted(shape.name_of(column))
+            lines.append(f"COMMENT ON COLUMN {name}.{shown} IS {literal(comment)};\n")
+    return "".join(lines)
 
 
 def _duckdb_name(table: TableId) -> str:

@@ -5,6 +5,7 @@
 Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
 
+import dataclasses
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.engine.port import Engine
-from catchment.epoch.gather import gather, manifest
+from catchment.epoch.gather import Gathered, gather, manifest
 from catchment.epoch.standstill import Standstill
 from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, Task
 from catchment.feed.applier import Applier
@@ -33,6 +34,7 @@ from catchment.model.table import ShardTable, Table
 from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
 from catchment.source.catalog import read_table
+from catchment.source.comments import commented_now
 from catchment.source.definitions_at import described
 from catchment.source.session import connect
 from catchment.state.faults import Fault
@@ -199,7 +201,7 @@ class Loop:
         self._fault(Fault.DURING_READ)
         arrived |= self._segments(read, arrived)
         late_tables = self._late_tables(arrived.values())
-        gathered = gather(previous, plan, arrived, copies, late_tables)
+        gathered = self._commented(previous, gather(previous, plan, arrived, copies, late_tables))
         files = self._applier.sink.complete(plan.epoch, gathered)
         self._learn(copies)
         self._event_times |= {shard: one.event_time for shard, one in arrived.items() if one.event_time}
@@ -261,6 +263,18 @@ class Loop:
                     with connect(self._endpoints[receipt.shard], receipt.reached.server) as session:
                         found[ShardTable(receipt.shard, table)] = read_table(session, table)
         return found
+
+    def _commented(self, previous: Manifest, gathered: Gathered) -> Gathered:
+        """What was gathered, with the comments that altered tables have now."""
+        columns = {shape.table: shape.columns for shape in previous.shapes}
+        altered = [shape for shape in gathered.shapes if shape.columns != columns[shape.table]]
+        if not altered:
+            return gathered
+        endpoints = [self._endpoints[shard] for shard in gathered.segments]
+        after = {shape.table: shape for shape in commented_now(altered, endpoints)}
+        return dataclasses.replace(
+            gathered, shapes=tuple(after.get(shape.table, shape) for shape in gathered.shapes)
+        )
 
     def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:
         """Apply a manifest, and tell of it."""

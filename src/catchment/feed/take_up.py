@@ -19,6 +19,7 @@ from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.sink.port import Sink
+from catchment.source.comments import commented_now
 from catchment.source.first_cut import must_be_apart, originate
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
@@ -87,6 +88,8 @@ def take_up(
         store.put_manifest(standing, lease.fence)
         applier.apply(standing)
     tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
+    shapes = commented_now(standing.shapes, [endpoints[shard] for shard in present])
+    standing = replace(standing, shapes=shapes)
     return TakenUp(_going_on(standing, positions), last, present)
 
 

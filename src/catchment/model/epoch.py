@@ -12,7 +12,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
 from catchment.model.position import LogOffset
-from catchment.model.table import Column, Table, TableId
+from catchment.model.table import Column, Comments, Table, TableId
 from catchment.model.treatment import Mode
 
 MICRO_BITS = 32
@@ -133,13 +133,15 @@ class LakeColumn(msgspec.Struct, frozen=True):
 
 class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a lake table looks like as of an epoch: its columns, and the names of its key columns. `rules`: what the
-    feed does with columns, those too that come later. `mode`: what the sink keeps of rows."""
+    feed does with columns, those too that come later. `mode`: what the sink keeps of rows. `comments`: of the table and
+    of kept columns, as they were when a run began, or when columns came or went."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
     key: tuple[str, ...]
     rules: tuple[ColumnRule, ...] = ()
     mode: Mode = Mode.MIRROR
+    comments: Comments = Comments()
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

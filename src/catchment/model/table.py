@@ -93,6 +93,24 @@ class TableId(msgspec.Struct, frozen=True, order=True, cache_hash=True):
         return cls(schema, name)
 
 
+class ColumnComment(msgspec.Struct, frozen=True):
+    """What the source says of a column."""
+
+    column: str
+    text: str
+
+
+class Comments(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the source says of a table, and of its columns. None stands for those of which it says nothing."""
+
+    table: str = ""
+    columns: tuple[ColumnComment, ...] = ()
+
+    def of(self, column: str) -> str | None:
+        """That of a column, by its name at the source."""
+        return next((one.text for one in self.columns if one.column == column), None)
+
+
 class ShardTable(NamedTuple):
     """A table as one shard has it."""
 

@@ -174,6 +174,11 @@ class Reading(Protocol):
         ...
 
 
+def literal(text: str) -> str:
+    """A text as DuckDB has it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def double_quoted(name: str) -> str:
     """An identifier as DuckDB quotes it, whose SQL a state gives."""
     return '"' + name.replace('"', '""') + '"'

@@ -26,6 +26,7 @@ from catchment.schema.events import SchemaEvents
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
+from catchment.source.comments import Found, commented, read_comments
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.first_position import SEAL_ATTEMPTS, await_no_xa, known_prepared, mysql_position, scan
 from catchment.source.log import read_facts, read_log
@@ -49,6 +50,7 @@ class _ShardOrigin:
     newest: dict[TableId, Bound | None]
     definitions: tuple[Definition, ...]
     left: frozenset[TableId]
+    comments: Found
 
 
 def originate(
@@ -82,8 +84,10 @@ def originate(
             by_table.setdefault(table.id, {})[shard] = table
     if not by_table:
         raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
+    comments = [origin.comments for origin in origins.values()]
     shapes = tuple(
-        first_shape(merge(tables), tables, treatment(table)) for table, tables in sorted(by_table.items())
+        commented(first_shape(merge(tables), tables, treatment(table)), comments)
+        for table, tables in sorted(by_table.items())
     )
     now = world.now_us()
     epoch = max(epoch_number(now // 1_000_000), after + 1)
@@ -138,6 +142,7 @@ def _shard_origin(
         position = msgspec.structs.replace(sealed, resets=resets)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest = {t.id: newest_key(session, t.id, chunk_key(t)) for t in tables.values()}
+        comments = read_comments(session, tables)
         altered = [t.id for t in tables.values() if read_table(session, t.id) != t]
     if altered:
         raise CutMissed(
@@ -146,7 +151,7 @@ def _shard_origin(
     _must_stand_behind_ddl(endpoint, position, tables)
     definitions = definitions_needed(endpoint, position, tables)
     left = _left_by_rows(endpoint, position, tables, definitions)
-    return _ShardOrigin(position, tables, estimates, newest, definitions, left)
+    return _ShardOrigin(position, tables, estimates, newest, definitions, left, comments)
 
 
 def _left_by_rows(

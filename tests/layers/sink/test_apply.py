@@ -16,10 +16,10 @@ from deltalake import DeltaTable, write_deltalake
 from catchment.model.epoch import DataFile, LakeColumn, Part, TableDelta
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.table import Column, ColumnType, Kind, TableId
-from catchment.sink.delta.files import delta_stats
 from catchment.sink.delta.layout import EPOCH, SHARD, delta_schema, directory_name, tail_dir
 from catchment.sink.delta.log.commit import create_table
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
+from catchment.sink.delta.statistics import delta_stats
 from catchment.sink.delta.tail.apply import DeltaSink
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, delta, manifest, shape, write
 

@@ -3,8 +3,6 @@
 A file is named by no Delta log until a commit adds it, so a failed attempt leaves a file for the cleaner.
 """
 
-import datetime as dt
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,12 +16,12 @@ from catchment.model.epoch import DataFile, Part
 from catchment.model.errors import NEW_FEED, SinkError
 from catchment.model.location import Location, location
 from catchment.sink.delta.layout import EPOCH, SHARD, file_path
+from catchment.sink.delta.statistics import delta_stats
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
 
 ROW_GROUP_ROWS = 256 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-_STRING_STATS_CHARS = 32
 _FOOTER_THREADS = 8
 
 
@@ -149,62 +147,6 @@ def _row_groups(batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.Tab
             held, rows, size = [], 0, 0
     if held:
         yield pa.concat_tables(held)
-
-
-def delta_stats(footer: pq.FileMetaData, columns: Sequence[str]) -> str:
-    """Statistics JSON of an Add action, from the file's footer (Delta protocol: Per-file Statistics)."""
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    for name in columns:
-        groups = [footer.row_group(g).column(at[name]).statistics for g in range(footer.num_row_groups)]
-        if not all(s is not None and s.has_null_count for s in groups):
-            continue
-        nulls[name] = sum(s.null_count for s in groups)
-        bounds = [s for s in groups if s.has_min_max]
-        if bounds and len(bounds) == len(groups):
-            _put_bounds(name, min(s.min for s in bounds), max(s.max for s in bounds), low, high)
-    stats = {"numRecords": footer.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-    return json.dumps(stats, ensure_ascii=False)
-
-
-def _put_bounds(name: str, least: Any, most: Any, low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Bounds of the types whose JSON form every reader takes exactly: not decimals, binaries and floats."""
-    if isinstance(least, str):
-        low[name] = least[:_STRING_STATS_CHARS]
-        above = _string_above(most)
-        if above is not None:
-            high[name] = above
-    elif isinstance(least, int) and not isinstance(least, bool):
-        low[name], high[name] = least, most
-    elif isinstance(least, dt.datetime):
-        low[name] = _in_ms(least)
-        rest = dt.timedelta(microseconds=-most.microsecond % 1000)
-        if most.replace(tzinfo=None) <= dt.datetime.max - rest:
-            high[name] = _in_ms(most + rest)
-    elif isinstance(least, dt.date):
-        low[name], high[name] = least.isoformat(), most.isoformat()
-
-
-def _in_ms(moment: dt.datetime) -> str:
-    """A time as statistics have it: in UTC, its milliseconds alone."""
-    zone = "" if moment.tzinfo is None else "Z"
-    naive = moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
-    return naive.isoformat(timespec="milliseconds") + zone
-
-
-def _string_above(most: str) -> str | None:
-    """`most`, or a short string after every string with the same first characters; None if there is none."""
-    if len(most) <= _STRING_STATS_CHARS:
-        return most
-    for length in range(_STRING_STATS_CHARS, 0, -1):
-        following = ord(most[length - 1]) + 1
-        if following == 0xD800:  # surrogates are no characters
-            following = 0xE000
-        if following <= 0x10FFFF:
-            return most[: length - 1] + chr(following)
-    return None
 
 
 @contextmanager

@@ -118,18 +118,27 @@ ENTRIES: Final = (
     ),
 )
 
-_SPARK: Final = {
-    pa.int8(): ("tinyint", "byte"),
-    pa.int16(): ("smallint", "short"),
-    pa.int32(): ("int", "integer"),
-    pa.int64(): ("bigint", "long"),
-    pa.float32(): ("float", "float"),
-    pa.float64(): ("double", "double"),
-    pa.date32(): ("date", "date"),
-    pa.timestamp("us"): ("timestamp_ntz", "timestamp_ntz"),
-    pa.timestamp("us", tz="UTC"): ("timestamp", "timestamp"),
-    pa.string(): ("string", "string"),
-    pa.binary(): ("binary", "binary"),
+
+class Names(msgspec.Struct, frozen=True):
+    """What readers of a plain table call a type."""
+
+    delta: str
+    duckdb: str
+    spark: str
+
+
+_NAMES: Final = {
+    pa.int8(): Names("byte", "TINYINT", "tinyint"),
+    pa.int16(): Names("short", "SMALLINT", "smallint"),
+    pa.int32(): Names("integer", "INTEGER", "int"),
+    pa.int64(): Names("long", "BIGINT", "bigint"),
+    pa.float32(): Names("float", "FLOAT", "float"),
+    pa.float64(): Names("double", "DOUBLE", "double"),
+    pa.date32(): Names("date", "DATE", "date"),
+    pa.timestamp("us"): Names("timestamp_ntz", "TIMESTAMP", "timestamp_ntz"),
+    pa.timestamp("us", tz="UTC"): Names("timestamp", "TIMESTAMP WITH TIME ZONE", "timestamp"),
+    pa.string(): Names("string", "VARCHAR", "string"),
+    pa.binary(): Names("binary", "BLOB", "binary"),
 }
 _HEAD = """# Types
 
@@ -137,8 +146,10 @@ A value that a chunk reads by SELECT, the value that the log carries, and the va
 are equal, bit by bit. This page says what each type of MariaDB and MySQL becomes. NULL is NULL; every
 column of a lake table may be NULL.
 
-| source | Arrow | Spark | Delta | rule | in a key |
-| --- | --- | --- | --- | --- | --- |
+Delta, DuckDB and Spark show a plain table with these types; Arrow is what `catchment.read`, pandas and polars get.
+
+| source | Delta | DuckDB | Spark | Arrow | rule | in a key |
+| --- | --- | --- | --- | --- | --- | --- |
 """
 _FOOT = """
 ## Columns of all types
@@ -158,6 +169,21 @@ _FOOT = """
   on the server, or exclude the table.
 - Refused by name: temporal columns in the format of servers before 5.6 and 10.1 (`ALTER TABLE ... FORCE`
   rewrites them).
+
+## Times and zero dates
+
+Delta has no type for a time of day, and a TIME of MariaDB and MySQL is none: it reaches from -838 to 838 hours. So
+the lake has its microseconds, which add up, compare and sort as the source does. To show a column `t`:
+
+| | as a duration | as a time of day, where it is one |
+| --- | --- | --- |
+| DuckDB | `to_microseconds(t)` | `TIME '00:00' + to_microseconds(t)` |
+| Spark, in UTC | `make_dt_interval(0, 0, 0, t / 1000000)` | `date_format(timestamp_micros(t), 'HH:mm:ss.SSSSSS')` |
+| polars | `pl.col("t").cast(pl.Duration("us"))` | `(pl.col("t") * 1000).cast(pl.Time)` |
+
+A zero date (`0000-00-00`), and one that no calendar has (`2026-00-00`, `2026-02-30`), is NULL: no reader has such a
+date. So the lake does not tell it from NULL, and `verify` takes both for equal. What is `WHERE d = '0000-00-00'` at
+the source is among `WHERE d IS NULL` in the lake.
 
 ## Keys
 
@@ -184,12 +210,12 @@ UTF-16, which ucs2 and utf32 take as characters, and the bytes 8EA0 in ujis and 
 _WRITTEN = "\n(This page is written by `python -m catchment.sink.delta.types_reference`.)\n"
 
 
-def names(kind: pa.DataType) -> tuple[str, str]:
-    """What Spark and Delta call an Arrow type."""
+def names(kind: pa.DataType) -> Names:
+    """What readers call an Arrow type."""
     if pa.types.is_decimal(kind):
-        name = f"decimal({kind.precision},{kind.scale})"
-        return name, name
-    return _SPARK[kind]
+        arguments = f"({kind.precision},{kind.scale})"
+        return Names(f"decimal{arguments}", f"DECIMAL{arguments}", f"decimal{arguments}")
+    return _NAMES[kind]
 
 
 def key_rule(kind: ColumnType) -> str:
@@ -206,13 +232,11 @@ def reference() -> str:
     for entry in ENTRIES:
         kind = entry.types[0]
         arrow = arrow_type(kind)
-        spark, delta = names(arrow)
-        shown = str(arrow).replace("128", "")
+        known, shown = names(arrow), str(arrow)
         if kind.kind is Kind.DECIMAL and pa.types.is_decimal(arrow):
-            shown, spark, delta = "decimal(p, s)", "decimal(p,s)", "decimal(p,s)"
-        lines.append(
-            f"| {entry.source} | `{shown}` | `{spark}` | `{delta}` | {entry.rule} | {key_rule(kind)} |"
-        )
+            known, shown = Names("decimal(p,s)", "DECIMAL(p,s)", "decimal(p,s)"), "decimal128(p, s)"
+        types = " | ".join(f"`{name}`" for name in (known.delta, known.duckdb, known.spark, shown))
+        lines.append(f"| {entry.source} | {types} | {entry.rule} | {key_rule(kind)} |")
     forms = {
         "UTF-8 already": charsets.UTF8,
         "of one byte": charsets.CODECS,

@@ -19,13 +19,14 @@ from catchment.model.epoch import Commit, EpochRow, Manifest
 from catchment.model.errors import LeaseLost
 from catchment.model.location import Location
 from catchment.sink.delta.epochs.rows import NAME, SCHEMA, Record, RowBase, RowReader, encoded_row
-from catchment.sink.delta.files import delta_stats, lake_parquet, read_rows, write_parquet
+from catchment.sink.delta.files import lake_parquet, read_rows, write_parquet
 from catchment.sink.delta.layout import epochs_dir, fence_app
 from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.commit import commit, create_table, fenced, remarked
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.log.fence import must_lead
+from catchment.sink.delta.statistics import delta_stats
 
 # So many files of up to 31 rows become one, so many of up to 1,023 become one, and so on; 32,768 rows are enough.
 _LEVEL_FILES_MIN = 32

@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from catchment import world
 from catchment.model.epoch import epoch_text
 from catchment.model.location import Location
-from catchment.sink.delta.files import delta_stats, read_rows, write_parquet
+from catchment.sink.delta.files import read_rows, write_parquet
 from catchment.sink.delta.layout import kept_dir
 from catchment.sink.delta.log.actions import Action, Add, commit_info
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.commit import commit, create_table, fenced
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
+from catchment.sink.delta.statistics import delta_stats
 
 NAME = "kept epochs"
 SCHEMA = pa.schema([("feed", pa.string()), ("epoch", pa.int64()), ("epoch_text", pa.string())])

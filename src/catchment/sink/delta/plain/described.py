@@ -4,27 +4,29 @@ import msgspec
 from pyroaring import BitMap
 
 from catchment.model.epoch import TableShape
-from catchment.sink.delta.files import Written, delta_stats
-from catchment.sink.delta.layout import EPOCH, SHARD, key_columns
+from catchment.sink.delta.files import Written
+from catchment.sink.delta.layout import EPOCH, SHARD, VERSION_FIELDS, key_columns
 from catchment.sink.delta.log.actions import Add
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile
+from catchment.sink.delta.statistics import delta_stats
 
-# As many as Delta's own writers give bounds (delta.dataSkippingNumIndexedCols).
-STATS_COLUMNS = 32
+# Decoded further, a decimal of many digits would be rounded.
+_AS_THEY_STAND = dict[str, msgspec.Raw]
 
 
 def described(file: Written, shape: TableShape, now_ms: int) -> Add:
     """The action that adds a file of which all rows live."""
-    present = set(file.footer.schema.to_arrow_schema().names)
-    first = (SHARD, EPOCH, *key_columns(shape))
-    others = (name for name in plain_schema(shape).names if name in present)
-    stats = delta_stats(file.footer, list(dict.fromkeys([*first, *others]))[:STATS_COLUMNS])
+    held = set(file.footer.schema.to_arrow_schema().names)
+    first = (SHARD, EPOCH, *key_columns(shape), *(field.name for field in VERSION_FIELDS))
+    others = [name for name in plain_schema(shape).names if name in held]
+    stats = delta_stats(file.footer, [name for name in first if name in others], others)
     return Add(file.place.name, file.size, now_ms, True, stats)
 
 
 def with_dead(add: Add, rows: int, dead: BitMap, vectors: VectorFile) -> Add:
     """The action, of a file of so many rows, with these dead. Its bounds are those of all rows: not tight."""
-    stats = msgspec.json.decode(add.stats or b"{}") | {"numRecords": rows, "tightBounds": not dead}
+    stats: dict[str, object] = {**msgspec.json.decode(add.stats or b"{}", type=_AS_THEY_STAND)}
+    stats |= {"numRecords": rows, "tightBounds": not dead}
     vector = vectors.add(dead) if dead else None
     return msgspec.structs.replace(add, stats=msgspec.json.encode(stats).decode(), deletion_vector=vector)

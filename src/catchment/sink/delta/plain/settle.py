@@ -137,9 +137,11 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     """Protocol, schema and properties, where the table does not have them: it is new, or has another form."""
     protocol, asked = protocol_of(order.shape, order.form), properties_of(order.form)
     schema, torn = schema_string(order.shape), torn_in(order.shape)
+    comment = order.shape.comments.table or None
     if on is None:
         now_ms = world.now_us() // 1000
-        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, _PROPERTIES | asked | marks(order.feed))
+        properties = _PROPERTIES | asked | marks(order.feed)
+        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, properties, description=comment)
         return [protocol, noted(torn, metadata) if torn else metadata]
     found: list[Action] = []
     if (wanted := on.protocol.brought_to(protocol)) != on.protocol:
@@ -147,6 +149,8 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     metadata = on.metadata
     if msgspec.json.decode(metadata.schema_string) != msgspec.json.decode(schema):
         metadata = msgspec.structs.replace(metadata, schema_string=schema)
+    if metadata.description != comment:
+        metadata = msgspec.structs.replace(metadata, description=comment)
     if any(metadata.configuration.get(name, "false") != told for name, told in asked.items()):
         metadata = msgspec.structs.replace(metadata, configuration=metadata.configuration | asked)
     if not_cleared(torn, metadata):

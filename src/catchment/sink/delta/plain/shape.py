@@ -44,8 +44,13 @@ def plain_schema(shape: TableShape) -> pa.Schema:
 
 
 def schema_string(shape: TableShape) -> str:
-    """The schema as Delta's log has it."""
-    return schemas.schema_text(plain_schema(shape))
+    """The schema as Delta's log has it, with comments as every reader of Delta knows them."""
+    comments = {c.physical: shape.comments.of(c.column.name) for c in shape.kept}
+    fields = (
+        field.with_metadata({"comment": comment}) if (comment := comments.get(field.name)) else field
+        for field in plain_schema(shape)
+    )
+    return schemas.schema_text(pa.schema(fields))
 
 
 def protocol_of(shape: TableShape, form: Form) -> Protocol:
@@ -55,8 +60,10 @@ def protocol_of(shape: TableShape, form: Form) -> Protocol:
 
 
 def properties_of(form: Form) -> dict[str, str]:
-    """Properties of Delta that say the same, and those of each plain table."""
+    """Properties of Delta that say the same, and those of each plain table: readers look at bounds of all columns (by
+    default, of 32)."""
     return {
+        "delta.dataSkippingNumIndexedCols": "-1",
         "delta.enableDeletionVectors": _told(form.vectors),
         "delta.enableChangeDataFeed": _told(form.changes),
         **UNDISTURBED,

@@ -23,7 +23,7 @@ from catchment.sink.delta.layout import (
     arrow_schema,
     identity_columns,
 )
-from catchment.sink.reading import double_quoted
+from catchment.sink.reading import double_quoted, literal
 
 
 class Dialect(NamedTuple):
@@ -129,11 +129,6 @@ def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequen
 def _in_order() -> str:
     """A condition that holds where DuckDB keeps the order of rows, and fails the query elsewhere."""
     return f"CASE WHEN current_setting({literal(_ORDERED)}) THEN true ELSE error({literal(_UNORDERED)}) END"
-
-
-def literal(text: str) -> str:
-    """A text as SQL has it, for DuckDB."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def backquoted(name: str) -> str:

@@ -16,7 +16,7 @@ from catchment.model.epoch import epoch_number, epoch_text
 from catchment.model.errors import SinkConflict
 from catchment.model.location import Location
 from catchment.model.table import TableId
-from catchment.sink.delta.files import delta_stats, make_directory, read_rows, write_parquet
+from catchment.sink.delta.files import make_directory, read_rows, write_parquet
 from catchment.sink.delta.kept.record import kept_by_feed
 from catchment.sink.delta.kept.told import told_on
 from catchment.sink.delta.layout import epoch_app, versions_dir
@@ -26,6 +26,7 @@ from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.log.properties import CONFIGURATION
 from catchment.sink.delta.log.schemas import schema_text
 from catchment.sink.delta.plain.join import due
+from catchment.sink.delta.statistics import delta_stats
 
 SCHEMA = pa.schema(
     [
