@@ -47,6 +47,7 @@ def test_defaults_and_paths_relative_to_the_file(tmp_path: Path) -> None:
         64 << 20,
     )
     assert (feed.sink.settle, feed.sink.keep) == (10, 3600)
+    assert (feed.sink.keep_hourly, feed.sink.keep_daily) == (0, 0)
     assert feed.schema_change is SchemaChange.EVOLVE
     assert feed.shard("-80").port == 3306
     assert feed.spark.master == "local[2]"

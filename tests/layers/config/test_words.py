@@ -47,6 +47,21 @@ FAULTS: list[tuple[str, str, str]] = [
         "source.shards[0].tls.verify: expected true or false",
     ),
     ("path: lake", "path: lake, keep: 2d", "8: sink.keep: at most 1d"),
+    (
+        "path: lake",
+        "path: lake, keep_hourly: ever",
+        "8: sink.keep_hourly: expected a duration such as 12h or 30d",
+    ),
+    (
+        "path: lake",
+        "path: lake, keep_hourly: 1h",
+        "keep_hourly must be longer than keep (1h and 1h are given)",
+    ),
+    (
+        "path: lake",
+        "path: lake, keep_hourly: forever, keep_daily: 30d",
+        "keep_daily must be longer than keep_hourly (30d and forever are given)",
+    ),
     ("path: lake", "path: lake, keep: 5s", "8: sink.keep: at least 10s"),
     ("path: lake", "path: lake, settle: 2h", "8: sink.settle: at most 1h"),
     ("sink:", "epoch: {interval: 1ms}\nsink:", "8: epoch.interval: at least 50ms"),

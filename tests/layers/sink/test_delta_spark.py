@@ -9,11 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from catchment.api.views import spark_tables
+from catchment.sink.delta.kept.choice import Past
+from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.log import own_checkpoint
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
+from tests.layers.sink.long_run import HOUR, TABLES, LongRun, own_clock
 from tests.layers.sink.model import FEED, INT, ORDERS, TEXT, shape
 from tests.layers.sink.test_change_data import carried_out
+from tests.layers.sink.test_kept import version_of
 from tests.layers.sink.test_model import SHAPES
 from tests.layers.sink.test_settle import Rows, Settling
 from tests.world.delta_spark import DeltaSpark
@@ -48,6 +53,29 @@ def test_every_version_and_what_it_changed(
         ).to_pylist()
         assert carried_out(before, told) == world.expected(version), version
         before = world.expected(version)
+
+
+def test_kept_versions_are_there(tmp_path: Path, delta: DeltaSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a vacuum of Spark, and while it finds nothing between them."""
+    with own_clock(monkeypatch) as clock:
+        order = UpkeepOrder(str(tmp_path), FEED, 1, 7200.0, past=Past(1000.0 * HOUR))
+        run = LongRun(tmp_path, clock, random.Random(7), order)
+        monkeypatch.setattr(own_checkpoint, "INTERVAL", 4)
+        for _ in range(16):
+            run.turn(3600.0)
+        clock.seconds += 60 * HOUR
+        run.epoch(*TABLES)
+        run.keep_up()
+        kept, place = run.kept(), table_dir(tmp_path, ORDERS.table)
+        delta.sql(f"VACUUM delta.`{place}`")
+        for epoch in kept:
+            version = version_of(run, epoch, ORDERS)
+            rows = delta.sql(f"SELECT * FROM delta.`{place}` VERSION AS OF {version}").to_pylist()
+            assert _rows(rows) == sorted(run.rows(epoch, ORDERS), key=repr)
+        versions = [version_of(run, epoch, ORDERS) for epoch in kept]
+        gap = next(version + 1 for version in versions if version + 1 not in versions)
+        with pytest.raises(AssertionError):
+            delta.sql(f"SELECT * FROM delta.`{place}` VERSION AS OF {gap}")
 
 
 def test_tables_of_the_catalog_follow_the_feed(tmp_path: Path, delta: DeltaSpark) -> None:

@@ -136,7 +136,7 @@ def test_days_of_epochs(run: LongRun) -> None:
     shown = {found.epoch: found.readable for found in epochs(run.root, 1000)}
     assert all(shown[epoch] for epoch in kept)
     others = [epoch for epoch in run.states if not shown[epoch]]
-    assert sum(is_refused(run, epoch) for epoch in others) > 5
+    assert sum(is_refused(run, epoch) for epoch in rng.sample(others, 8)) > 3
     for epoch in run.states:
         if gci_of(epoch) >= window:
             assert sorted(catchment.read(run.root, "shop.orders", epoch).duckdb().fetchall()) == run.rows(

@@ -15,6 +15,7 @@ import pytest
 
 from catchment.model.epoch import Commit, Manifest, Part
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.kept.choice import Past
 from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.tail.apply import DeltaSink
@@ -171,6 +172,24 @@ def test_the_cleaner_comes_until_all_that_was_replaced_is_old(
     assert starts[:3] == [20.0, 600.0, 1200.0]
     window = starts[0] + 2 * 3600
     assert window < starts[-1] <= window + turns.CLEAN_SECONDS
+    assert set(codes) == {0}
+
+
+def test_a_past_comes_to_its_end_at_rest_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
+) -> None:
+    """Once an hour, when nothing else is left to remove."""
+    codes = recorded(monkeypatch, process.start)
+    run_epoch(tmp_path, 1, Part.BASE, 100)
+    order = UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, past=Past(12 * 3600.0))
+    watch, began = LakeUpkeep(order, 10.0), clock.now
+    starts: list[float] = []
+    while clock.now < began + 13_000:
+        watch.turn()
+        if len(codes) > len(starts):
+            starts.append(clock.now - began)
+        clock.now += 20.0
+    assert [late - early for early, late in zip(starts[-3:], starts[-2:], strict=False)] == [3600.0, 3600.0]
     assert set(codes) == {0}
 
 
