@@ -14,6 +14,7 @@ from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, version
 from catchment.sink.delta.log.checkpoint import INTERVAL
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.upkeep import versions
+from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS
 from tests.layers.sink.test_open import Copied
 from tests.world.delta_scan import DeltaScan
@@ -72,6 +73,19 @@ def test_a_turn_leaves_checkpoints_of_every_log(tmp_path: Path) -> None:
     assert DeltaLog(epochs).checkpointed() >= INTERVAL
     table.commit()
     assert len(catchment.read(tmp_path, TABLE).arrow()) == len(table.expected(table.feeder.epoch))
+
+
+def test_what_others_have_told_is_not_told_again(tmp_path: Path) -> None:
+    """A run, and `catchment settle` beside it."""
+    table = Copied(tmp_path, random.Random(8))
+    order = UpkeepOrder(str(tmp_path), FEED, 1, 3600.0)
+    keepers = [Keeper(str(tmp_path), FEED) for _ in range(2)]
+    for number in range(8):
+        table.commit()
+        keepers[number % 2].carry_out(order)
+    with DeltaScan() as judge:
+        rows = judge.rows(versions_dir(tmp_path), ["table_name", "version"]).to_pylist()
+    assert len(rows) == len({(row["table_name"], row["version"]) for row in rows}) > 3
 
 
 def test_it_is_made_anew_from_the_logs(tmp_path: Path) -> None:

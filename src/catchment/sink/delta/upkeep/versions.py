@@ -56,20 +56,22 @@ class Versions:
     def __init__(self, root: Location, feed: str) -> None:
         self._root, self._feed = root, feed
         self._log = DeltaLog(versions_dir(root))
-        self._known: dict[str, Recorded] | None = None
+        self._known: dict[str, Recorded] = {}
+        self._known_at: int | None = None  # the version of the table that says so
 
     def record(self, plain: Mapping[TableId, DeltaLog]) -> None:
         """Add the versions of these tables that have come since they were recorded. Raises SinkError, SinkConflict."""
         for _ in range(_ATTEMPTS):
             on = self._log.newest()
-            if self._known is None:
-                self._known = self._read(on)
+            at = -1 if on is None else on.version
+            if self._known_at != at:  # of nobody yet, or of others that have recorded since
+                self._known, self._known_at = self._read(on), at
             known = dict(self._known)
             rows = [row for table, log in plain.items() for row in self._new(table, log, known)]
             if not rows:
                 return
             if self._commit(on, rows):
-                self._known = known
+                self._known, self._known_at = known, at + 1
                 checkpoint(self._log)
                 return
         raise SinkConflict(f"{self._log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
