@@ -56,14 +56,14 @@ class LocalStorage:
     def create(self, place: Path, content: bytes) -> None:
         """As the port has it. A link is made whole, and not where a name stands (link(2))."""
         draft = place.parent / f".{uuid.uuid4().hex}{place.suffix}.tmp"
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         try:
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             os.link(draft, place)
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
         sync_directory(place.parent)
 
     @contextmanager
