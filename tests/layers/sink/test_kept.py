@@ -117,7 +117,7 @@ def is_refused(run: LongRun, epoch: int) -> bool:
             assert sorted(state.duckdb().fetchall()) == run.rows(epoch, table)
         return False
     assert f"cannot be read as of epoch {epoch_text(epoch)} any more" in said
-    assert said.endswith(f"; of those that are kept the nearest are {' and '.join(sides)}")
+    assert said.endswith(f"; of those that are kept the nearest: {' and '.join(sides)}")
     return True
 
 

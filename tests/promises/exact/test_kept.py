@@ -107,7 +107,7 @@ def test_days_of_a_feed(steps: Steps, ahead: Ahead, capsys: pytest.CaptureFixtur
                 assert by_all(steps, scan, table, epoch) == [had[epoch][table]] * 3
     gone = numbers[1]
     assert gone not in kept
-    with pytest.raises(SinkError, match=r"any more.* of those that are kept the nearest are .* after it$"):
+    with pytest.raises(SinkError, match=r"any more.* of those that are kept the nearest: .* after it$"):
         catchment.read(steps.file, f"{steps.schema}.orders", gone)
     assert execute(["epochs", "--kept", str(steps.file)]) == 0
     assert capsys.readouterr().out.count(" yes") == len(kept)

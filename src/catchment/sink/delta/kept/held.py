@@ -4,7 +4,7 @@ A function of their checkpoints, noted beside the tails so that a clean need not
 dropped at any time: the next clean makes it again.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -59,8 +59,8 @@ class Held(msgspec.Struct, frozen=True):
 
 def _cut(runs: tuple[Run, ...], versions: Sequence[int]) -> tuple[Run, ...]:
     """Runs over some of their versions alone."""
-    inside = ([v for v in versions if run.first <= v <= run.last] for run in runs)
-    return tuple(Run(some[0], some[-1]) for some in inside if some)
+    places = ((bisect_left(versions, run.first), bisect_right(versions, run.last)) for run in runs)
+    return tuple(Run(versions[begin], versions[end - 1]) for begin, end in places if begin < end)
 
 
 def read_held(root: Location, table: TableId) -> Held:

@@ -165,7 +165,7 @@ def _kept(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Sn
         if whole:
             return plain, None
     since, sides = readable_since(root, feed, [table]), nearest(root, feed, epoch)
-    kept = f"; of those that are kept the nearest are {sides}" if sides else ""
+    kept = f"; of those that are kept the nearest: {sides}" if sides else ""
     raise SinkError(
         f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
         f"stay for the feed's sink.keep, and an erasure deletes them; {since}{kept}"
