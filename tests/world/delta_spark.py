@@ -4,10 +4,11 @@ Its jar comes from Maven Central, at the first use.
 """
 
 import json
+import os
 import subprocess
 import sys
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import pyarrow as pa
 
@@ -71,6 +72,8 @@ def main() -> None:
     """The process: a JSON line asks, a JSON line and an Arrow stream answer."""
     from pyspark.sql import SparkSession
 
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a VACUUM talks
     builder = SparkSession.builder.master("local[2]").appName("judge")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
@@ -79,18 +82,18 @@ def main() -> None:
         try:
             found = session.sql(json.loads(line)).toArrow()
         except Exception as error:
-            _answer({"error": f"{type(error).__name__}: {error}"}, b"")
+            _answer(answers, {"error": f"{type(error).__name__}: {error}"}, b"")
             continue
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, found.schema) as stream:
             stream.write_table(found)
-        _answer({"bytes": len(sink.getvalue())}, sink.getvalue())
+        _answer(answers, {"bytes": len(sink.getvalue())}, sink.getvalue())
 
 
-def _answer(answer: dict[str, object], content: bytes | pa.Buffer) -> None:
-    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
+def _answer(answers: IO[bytes], answer: dict[str, object], content: bytes | pa.Buffer) -> None:
+    answers.write(json.dumps(answer).encode() + b"\n")
+    answers.write(content)
+    answers.flush()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from catchment.sink.delta.kept.retained import Carried, retained
 from catchment.sink.delta.layout import epoch_app, held_file, table_dir, versions_dir
 from catchment.sink.delta.log import own_checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain import shape as shapes
 from catchment.sink.delta.plain.vectors import files_of
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.long_run import HOUR, ITEMS, TABLES, Clock, LongRun, own_clock
@@ -300,6 +301,22 @@ def test_a_table_at_rest_costs_nothing(run: LongRun) -> None:
     with DeltaScan() as judge:
         for epoch in run.kept():
             must_be_exact(run, judge, epoch)
+
+
+def test_tables_of_earlier_versions_are_left_alone_by_others_too(
+    run: LongRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their next settle, be it of nothing."""
+    with monkeypatch.context() as patched:
+        patched.setattr(shapes, "UNDISTURBED", {})
+        run.epoch(*TABLES)
+        run.keep_up()
+    run.epoch(ORDERS)
+    run.keep_up()
+    for table in TABLES:
+        configuration = DeltaTable(table_dir(run.root, table.table)).metadata().configuration
+        assert configuration["delta.deletedFileRetentionDuration"] == "interval 36500 days"
+        assert configuration["delta.enableExpiredLogCleanup"] == "false"
 
 
 def test_an_epoch_that_some_table_is_not_settled_at_is_not_kept(run: LongRun) -> None:
