@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.model.epoch import TableShape
+from catchment.model.errors import SourceError
 from catchment.model.source import Endpoint
 from catchment.model.table import ColumnComment, Comments, TableId
 from catchment.source.session import Session, connect
@@ -48,12 +49,16 @@ def commented(shape: TableShape, found: Sequence[Found]) -> TableShape:
 
 
 def commented_now(shapes: Sequence[TableShape], endpoints: Sequence[Endpoint]) -> tuple[TableShape, ...]:
-    """Shapes with the comments that these shards have now. Raises ConnectionLost, SourceError."""
+    """Shapes with the comments that these shards have now, or as they are where one does not answer: comments are for
+    people, and no run waits for them."""
 
     def ask(endpoint: Endpoint) -> Found:
         with connect(endpoint) as session:
             return read_comments(session, (shape.table for shape in shapes))
 
-    with world.pool(len(endpoints), "comments") as pool:
-        found = list(pool.map(ask, endpoints))
+    try:
+        with world.pool(len(endpoints), "comments") as pool:
+            found = list(pool.map(ask, endpoints))
+    except SourceError:
+        return tuple(shapes)
     return tuple(commented(shape, found) for shape in shapes)

@@ -102,7 +102,6 @@ ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
             "SELECT TABLE_ROWS, AVG_ROW_LENGTH",
             lambda server, sql, args: [(len(server.tables[args[1]].visible), 20)],
         ),
-        ("(TABLE|COLUMN)_COMMENT <> ''", lambda server, sql, args: []),
         ("SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE", _tables),
         ("SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE", _catalog),
         ("^SELECT `id` FROM", _ordered),
