@@ -1,20 +1,23 @@
 """Objects of a store as files that DuckDB reads, by the same library and the same credentials as the rest."""
 
 from collections.abc import Iterable
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from catchment.model.errors import NotInstalled
 from catchment.model.location import ObjectPath, location
 from catchment.sink.storage.choice import storage_of
 
+if TYPE_CHECKING:
+    import duckdb
 
-def let_read(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> None:
+
+def let_read(connection: "duckdb.DuckDBPyConnection", paths: Iterable[str]) -> None:
     """Let a connection read these files, where they are objects. A file system that it has for them stays. Raises
     NotInstalled."""
     places = (location(path) for path in paths)
     asked = {place.store.partition(":")[0]: place for place in places if isinstance(place, ObjectPath)}
+    if not asked:
+        return  # DuckDB would import fsspec to say which file systems it has
     for scheme in asked.keys() - set(connection.list_filesystems()):
         try:
             from obstore.fsspec import FsspecStore
