@@ -11,8 +11,7 @@ import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
-from catchment.sink.delta.upkeep import attempt, turns
-from catchment.sink.delta.upkeep.keeper import UpkeepOrder
+from catchment.sink.delta.upkeep import attempt, settler, turns
 from catchment.watch.report import Observer, Report, Rest
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here
@@ -47,16 +46,16 @@ def follow(steps: Steps, epochs: int = 3) -> None:
 def test_a_process_that_cannot_be_started(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    started: list[UpkeepOrder] = []
+    started: list[str] = []
 
-    def no_memory(order: UpkeepOrder, said: IO[bytes]) -> "subprocess.Popen[bytes]":
-        started.append(order)
+    def no_memory(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+        started.append(root)
         raise OSError(12, "Cannot allocate memory")
 
     steps.set(sink={"path": str(steps.feed.sink.path), "settle": "0s"})
     monkeypatch.setattr(turns.LakeUpkeep, "turn", TURN)
     monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
-    monkeypatch.setattr(attempt, "start", no_memory)
+    monkeypatch.setattr(settler, "start", no_memory)
     follow(steps)
     assert started
     assert caplog.text.count("Cannot allocate memory") == 1
