@@ -49,8 +49,10 @@ def commented(shape: TableShape, found: Sequence[Found]) -> TableShape:
 
 
 def commented_now(shapes: Sequence[TableShape], endpoints: Sequence[Endpoint]) -> tuple[TableShape, ...]:
-    """Shapes with the comments that these shards have now, or as they are where one does not answer: comments are for
-    people, and no run waits for them."""
+    """Shapes with the comments that these shards have now. Where one does not answer they stay as they are.
+
+    Comments are for people, and no run waits for them.
+    """
 
     def ask(endpoint: Endpoint) -> Found:
         with connect(endpoint) as session:

@@ -61,9 +61,12 @@ def test_what_is_written_is_read(place: Location) -> None:
     assert sorted(storage.directories(place)) == ["a", "b"]
 
 
-def test_what_is_not_there(place: Location) -> None:
+@pytest.mark.parametrize("name", ["x", "file/x"], ids=["absent", "below a file"])
+def test_what_is_not_there(place: Location, name: str) -> None:
     storage = storage_of(place)
-    assert storage.stored(place / "x") is None
+    storage.make_directory(place)
+    storage.create(place / "file", b"no directory")
+    assert storage.stored(place / name) is None
     storage.delete(place / "x")
     for ask in (
         storage.read,
@@ -71,7 +74,7 @@ def test_what_is_not_there(place: Location) -> None:
         lambda at: storage.opened(at).__enter__(),
     ):
         with pytest.raises(FileNotFoundError):
-            ask(place / "x")
+            ask(place / name)
 
 
 def test_a_file_that_fails_is_not_there(place: Location) -> None:

@@ -69,8 +69,7 @@ def test_every_command_when_the_lake_of_a_feed_cannot_be_used(
     life.load(100)
     (tmp_path / "file").write_text("no directory")
     with small_disk(tmp_path / "disk", DISK_BYTES) as disk:
-        life.lake = disk.path
-        life.describe()
+        life.move_lake(disk.path)
         assert life.run() == 0
         life.touch(1)
         assert life.run() == 0
@@ -149,8 +148,7 @@ def test_a_disk_that_fills_up_in_an_epoch(
 ) -> None:
     life = live(pair)
     life.load(60)
-    life.lake = tmp_path / "disk" / "lake"
-    life.describe()
+    life.move_lake(tmp_path / "disk" / "lake")
     with small_disk(tmp_path / "disk", DISK_BYTES) as disk:
         assert life.run() == 0
         newest = EpochsTable(life.lake, "life").newest()

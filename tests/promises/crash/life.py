@@ -105,6 +105,11 @@ class Life:
         self._commands = 0
         self.describe()
 
+    def move_lake(self, lake: Path) -> None:
+        """Give the lake another directory."""
+        self.path = self.lake = lake
+        self.describe()
+
     def describe(self, at: Mapping[str, Mapping[str, Any]] | None = None, **settings: Any) -> Feed:
         """Write the feed file. `at`: how shards differ from their servers; `settings`: top-level keys."""
         shards = [

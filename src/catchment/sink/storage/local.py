@@ -17,25 +17,28 @@ class LocalStorage:
 
     def read(self, place: Path) -> bytes:
         """As the port has it."""
-        return place.read_bytes()
+        with _absent_below_a_file():
+            return place.read_bytes()
 
     def read_range(self, place: Path, offset: int, size: int) -> bytes:
         """As the port has it."""
-        with place.open("rb") as file:
+        with _absent_below_a_file(), place.open("rb") as file:
             file.seek(offset)
             return file.read(size)
 
     @contextmanager
     def opened(self, place: Path) -> Iterator[pa.NativeFile]:
         """As the port has it."""
-        with pa.OSFile(str(place)) as file:
+        with _absent_below_a_file():
+            file = pa.OSFile(str(place))
+        with file:
             yield file
 
     def stored(self, place: Path) -> Stored[Path] | None:
         """As the port has it."""
         try:
             found = place.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return Stored(place, found.st_size, found.st_mtime)
 
@@ -145,6 +148,15 @@ class LocalStorage:
     def options(self) -> dict[str, str]:
         """As the port has it."""
         return {}
+
+
+@contextmanager
+def _absent_below_a_file() -> Iterator[None]:
+    """A name below a file is that of nothing: path_resolution(7) tells it by another error than an absent name."""
+    try:
+        yield
+    except NotADirectoryError as fault:
+        raise FileNotFoundError(fault.errno, fault.strerror, fault.filename) from fault
 
 
 def sync_directory(directory: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 from contextlib import suppress
+from typing import IO
 
 import msgspec
 
@@ -23,11 +24,13 @@ class Settler:
     def __init__(self, root: str) -> None:
         self._root = root
         self._process: subprocess.Popen[bytes] | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (the process writes to it, and may outlive us)
+        self._said: IO[bytes] | None = None
 
     def prepare(self) -> None:
         """Start the process ahead: it takes half a second before it can take an order. Raises OSError."""
         if self._process is None:
+            if self._said is None:
+                self._said = tempfile.TemporaryFile()  # noqa: SIM115 (the process writes to it, and may outlive us)
             self._process = start(self._root, self._said)
 
     def order(self, order: UpkeepOrder) -> "InProcess":
@@ -89,6 +92,7 @@ class Settler:
 
     def _last_words(self) -> str:
         """The last line that the process wrote, which names the error."""
+        assert self._said is not None
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
