@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
+from catchment.config.arrange import ArrangeConfig
 from catchment.config.columns import ColumnConfig
 from catchment.config.modes import ModeConfig
 from catchment.config.section import Section
@@ -17,6 +18,7 @@ from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules
 from catchment.config.units import Bytes, Seconds
 from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
+from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
@@ -232,6 +234,10 @@ class Feed(Section):
     modes: tuple[ModeConfig, ...] = Field(
         default=(), description="Tables of which the lake keeps [more than the rows of now](modes.md)."
     )
+    arrange: tuple[ArrangeConfig, ...] = Field(
+        default=(),
+        description="[How rows lie in files](layout.md): in what order, kept apart by what, how large.",
+    )
     mask_key: Secret | None = Field(
         default=None,
         description="Key of `mask: hmac`, 16 characters at least: `{env: VARIABLE}`, `{file: path}` or a text in "
@@ -300,7 +306,8 @@ class Feed(Section):
     def treatment_of(self, table: TableId) -> Treatment:
         """What is made of a table."""
         mode = next((one.mode for one in self.modes if one.takes(table)), Mode.MIRROR)
-        return Treatment(mode, self._rules_for(table))
+        arranged = (one.arrangement() for one in self.arrange if one.takes(table))
+        return Treatment(mode, self._rules_for(table), next(arranged, AS_THEY_COME))
 
     def _rules_for(self, table: TableId) -> tuple[ColumnRule, ...]:
         """What is done with a table's columns, in the file's order."""

@@ -89,6 +89,7 @@ def take_up(
         applier.apply(standing)
     tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
     shapes = commented_now(standing.shapes, [endpoints[shard] for shard in present])
+    shapes = tuple(replace(s, arrangement=feed.treatment_of(s.table).arrangement) for s in shapes)
     standing = replace(standing, shapes=shapes)
     return TakenUp(_going_on(standing, positions), last, present)
 

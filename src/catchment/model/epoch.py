@@ -8,6 +8,7 @@ from enum import Enum
 import msgspec
 from msgspec.structs import replace
 
+from catchment.model.arrangement import AS_THEY_COME, Arrangement
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
@@ -134,7 +135,8 @@ class LakeColumn(msgspec.Struct, frozen=True):
 class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a lake table looks like as of an epoch: its columns, and the names of its key columns. `rules`: what the
     feed does with columns, those too that come later. `mode`: what the sink keeps of rows. `comments`: of the table and
-    of kept columns, as they were when a run began, or when columns came or went."""
+    of kept columns, as they were when a run began, or when columns came or went. `arrangement`: how rows lie in the
+    sink's files."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -142,6 +144,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: tuple[ColumnRule, ...] = ()
     mode: Mode = Mode.MIRROR
     comments: Comments = Comments()
+    arrangement: Arrangement = AS_THEY_COME
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:
@@ -155,6 +158,20 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _rule(self, column: LakeColumn) -> ColumnRule:
         return rule_of(self.rules, column.column.name) or _NO_RULE
+
+    def column(self, name: str) -> LakeColumn | None:
+        """The kept column that the source names so, in any case; None when there is none."""
+        return next((c for c in self.kept if c.column.name.lower() == name.lower()), None)
+
+    @property
+    def partition_column(self) -> str | None:
+        """By which the sink's table is partitioned beside the shard: a column of the sink's own. It stays when the
+        source's column goes."""
+        partition = self.arrangement.partition
+        if partition is None or partition.by_shard:
+            return None
+        rule = rule_of(self.rules, partition.column)
+        return partition.name_of((rule.name if rule is not None else "") or partition.column)
 
     @property
     def definition(self) -> Table:

@@ -1,9 +1,10 @@
-"""What a feed makes of a table: what its sink keeps of rows, and of columns."""
+"""What a feed makes of a table: what its sink keeps of rows and of columns, and how they lie in files."""
 
 from enum import Enum
 
 import msgspec
 
+from catchment.model.arrangement import AS_THEY_COME, Arrangement
 from catchment.model.column_rule import ColumnRule
 
 
@@ -21,6 +22,7 @@ class Treatment(msgspec.Struct, frozen=True):
 
     mode: Mode = Mode.MIRROR
     rules: tuple[ColumnRule, ...] = ()
+    arrangement: Arrangement = AS_THEY_COME
 
 
 PLAIN = Treatment()

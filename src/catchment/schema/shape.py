@@ -44,7 +44,14 @@ def first_shape(
         physical = _physical(_named(column.name, treatment.rules), taken)
         columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
         taken.add(without_case(physical))
-    shape = TableShape(table.id, tuple(columns), table.key, treatment.rules, treatment.mode)
+    shape = TableShape(
+        table.id,
+        tuple(columns),
+        table.key,
+        treatment.rules,
+        treatment.mode,
+        arrangement=treatment.arrangement,
+    )
     must_fit(shape)
     return shape
 
@@ -66,8 +73,9 @@ def must_fit(shape: TableShape) -> None:
             raise ConfigError(f"{where}, {error}") from None
     seen: dict[str, str] = {}
     versioned = (ENDED, VALID_FROM, VALID_TO) if shape.mode is Mode.HISTORY else ()
-    own = {*RESERVED, *map(without_case, versioned)}
-    for one in shape.kept if shape.rules or versioned else ():
+    added = (*versioned, *(name for name in [shape.partition_column] if name is not None))
+    own = {*RESERVED, *map(without_case, added)}
+    for one in shape.kept if shape.rules or added else ():
         name, source = without_case(shape.name_of(one)), one.column.name
         if name in own or name in seen:
             of = "the lake's tables themselves" if name in own else f"column {seen[name]}"

@@ -3,6 +3,7 @@
 from catchment.config import Feed
 from catchment.model.epoch import Manifest
 from catchment.model.errors import ConfigError
+from catchment.state.arrangements import must_be_arrangeable
 
 
 def must_match(feed: Feed, first: Manifest) -> None:
@@ -14,11 +15,14 @@ def must_match(feed: Feed, first: Manifest) -> None:
             f"columns: {', '.join(idle)}: no column of a chosen table has this name; correct it "
             "(schema.table.column) or take the rule out"
         )
-    idle = [one.match for one in feed.modes if not any(one.takes(shape.table) for shape in first.shapes)]
-    if idle:
-        raise ConfigError(
-            f"modes: {', '.join(idle)}: no chosen table has this name; correct it or take it out"
-        )
+    for section, said in (("modes", feed.modes), ("arrange", feed.arrange)):
+        idle = [one.match for one in said if not any(one.takes(shape.table) for shape in first.shapes)]
+        if idle:
+            raise ConfigError(
+                f"{section}: {', '.join(idle)}: no chosen table has this name; correct it or take it out"
+            )
+    for shape in first.shapes:
+        must_be_arrangeable(shape, feed.treatment_of(shape.table), begins=True)
 
 
 def must_keep_treatments(feed: Feed, standing: Manifest) -> None:
@@ -37,3 +41,4 @@ def must_keep_treatments(feed: Feed, standing: Manifest) -> None:
                 f"{what}: the rows that it has would be unlike those to come; put back what was there, or start a new "
                 "feed (another `name` and `sink.path`)"
             )
+        must_be_arrangeable(shape, said, begins=False)

@@ -98,4 +98,5 @@ class Rewriting:
         target = self._directory / f"erasure-{uuid.uuid4().hex}.parquet"
         written = write_parquet(target, rows_of(self._directory / file.path, left, schema), schema)
         add = described(written, self._shape, world.now_us() // 1000)
+        add = msgspec.structs.replace(add, partition_values=file.add.partition_values)
         return Rewritten(add, written.footer.num_rows, moved)

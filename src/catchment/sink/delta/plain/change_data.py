@@ -5,6 +5,7 @@ Readers take a commit's changes from its `cdc` files alone, where it has any (De
 
 import uuid
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from catchment.model.location import Location
 from catchment.sink.delta.files import write_parquet
 from catchment.sink.delta.layout import CHANGE_TYPE, Change, identity_columns
 from catchment.sink.delta.log.actions import Cdc
+from catchment.sink.delta.plain.arranged import pieces
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.wire.keys.keys import KeySet, encode
 
@@ -26,7 +28,7 @@ class ChangeData:
 
     def __init__(self, directory: Location, shape: TableShape, epoch: int) -> None:
         self.actions: list[Cdc] = []
-        self._directory, self._epoch = directory, epoch
+        self._directory, self._shape, self._epoch = directory, shape, epoch
         self._rows = plain_schema(shape)
         self._schema = self._rows.append(pa.field(CHANGE_TYPE, pa.string()))
         self._identity = identity_columns(shape)
@@ -70,16 +72,12 @@ class ChangeData:
         )
 
     def _write(self, parts: Iterable[pa.Table]) -> None:
-        """A file of the parts that have rows; none where none has."""
+        """Files of the parts that have rows, arranged as the table's; none where none has."""
         filled = (part for part in parts if part.num_rows)
         first = next(filled, None)
         if first is None:
             return
-        path = f"{DIRECTORY}/cdc-{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
-
-        def all_parts() -> Iterator[pa.Table]:
-            yield first
-            yield from filled
-
-        file = write_parquet(self._directory / path, all_parts(), self._schema)
-        self.actions.append(Cdc(path, file.size))
+        for piece in pieces(chain([first], filled), self._shape):
+            path = f"{DIRECTORY}/cdc-{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
+            file = write_parquet(self._directory / path, piece.rows, self._schema)
+            self.actions.append(Cdc(path, file.size, piece.values))

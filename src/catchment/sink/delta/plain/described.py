@@ -7,6 +7,7 @@ from catchment.model.epoch import TableShape
 from catchment.sink.delta.files import Written
 from catchment.sink.delta.layout import EPOCH, SHARD, VERSION_FIELDS, key_columns
 from catchment.sink.delta.log.actions import Add
+from catchment.sink.delta.plain.arranged import cluster_columns, partition_columns
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile
 from catchment.sink.delta.statistics import delta_stats
@@ -18,7 +19,9 @@ _AS_THEY_STAND = dict[str, msgspec.Raw]
 def described(file: Written, shape: TableShape, now_ms: int) -> Add:
     """The action that adds a file of which all rows live."""
     held = set(file.footer.schema.to_arrow_schema().names)
-    first = (SHARD, EPOCH, *key_columns(shape), *(field.name for field in VERSION_FIELDS))
+    own = [field.name for field in VERSION_FIELDS]
+    arranged = [*partition_columns(shape), *cluster_columns(shape)]
+    first = dict.fromkeys((SHARD, EPOCH, *key_columns(shape), *arranged, *own))
     others = [name for name in plain_schema(shape).names if name in held]
     stats = delta_stats(file.footer, [name for name in first if name in others], others)
     return Add(file.place.name, file.size, now_ms, True, stats)

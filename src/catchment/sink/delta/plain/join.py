@@ -4,7 +4,6 @@ A join changes no row. It is prepared on one version and committed on the newest
 the new file, too.
 """
 
-import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,20 +22,14 @@ from catchment.sink.delta.files import Written, delete, lake_parquet, write_parq
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
+from catchment.sink.delta.plain.arranged import clustered
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load
-from catchment.sink.delta.plain.versions_of_rows import may_be_open
 from catchment.wire.keys.keys import encode
 from catchment.wire.keys.order import last_in_order
-
-# A join takes so many files of a tier, and makes one of the next: a row is written again at most once a tier.
-FAN = 16
-# From so many rows on a file is not joined with others any more, and rewritten when so many of its rows are dead.
-LARGE_ROWS = 1 << 17
-DEAD_SHARE = 0.3
 
 Rows = npt.NDArray[np.int64]
 
@@ -65,26 +58,8 @@ class Joined(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...]
 
 
-def due(snapshot: Snapshot) -> list[list[LakeFile]]:
-    """Which files are to become one: a full tier of small ones, and each large one with many dead rows. No file is
-    named twice; there may be none."""
-    tiers: dict[tuple[int, bool], list[LakeFile]] = {}
-    for file in snapshot.files.values():
-        if file.live < LARGE_ROWS:
-            tier = int(math.log(max(file.live, 1), FAN))
-            tiers.setdefault((tier, may_be_open(file)), []).append(file)
-    full = next((files for _, files in sorted(tiers.items()) if len(files) >= FAN), [])
-    taken = {file.path for file in full}
-    worn = [[file] for file in snapshot.files.values() if _is_worn(file) and file.path not in taken]
-    return [full, *worn] if full else worn
-
-
-def _is_worn(file: LakeFile) -> bool:
-    return file.rows >= LARGE_ROWS and file.live < (1 - DEAD_SHARE) * file.rows
-
-
 def prepare(directory: Location, shape: TableShape, files: Sequence[LakeFile]) -> Joined | None:
-    """Write the rows of some files that live, those of several in order of (shard, key); None when none lives.
+    """Write the rows of some files of one partition that live, those of several in order; None when none lives.
 
     Raises SinkError.
     """
@@ -94,8 +69,10 @@ def prepare(directory: Location, shape: TableShape, files: Sequence[LakeFile]) -
     write = _rewrite if len(files) == 1 else _merge
     made = write(target, shape, files)
     add = described(made.file, shape, world.now_us() // 1000)
-    count = made.file.footer.num_rows
-    return Joined(msgspec.structs.replace(add, data_change=False), count, made.sources)
+    count, values = made.file.footer.num_rows, files[0].add.partition_values
+    return Joined(
+        msgspec.structs.replace(add, data_change=False, partition_values=values), count, made.sources
+    )
 
 
 def _rewrite(target: Location, shape: TableShape, files: Sequence[LakeFile]) -> Made:
@@ -117,7 +94,7 @@ def _merge(target: Location, shape: TableShape, files: Sequence[LakeFile]) -> Ma
         with lake_parquet(target.parent / file.path) as held:
             tables.append(conform(held.read(), schema).filter(pa.array(_mask(file, dead))))
     rows = pa.concat_tables(tables)
-    order = _order(rows, identity_columns(shape), shape.mode)
+    order = clustered(rows, shape, _order(rows, identity_columns(shape), shape.mode))
     written = write_parquet(target, [rows.take(pa.array(order))], schema)
     return Made(written, tuple(_moved(files, vectors, order)))
 

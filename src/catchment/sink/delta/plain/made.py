@@ -16,6 +16,7 @@ from catchment.sink.delta.files import delete, lake_parquet, write_parquet, writ
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
+from catchment.sink.delta.plain.arranged import cluster_columns, one_partition, pieces
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.deleted import with_deleted
 from catchment.sink.delta.plain.described import described, with_dead
@@ -63,7 +64,7 @@ class Made:
         stale = self._torn if on is None else not_cleared(self._torn, on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
         linked = found.chunks if found is not None and self._shape.mode is not Mode.HISTORY else ()
-        chunks = [self._chunk(path) for path in linked]
+        chunks = [chunk for path in linked for chunk in self._chunk(path)]
         before = {file.path: load(self._plain, file.dead) for file in files}
         dead = {path: rows.copy() for path, rows in before.items()}
         fresh = {add.path: BitMap() for add, _ in chunks}
@@ -226,7 +227,21 @@ class Made:
             msgspec.structs.replace(after, data_change=data_change, modification_time=self._now_ms)
         )
 
-    def _chunk(self, path: str) -> tuple[Add, int]:
+    def _chunk(self, path: str) -> list[tuple[Add, int]]:
+        """A copied chunk as a file of the plain table, or as several where its rows are not arranged as the table's."""
+        if not cluster_columns(self._shape) and self._shape.partition_column is None:
+            add, rows = self._linked(path)
+            values = one_partition(add, self._shape)
+            if values is not None:
+                return [(msgspec.structs.replace(add, partition_values=values), rows)]
+        return list(self._written(self._tail_rows(path)))
+
+    def _tail_rows(self, path: str) -> Iterator[pa.Table]:
+        with lake_parquet(self._tail / path) as file:
+            for group in range(file.num_row_groups):
+                yield conform(file.read_row_group(group), self._schema)
+
+    def _linked(self, path: str) -> tuple[Add, int]:
         """A copied chunk under a name of the plain table: the same file, of which no byte is written again."""
         source = self._tail / path
         target = self._plain / source.name
@@ -240,9 +255,16 @@ class Made:
         return described(chunk, self._shape, self._now_ms), chunk.footer.num_rows
 
     def _bring(self, parts: Iterable[pa.Table], *, data_change: bool = True) -> None:
-        """A new file of rows, in order of (shard, key)."""
+        """New files of rows that come in order of (shard, key)."""
         rows = (cleared(part, self._torn) for part in parts)
-        target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
-        self._brought.append(target)
-        add = described(write_parquet(target, rows, self._schema), self._shape, self._now_ms)
-        self.actions.append(msgspec.structs.replace(add, data_change=data_change))
+        for add, _ in self._written(rows):
+            self.actions.append(msgspec.structs.replace(add, data_change=data_change))
+
+    def _written(self, parts: Iterable[pa.Table]) -> Iterator[tuple[Add, int]]:
+        """Rows in files, arranged as the table asks: what adds each file, and how many rows it has."""
+        for piece in pieces(parts, self._shape):
+            target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
+            self._brought.append(target)
+            file = write_parquet(target, piece.rows, self._schema)
+            add = described(file, self._shape, self._now_ms)
+            yield msgspec.structs.replace(add, partition_values=piece.values), file.footer.num_rows

@@ -24,6 +24,7 @@ from catchment.sink.delta.log.checkpoint import INTERVAL
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import CONFIGURATION, marks
+from catchment.sink.delta.plain.arranged import partition_columns
 from catchment.sink.delta.plain.made import Made, Making
 from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
@@ -141,7 +142,8 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     if on is None:
         now_ms = world.now_us() // 1000
         properties = _PROPERTIES | asked | marks(order.feed)
-        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, properties, description=comment)
+        apart = partition_columns(order.shape)
+        metadata = MetaData(str(uuid.uuid4()), schema, now_ms, properties, apart, description=comment)
         return [protocol, noted(torn, metadata) if torn else metadata]
     found: list[Action] = []
     if (wanted := on.protocol.brought_to(protocol)) != on.protocol:

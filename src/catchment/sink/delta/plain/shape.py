@@ -36,11 +36,14 @@ class Form(msgspec.Struct, frozen=True):
 
 def plain_schema(shape: TableShape) -> pa.Schema:
     """Columns under their physical names, without those that all shards dropped: readers pass over what older files
-    have of them. `_deleted` where rows stay that the source has no longer, and what versions have."""
+    have of them. `_deleted` where rows stay that the source has no longer, the column of a partition, and what versions
+    have."""
     kept = {SHARD, EPOCH, *(column.physical for column in shape.kept)}
     marked = {DELETED} if shape.mode in (Mode.SOFT_DELETE, Mode.APPEND) else set()
     fields = [field for field in arrow_schema(shape) if field.name in kept | marked]
-    return pa.schema([*fields, *(VERSION_FIELDS if shape.mode is Mode.HISTORY else ())])
+    partition = shape.partition_column
+    days = () if partition is None else (pa.field(partition, pa.date32()),)
+    return pa.schema([*fields, *days, *(VERSION_FIELDS if shape.mode is Mode.HISTORY else ())])
 
 
 def schema_string(shape: TableShape) -> str:

@@ -6,6 +6,7 @@ from catchment.model.epoch import TableShape
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.own_checkpoint import checkpoint_newest
 from catchment.sink.delta.plain import join
+from catchment.sink.delta.plain.due import FileSize, due
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.trim import trim
@@ -37,15 +38,15 @@ def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: In
 
 def _join(order: SettleOrder, fault: Injector) -> None:
     """Join and rewrite the files that are due, until none is or the turn has done enough."""
-    left = JOINS_MAX
+    left, size = JOINS_MAX, FileSize(order.shape.arrangement.file_bytes)
     while left > 0:
         on = order.plain.newest()
-        due = join.due(on)[:left] if on is not None else []
-        joins = list(each(lambda files: join.prepare(order.plain.directory, order.shape, files), due))
+        chosen = due(on, size)[:left] if on is not None else []
+        joins = list(each(lambda files: join.prepare(order.plain.directory, order.shape, files), chosen))
         if not any(joins):
             return
         fault(Fault.DURING_SETTLE)
         for joined in joins:
             if joined is not None:
                 join.commit(order.plain, joined)
-        left -= len(due)
+        left -= len(chosen)

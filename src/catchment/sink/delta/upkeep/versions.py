@@ -25,7 +25,7 @@ from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.log.properties import CONFIGURATION
 from catchment.sink.delta.log.schemas import schema_text
-from catchment.sink.delta.plain.join import due
+from catchment.sink.delta.plain.due import due
 from catchment.sink.delta.statistics import delta_stats
 
 SCHEMA = pa.schema(
