@@ -34,6 +34,7 @@ BENCHMARKS = {
     "start": ("bench.start", True),
     "memory": ("bench.memory", True),
     "sink": ("bench.sink", True),
+    "open": ("bench.open_table", False),
 }
 _COLUMNS = ("name", "value", "unit", "ratio", "reference", "reference_value", "runs")
 
