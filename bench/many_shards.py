@@ -13,12 +13,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
+import pyarrow as pa
 from prometheus_client import CollectorRegistry
 
 from bench.figures import Figure, figure
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import Output, SegmentReceipt
+from catchment.epoch.work import FewRows, Output, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
@@ -168,7 +169,7 @@ class _Feed:
 
     def _receipt(self, shard: str, tick: Tick) -> SegmentReceipt:
         number, at = self.names.index(shard), tick.offsets[shard]
-        outputs = tuple(Output(one.table.id, Part.CHANGES, None, b"", 1, 0) for one in self.met)
+        outputs = tuple(Output(one.table.id, Part.CHANGES, FewRows(pa.table({})), 1, 0) for one in self.met)
         reached = self._position(number, at.offset)
         receipt = SegmentReceipt(shard, reached, at, outputs, (), self.met, 1, 1000, _SECOND)
         # As one that comes from a task: it shares no value with another.

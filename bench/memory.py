@@ -17,7 +17,7 @@ from bench.stress import SCHEMA, TABLE, create
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import SegmentTask, Target
-from catchment.model.epoch import Manifest
+from catchment.model.epoch import DataFile, Manifest
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.readers.changes import read_segment
@@ -73,8 +73,8 @@ def read(file: Path) -> int:
     target = Target(LakeWriter(Path(root)), ("s0",), manifest.epoch + 1, f"bench-{os.getpid()}")
     receipt = read_segment(SegmentTask(endpoint, manifest.cut.shards["s0"], stop, manifest.shapes, target))
     for output in receipt.outputs:
-        if output.file is not None:
-            next(Path(root).rglob(Path(output.file.path).name)).unlink()
+        if isinstance(output.held, DataFile):
+            next(Path(root).rglob(Path(output.held.path).name)).unlink()
     # Not getrusage: its maximum outlives exec, so it would start at the parent's.
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))

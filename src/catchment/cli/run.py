@@ -1,5 +1,6 @@
 """`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
 
+import gc
 import os
 import signal
 import threading
@@ -41,6 +42,7 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     feed = load(file)
     ports = usual_ports(prepared(feed))
     view = RunView(Console(), feed.name)
+    gc.freeze()  # modules stay: the collector need not go through them in every epoch
     with stopped_by_signals(at_once=True) as stop, view.live():
         outcome = run_feed(
             feed,

@@ -1,6 +1,6 @@
 """What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,13 +20,30 @@ from catchment.schema.passage import Alteration, MetTable, Passage
 
 
 @dataclass(frozen=True, slots=True)
+class FewRows:
+    """Rows that go with a receipt; to another process as a stream of Arrow."""
+
+    rows: pa.Table
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "FewRows"], tuple[bytes]]:
+        """Arrow's own pickles hold all of the buffers that the rows are a slice of."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
+            writer.write_table(self.rows)
+        return _few_rows, (sink.getvalue().to_pybytes(),)
+
+
+def _few_rows(stream: bytes) -> FewRows:
+    return FewRows(pa.ipc.open_stream(stream).read_all())
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
-    """Rows for one part of one table: a file when there are many, Arrow IPC bytes when there are few."""
+    """Rows for one part of one table: a file when there are many, else the rows themselves."""
 
     table: TableId
     part: Part
-    file: DataFile | None
-    inline: bytes
+    held: DataFile | FewRows
     upserts: int
     deletes: int
 

@@ -31,12 +31,12 @@ class Spool(Spilling):
         super().__init__(memory_bytes)
         self._key = key
         self._seed = seed
-        self._parts: list[list[Extent]] = [[] for _ in range(BUCKETS)]
+        self._parts: list[list[Extent]] = []  # none before something was spilled, as nearly always
         self.spilled_bytes = 0
 
     def tables(self, reduce: Reduce) -> Iterator[pa.Table]:
         """The reduced images, a table for each bucket (or one for all that stayed in memory). Raises TemporaryDisk."""
-        if not any(self._parts):
+        if not self._parts:
             if self._held:
                 yield reduce(_joined(self._held))
             return
@@ -48,6 +48,7 @@ class Spool(Spilling):
         held = self._taken()
         if not held:
             return
+        self._parts = self._parts or [[] for _ in range(BUCKETS)]
         images = _joined(held)
         buckets = pa.array(keys.bucket(keys.encode(images, self._key), BUCKETS, self._seed))
         order = pc.sort_indices(buckets)

@@ -162,7 +162,15 @@ def _unwatched_collector() -> Iterator[None]:
     gc.callbacks.extend(watchers)
 
 
-@pytest.mark.usefixtures("_unwatched_collector")
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """A shell that starts the suite in the background has it ignore interrupts (POSIX, asynchronous lists)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_unwatched_collector", "_interruptible")
 def test_no_interrupt_is_lost_while_java_is_called(engine: SparkEngine, spark: SparkContext) -> None:
     """Of 200 that met Py4J's own code, one was lost, and the command went on for as long as its job."""
     rng = random.Random(5)

@@ -10,13 +10,23 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
 from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import ChunkReceipt, CopiedChunk, Failed, Nowhere, Output, SegmentReceipt, Task
+from catchment.epoch.work import (
+    ChunkReceipt,
+    CopiedChunk,
+    Failed,
+    FewRows,
+    Nowhere,
+    Output,
+    SegmentReceipt,
+    Task,
+)
 from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, Manifest, Part, TableShape
@@ -80,7 +90,7 @@ class Epoch:
         self.tasks = TaskMaker(endpoints, Nowhere(), evolves=True, image_bytes=1 << 20)
         reached = replace(known, at=at)
         met = tuple(MetTable(shape.definition, 0) for shape in self.previous.shapes)
-        outputs = tuple(Output(table, Part.CHANGES, None, b"", 1, 0) for table in ids)
+        outputs = tuple(Output(table, Part.CHANGES, FewRows(pa.table({})), 1, 0) for table in ids)
         self.segments = {
             name: SegmentReceipt(name, reached, at, outputs, (), met, 1, 100, 1_700_000_000) for name in names
         }

@@ -7,7 +7,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catchment.epoch.gather import Gathered
-from catchment.epoch.work import Output, Reader
+from catchment.epoch.work import FewRows, Output, Reader
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, TableShape
 from catchment.model.errors import LeaseLost, SinkError, SinkRestored
 from catchment.model.image import DELETED
@@ -65,17 +65,13 @@ class SimWriter:
         rows = rows.append_column("shard ", shards)
         self.storage.world.step("write a file")
         if rows.num_rows <= _INLINE_ROWS:
-            stream = pa.BufferOutputStream()
-            with pa.ipc.new_stream(stream, rows.schema) as writer:
-                writer.write_table(rows)
-            inline = stream.getvalue().to_pybytes()
-            return Output(shape.table, part, None, inline, rows.num_rows - deletes, deletes)
+            return Output(shape.table, part, FewRows(rows), rows.num_rows - deletes, deletes)
         path = f"{shape.table}/{part.value}/{name}"
         if path in self.storage.files:
             raise AssertionError(f"two attempts wrote {path}")
         self.storage.files[path] = rows
         file = DataFile(path, rows.nbytes, rows.num_rows, part, "{}")
-        return Output(shape.table, part, file, b"", rows.num_rows - deletes, deletes)
+        return Output(shape.table, part, file, rows.num_rows - deletes, deletes)
 
 
 class Nothing:
@@ -175,14 +171,14 @@ class SimSink:
         """As the port has it."""
         found: dict[TableId, list[DataFile]] = {}
         for number, output in enumerate(gathered.outputs):
-            file = output.file
-            if file is None:
+            held = output.held
+            if isinstance(held, FewRows):
                 self._world.step("write inline rows")
-                rows = pa.ipc.open_stream(output.inline).read_all()
+                rows = held.rows
                 path = f"{output.table}/{output.part.value}/{epoch}-{self._world.token()}-{number}"
                 self._storage.files[path] = rows
-                file = DataFile(path, rows.nbytes, rows.num_rows, output.part, "{}")
-            found.setdefault(output.table, []).append(file)
+                held = DataFile(path, rows.nbytes, rows.num_rows, output.part, "{}")
+            found.setdefault(output.table, []).append(held)
         return found
 
     def apply(self, manifest: Manifest, fence: int) -> dict[str, int]:

@@ -5,6 +5,7 @@ Read once per definition, not per event, so plain Python is fast enough.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from catchment.model.errors import AlteredUnseen, CorruptLog, Undescribed, Unsup
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.wire.cells import types
 from catchment.wire.log import declared
+from catchment.wire.log.map_bytes import TableMapBytes
 
 # Bytes of metadata per type code; all others have none.
 _META_BYTES: Final = {
@@ -78,6 +80,8 @@ _KEY, _PREFIX_KEY, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 8, 9, 10, 11
 
 
 Kinds = Mapping[str, Kind]
+# Table maps that are remembered, of all logs that a process reads.
+_KNOWN_MAX: Final = 4096
 
 
 def mysql_version(name: bytes) -> int:
@@ -106,39 +110,12 @@ class Described(msgspec.Struct, frozen=True):
     cells: tuple[tuple[int, int], ...]
 
 
-class _Bytes:
-    """Reads a byte string from the front; raises CorruptLog when it ends too early."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, n: int) -> bytes:
-        if n > len(self._data) - self._at:
-            raise CorruptLog("the table map event ends too early")
-        self._at += n
-        return self._data[self._at - n : self._at]
-
-    def number(self) -> int:
-        """A length-encoded integer."""
-        first = self.take(1)[0]
-        if first < 0xFB:
-            return first
-        width = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first)
-        if width is None:
-            raise CorruptLog("the table map event holds a malformed number")
-        return int.from_bytes(self.take(width), "little")
-
-    def rest(self) -> bool:
-        return self._at < len(self._data)
-
-
 def table_id(body: bytes) -> TableId:
     """Schema and name, from the event's body behind table number and flags."""
-    return _identity(_Bytes(body))
+    return _identity(TableMapBytes(body))
 
 
-def _identity(data: _Bytes) -> TableId:
+def _identity(data: TableMapBytes) -> TableId:
     names = []
     for _ in range(2):
         names.append(_text(data.take(data.take(1)[0])))
@@ -171,11 +148,27 @@ def describe(
     Raises CorruptLog; Unsupported for a type that is not carried; Undescribed for an event without full
     metadata where there is no definition. Raises AlteredUnseen when event and definition contradict one another.
     """
-    data = _Bytes(body)
+    identity = table_id(body)
+    key, known = keys.get(identity, ()), kinds.get(identity)
+    if definition is None and not known:
+        return _by_itself(body, key, mysql)
+    return _described(body, key, known or {}, mysql, definition)
+
+
+@lru_cache(_KNOWN_MAX)
+def _by_itself(body: bytes, key: tuple[str, ...], mysql: int) -> Described:
+    """The event tells all, the same as before: each segment of a log meets it once more."""
+    return _described(body, key, {}, mysql, None)
+
+
+def _described(
+    body: bytes, key: tuple[str, ...], kinds: Kinds, mysql: int, definition: Definition | None
+) -> Described:
+    data = TableMapBytes(body)
     identity = _identity(data)
     count = data.number()
     codes = data.take(count)
-    meta = _Bytes(data.take(data.number()))
+    meta = TableMapBytes(data.take(data.number()))
     read = []
     for code in codes:
         value = int.from_bytes(meta.take(_META_BYTES.get(code, 0)), "little")
@@ -196,10 +189,9 @@ def describe(
         columns = _defined(definition, cells, nullable, fields, mysql)
         fields = {}
     else:
-        known = kinds.get(identity, {})
-        columns = tuple(types.told(c, known.get(c.name)) for c in _columns(identity, cells, fields, mysql))
+        columns = tuple(types.told(c, kinds.get(c.name)) for c in _columns(identity, cells, fields, mysql))
         _must_agree(definition, columns)
-    key = keys.get(identity, ()) or (definition.key if definition is not None else ())
+    key = key or (definition.key if definition is not None else ())
     if not key or not {c.name for c in columns}.issuperset(key):
         key = _key(fields, columns)
     return Described(Table(identity, columns, key), cells)
@@ -314,7 +306,7 @@ def _character(codes: list[int], mysql: int) -> list[int]:
 
 def _names(raw: bytes) -> list[str]:
     """Names of the columns. Raises CorruptLog for one that no server takes and that may be one of model.image."""
-    data = _Bytes(raw)
+    data = TableMapBytes(raw)
     names = []
     while data.rest():
         names.append(_text(data.take(data.number())))
@@ -343,11 +335,11 @@ def _signedness(identity: TableId, codes: list[int], bits: bytes, mysql: int) ->
 def _collations(columns: list[int], default: bytes | None, each: bytes | None) -> dict[int, int]:
     """Collation number per column: a default with exceptions by ordinal, or one number for each."""
     if each is not None:
-        data = _Bytes(each)
+        data = TableMapBytes(each)
         return {i: data.number() for i in columns}
     if default is None:
         return {}
-    data = _Bytes(default)
+    data = TableMapBytes(default)
     found = dict.fromkeys(columns, data.number())
     while data.rest():
         ordinal, collation = data.number(), data.number()
@@ -358,7 +350,7 @@ def _collations(columns: list[int], default: bytes | None, each: bytes | None) -
 
 
 def _labels(columns: list[int], raw: bytes) -> dict[int, tuple[bytes, ...]]:
-    data = _Bytes(raw)
+    data = TableMapBytes(raw)
     found = {}
     for i in columns:
         count = data.number()
@@ -372,7 +364,7 @@ def _key(fields: dict[int, bytes], columns: tuple[Column, ...]) -> tuple[str, ..
     """Names of the primary key's columns in key order. A prefix of a column counts as the column: if the
     prefixes are unique, so are the whole values."""
     simple = _KEY in fields
-    data = _Bytes(fields.get(_KEY if simple else _PREFIX_KEY, b""))
+    data = TableMapBytes(fields.get(_KEY if simple else _PREFIX_KEY, b""))
     names = []
     while data.rest():
         index = data.number()

@@ -7,7 +7,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catchment.epoch.gather import Gathered
-from catchment.epoch.work import Output
+from catchment.epoch.work import FewRows, Output
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, Part, TableShape
 from catchment.model.image import DELETED
@@ -47,7 +47,7 @@ class Count:
         for table in tables:
             rows += table.num_rows
             deletes += sum(table.column(DELETED).to_pylist()) if DELETED in table.schema.names else 0
-        return Output(shape.table, part, None, b"", rows - deletes, deletes) if rows else None
+        return Output(shape.table, part, FewRows(pa.table({})), rows - deletes, deletes) if rows else None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from catchment import world
 from catchment.epoch.gather import Gathered
+from catchment.epoch.work import FewRows
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.location import Location
 from catchment.model.table import TableId
@@ -21,12 +22,12 @@ def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId
     and part.
     """
     files: dict[TableId, list[DataFile]] = {}
-    inline: dict[tuple[TableId, Part], list[bytes]] = {}
+    inline: dict[tuple[TableId, Part], list[pa.Table]] = {}
     for output in gathered.outputs:
-        if output.file is not None:
-            files.setdefault(output.table, []).append(output.file)
+        if isinstance(output.held, FewRows):
+            inline.setdefault((output.table, output.part), []).append(output.held.rows)
         else:
-            inline.setdefault((output.table, output.part), []).append(output.inline)
+            files.setdefault(output.table, []).append(output.held)
     shapes = {shape.table: shape for shape in gathered.shapes}
     with world.pool(_THREADS, "inline") as pool:
         written = [
@@ -38,9 +39,8 @@ def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId
     return files
 
 
-def _write(root: Location, epoch: int, shape: TableShape, part: Part, parts: Sequence[bytes]) -> DataFile:
-    tables = [pa.ipc.open_stream(stream).read_all() for stream in parts]
-    schema = arrow_schema(shape)
+def _write(root: Location, epoch: int, shape: TableShape, part: Part, parts: Sequence[pa.Table]) -> DataFile:
+    schema, tables = arrow_schema(shape), parts
     if any(table.schema != schema for table in tables):
         # A task that saw fewer columns (its shard has not been altered yet) leaves the others null.
         whole = pa.concat_tables([*tables, schema.empty_table()], promote_options="default")

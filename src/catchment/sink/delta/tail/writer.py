@@ -7,7 +7,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.epoch.work import Output
+from catchment.epoch.work import FewRows, Output
 from catchment.model.epoch import Part, TableShape
 from catchment.model.image import DELETED
 from catchment.model.location import Location
@@ -37,7 +37,8 @@ def lake_rows(rows: pa.Table, shape: TableShape, shard: str, epoch: int) -> pa.T
         if field.name in own:
             columns.append(own[field.name])
         elif field.name in source:
-            columns.append(rows.column(source[field.name]).cast(field.type))
+            column = rows.column(source[field.name])
+            columns.append(column if column.type == field.type else column.cast(field.type))
         else:
             columns.append(pa.nulls(count, field.type))
     return pa.table(columns, schema=schema)
@@ -52,7 +53,7 @@ class LakeWriter:
     def emit(
         self, tables: Iterable[pa.Table], shape: TableShape, shard: str, part: Part, *, epoch: int, name: str
     ) -> Output | None:
-        """As the port has it: a file, or a stream of Arrow."""
+        """As the port has it: a file, or the rows."""
         counts = {"upserts": 0, "deletes": 0}
 
         def converted() -> Iterator[pa.Table]:
@@ -69,13 +70,8 @@ class LakeWriter:
             return None
         second = next(stream, None)
         if second is None and first.nbytes <= INLINE_BYTES:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, first.schema) as writer:
-                writer.write_table(first)
-            return Output(
-                shape.table, part, None, sink.getvalue().to_pybytes(), counts["upserts"], counts["deletes"]
-            )
+            return Output(shape.table, part, FewRows(first), counts["upserts"], counts["deletes"])
         batches = chain([first], [] if second is None else [second], stream)
         directory = tail_dir(self.root, shape.table)
         file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
-        return Output(shape.table, part, file, b"", counts["upserts"], counts["deletes"])
+        return Output(shape.table, part, file, counts["upserts"], counts["deletes"])
