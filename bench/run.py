@@ -35,6 +35,7 @@ BENCHMARKS = {
     "memory": ("bench.memory", True),
     "sink": ("bench.sink", True),
     "open": ("bench.open_table", False),
+    "index": ("bench.index", True),
 }
 _COLUMNS = ("name", "value", "unit", "ratio", "reference", "reference_value", "runs")
 

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from catchment.config.section import Section
 from catchment.config.units import Seconds, Window
-from catchment.config.values import LakePath, Name
+from catchment.config.values import IndexPath, LakePath, Name
 from catchment.model.location import Location
 from catchment.model.units import write_window
 
@@ -62,6 +62,12 @@ class SinkConfig(Section):
         default=False,
         description="Tables say row by row what each version changed, for `catchment.changes` and other readers of "
         "change data. It takes room and time as the changes do.",
+    )
+
+    index: IndexPath = Field(
+        default=None,
+        description="A directory of the machine that settles, for [the index](operations.md#the-index), or `off`. "
+        "Without one it is `$XDG_CACHE_HOME/catchment/index`, or `~/.cache/catchment/index`.",
     )
 
     @model_validator(mode="after")

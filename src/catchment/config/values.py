@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import (
     AfterValidator,
@@ -101,6 +101,15 @@ def _lake(value: object, info: ValidationInfo) -> object:
         raise ValueError(str(fault)) from None
 
 
+def _index(value: object, info: ValidationInfo) -> object:
+    """A directory of this machine, or none. YAML takes `off` for a truth value."""
+    if value is None or value is False or isinstance(value, Path):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("expected a path, or off")
+    return _absolute(value, info)
+
+
 def _secret(value: object, info: ValidationInfo) -> object:
     """The secret itself, read from where the file says it is. No message repeats the value."""
     found = _read_secret(value, info)
@@ -189,6 +198,7 @@ FeedName = Annotated[
 ]
 ColumnName = Annotated[str, _named(r"[^\x00-\x1f`]{1,64}", "a column's name, of up to 64 characters")]
 FilePath = Annotated[Path, BeforeValidator(_path)]
+IndexPath = Annotated[Path | Literal[False] | None, PlainValidator(_index)]
 LakePath = Annotated[Location, PlainValidator(_lake)]
 Secret = Annotated[SecretStr, BeforeValidator(_secret), WrapValidator(_if_asked_for)]
 Database = Annotated[SecretStr, BeforeValidator(_database), WrapValidator(_if_asked_for)]

@@ -48,6 +48,7 @@ def test_defaults_and_paths_relative_to_the_file(tmp_path: Path) -> None:
     )
     assert (feed.sink.settle, feed.sink.keep) == (10, 3600)
     assert (feed.sink.keep_hourly, feed.sink.keep_daily) == (0, 0)
+    assert feed.sink.index is None
     assert feed.schema_change is SchemaChange.EVOLVE
     assert feed.shard("-80").port == 3306
     assert feed.spark.master == "local[2]"
@@ -387,3 +388,11 @@ def test_faults_of_columns(tmp_path: Path, old: str, new: str, said: str) -> Non
     faults = faults_of(tmp_path, MINIMAL + COLUMNS.replace(old, new))
     assert said in "\n".join(faults), faults
     assert "hunter" not in "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("off", False), ("false", False), ("side", "side"), ("/var/i", "/var/i")]
+)
+def test_the_index_has_a_directory_or_is_off(tmp_path: Path, text: str, value: object) -> None:
+    index = feed_of(tmp_path, MINIMAL.replace("path: lake", f"path: lake, index: {text}")).sink.index
+    assert index == (tmp_path / value if isinstance(value, str) else value)

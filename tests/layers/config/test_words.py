@@ -62,6 +62,7 @@ FAULTS: list[tuple[str, str, str]] = [
         "path: lake, keep_hourly: forever, keep_daily: 30d",
         "keep_daily must be longer than keep_hourly (30d and forever are given)",
     ),
+    ("path: lake", "path: lake, index: yes", "8: sink.index: expected a path, or off"),
     ("path: lake", "path: lake, keep: 5s", "8: sink.keep: at least 10s"),
     ("path: lake", "path: lake, settle: 2h", "8: sink.settle: at most 1h"),
     ("sink:", "epoch: {interval: 1ms}\nsink:", "8: epoch.interval: at least 50ms"),

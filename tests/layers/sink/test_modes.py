@@ -53,6 +53,7 @@ class Kept:
         self.feeder = Feeder(root)
         self.shape = replace(shape, mode=mode)
         self.form, self.rng = form, rng
+        self.index: str | None = None
         self.left = [(shard, key) for shard in SHARDS for key in range(KEYS)]
         self.rows: dict[Key, tuple[int, str]] = {}
         self.deleted: dict[Key, tuple[int, str]] = {}
@@ -120,7 +121,8 @@ class Kept:
     def settle(self) -> None:
         """What the process beside a run does, in steps of some epochs."""
         limits = Limits(rows=self.rng.choice((5, 1000)))
-        carry_out(UpkeepOrder(str(self.feeder.root), FEED, 1, 3600.0, limits=limits, form=self.form))
+        root = str(self.feeder.root)
+        carry_out(UpkeepOrder(root, FEED, 1, 3600.0, limits=limits, form=self.form, index=self.index))
 
     @property
     def names(self) -> list[str]:

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from catchment.sink.delta.layout import tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile
+from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.join import Joined, commit, prepare
 from catchment.sink.delta.plain.settle import SettleOrder, settle
 from catchment.sink.delta.plain.shape import Form
@@ -30,6 +31,7 @@ class Settling:
     def __init__(self, root: Path, kind: str, form: Form | None = None) -> None:
         self.lake = Lake(root / "tail", kind)
         self.form = form or Form()
+        self.index: Index | None = None
         self.plain = root / "plain"
         self.states: dict[int, State] = {}
         self.exact: dict[int, State] = {}
@@ -64,6 +66,7 @@ class Settling:
                 self.lake.epoch,
                 limits or Limits(),
                 self.form,
+                self.index,
             ),
             lambda _: shape,
         )

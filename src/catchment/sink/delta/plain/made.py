@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -20,6 +21,7 @@ from catchment.sink.delta.plain.arranged import cluster_columns, one_partition, 
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.deleted import with_deleted
 from catchment.sink.delta.plain.described import described, with_dead
+from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.net import NetChanges, conform
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.rows import rows_of
@@ -35,13 +37,14 @@ Dead = dict[str, BitMap]
 
 
 class Making(msgspec.Struct, frozen=True):
-    """What a settle makes: the table of these directories, of that shape and form, at an epoch."""
+    """What a settle makes: the table of these directories, of that shape and form, with that index, at an epoch."""
 
     plain: Location
     tail: Location
     shape: TableShape
     epoch: int
     form: Form
+    index: Index
 
 
 class Made:
@@ -51,7 +54,7 @@ class Made:
         self.actions: list[Action] = []
         self.changes = self.died = 0
         self._plain, self._tail, self._shape = making.plain, making.tail, making.shape
-        self._epoch, self._form = making.epoch, making.form
+        self._epoch, self._form, self._index = making.epoch, making.form, making.index
         self._schema = plain_schema(making.shape)
         self._torn = torn_in(making.shape)
         self._now_ms = now_ms
@@ -101,18 +104,19 @@ class Made:
         """Kill what net changes replace, and bring what lives of them."""
         self.changes += net.keys.num_rows
         changed = Changed(net.keys)
-        touched = [file.path for file in files if changed.may_touch(file)]
-        found = each(lambda path: changed.rows(self._plain / path), [*touched, *fresh])
-        dying = {path: rows - dead[path] for path, rows in zip(touched, found, strict=False)}
+        touched = [file for file in files if changed.may_touch(file)]
+        hit = each(partial(self._index.rows, changed), touched)
+        dying = {file.path: rows - dead[file.path] for file, rows in zip(touched, hit, strict=True)}
         for path, rows in dying.items():
             dead[path] |= rows
+        found = each(lambda path: changed.rows(self._plain / path), [*fresh])
         new = {path: rows - fresh[path] for path, rows in zip(fresh, found, strict=True)}
         for path, rows in new.items():
             fresh[path] |= rows
         comes = conform(net.comes, self._schema)
         if net.lost is not None:
-            hit = (part for path, rows in {**dying, **new}.items() for part in self._rows(path, rows))
-            comes = with_deleted(net.lost, hit, comes, identity_columns(self._shape))
+            ended = (part for path, rows in {**dying, **new}.items() for part in self._rows(path, rows))
+            comes = with_deleted(net.lost, ended, comes, identity_columns(self._shape))
         if self._told is not None:
             died = (part for path, rows in dying.items() for part in self._rows(path, rows))
             self._told.changed(died, cleared(comes, self._torn))
@@ -137,11 +141,11 @@ class Made:
             versions = RowVersions(changes, identity, self._schema)
             shares.append(versions)
             changed = Changed(versions.keys)
-            asked = [file.path for file in files if may_be_open(file) and changed.may_touch(file)]
-            hit = each(changed.rows, [self._plain / path for path in asked])
+            asked = [file for file in files if may_be_open(file) and changed.may_touch(file)]
+            hit = each(partial(self._index.rows, changed), asked)
             dying = {
-                path: open_rows(self._plain / path, rows - dead[path])
-                for path, rows in zip(asked, hit, strict=True)
+                file.path: open_rows(self._plain / file.path, rows - dead[file.path])
+                for file, rows in zip(asked, hit, strict=True)
             }
             died = [part for path, rows in dying.items() for part in self._rows(path, rows)]
             for path, rows in dying.items():

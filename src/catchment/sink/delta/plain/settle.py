@@ -25,6 +25,7 @@ from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import CONFIGURATION, marks
 from catchment.sink.delta.plain.arranged import partition_columns
+from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.made import Made, Making
 from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
@@ -41,7 +42,7 @@ _PROPERTIES = CONFIGURATION | {"delta.checkpointInterval": str(INTERVAL)}
 
 class SettleOrder(msgspec.Struct, frozen=True):
     """What to settle: a table of which these are the logs, up to the committed epoch `until`, of which `shape`
-    is the table's shape."""
+    is the table's shape. `index`: the table's; without one, data files are scanned."""
 
     plain: DeltaLog
     tail: DeltaLog
@@ -51,6 +52,7 @@ class SettleOrder(msgspec.Struct, frozen=True):
     until: int
     limits: Limits = Limits()
     form: Form = Form()
+    index: Index | None = None
 
     @property
     def app(self) -> str:
@@ -116,7 +118,7 @@ def _commit(
     """One try on top of one version; None when another commit came first."""
     now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
-    made = Made(Making(log.directory, order.tail.directory, order.shape, order.until, order.form), now_ms)
+    made = Made(_making(order), now_ms)
     try:
         made.take(on, found)
     except BaseException as error:
@@ -132,6 +134,11 @@ def _commit(
         made.discard()
         return None
     return Settled(after.version, order.until, made.changes, made.died)
+
+
+def _making(order: SettleOrder) -> Making:
+    plain, tail = order.plain.directory, order.tail.directory
+    return Making(plain, tail, order.shape, order.until, order.form, order.index or Index(plain))
 
 
 def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:

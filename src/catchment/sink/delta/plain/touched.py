@@ -10,6 +10,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
@@ -17,7 +18,8 @@ from catchment.model.location import Location
 from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import SHARD
 from catchment.sink.delta.log.delta_log import LakeFile
-from catchment.wire.keys.keys import KeySet, encode
+from catchment.wire.keys.keys import Keys, KeySet, encode
+from catchment.wire.keys.search import is_ordered
 
 Values = npt.NDArray[np.int64]
 
@@ -30,6 +32,7 @@ class Changed:
         self._rows = keys
         self._lock = Lock()
         self._known: KeySet | None = None
+        self._ordered: Mapping[str, Keys] | None = None
         self._first = self._columns[1]
         self._wanted = _by_shard(keys, self._first)
         self._all = _distinct(np.concatenate([*self._wanted.values()])) if self._wanted else None
@@ -44,6 +47,31 @@ class Changed:
             shards[0] <= shard <= shards[1] and wanted[0] <= keys[1] and keys[0] <= wanted[-1]
             for shard, wanted in self._wanted.items()
         )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of (shard, key)."""
+        return tuple(self._columns)
+
+    @property
+    def are_integers(self) -> bool:
+        """Whether the keys begin with an integer, so that a scan is cheap."""
+        return self._wanted is not None
+
+    def within(self, file: LakeFile) -> int:
+        """How many of the keys a file may hold, at most, by the bounds that the log has of it."""
+        bounds = file.bounds().of(self._first)
+        if self._all is None or bounds is None:
+            return int(self._rows.num_rows)
+        low, behind = np.searchsorted(self._all, bounds[0]), np.searchsorted(self._all, bounds[1], "right")
+        return int(behind) - int(low)
+
+    def by_shard(self) -> Mapping[str, Keys]:
+        """The keys of each shard, encoded without it, in order."""
+        with self._lock:
+            if self._ordered is None:
+                self._ordered = _in_order(self._rows)
+            return self._ordered
 
     def rows(self, path: Location) -> BitMap:
         """Row numbers of a file, from 0, that hold one of the keys, dead ones too. Raises SinkError."""
@@ -61,7 +89,7 @@ class Changed:
         """Row numbers of a row group, from 0, that hold one of the keys."""
         if self._wanted is None or self._all is None:
             return self._of_keys(file.read_row_group(group, columns=self._columns))
-        shard = _only_shard(file.metadata.row_group(group))
+        shard = only_shard(file.metadata.row_group(group))
         wanted = self._all if shard is None else self._wanted.get(shard)
         if wanted is None:
             return np.empty(0, np.int64)
@@ -113,13 +141,26 @@ def _by_shard(rows: pa.Table, key: str) -> Mapping[str, Values] | None:
     return {name: _distinct(values[codes == code]) for code, name in enumerate(names)}
 
 
+def _in_order(rows: pa.Table) -> Mapping[str, Keys]:
+    """By shard the keys of its rows, encoded, in order."""
+    found = {}
+    for shard in pc.unique(rows[SHARD]).to_pylist():
+        own = rows.filter(pc.equal(rows[SHARD], shard))
+        keys = encode(own, rows.column_names[1:])
+        if not is_ordered(keys):
+            binary = keys.to_binary()
+            keys = Keys.from_binary(binary.take(pc.sort_indices(binary)))
+        found[shard] = keys
+    return found
+
+
 def _distinct(values: Values) -> Values:
     """The values in order, once each. They mostly come so, which a stable sort takes in one pass."""
     found = np.sort(values, kind="stable")
     return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
-def _only_shard(group: pq.RowGroupMetaData) -> str | None:
+def only_shard(group: pq.RowGroupMetaData) -> str | None:
     """The shard of all rows of a row group; None where there may be several."""
     for place in range(group.num_columns):
         column = group.column(place)

@@ -60,6 +60,8 @@ def erase(order: UpkeepOrder, erasure: Erasure) -> Erased:
     for number in range(_PASSES):
         if not erasing.passes(first=number == 0):
             break
+    # Behind the data files: whoever makes a side file looks first whether its data file is there.
+    order.index_of(erasure.table).erase()
     return erasing.result()
 
 

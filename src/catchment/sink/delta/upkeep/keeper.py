@@ -4,6 +4,8 @@ It brings tables to committed epochs only, so it needs no lease. The runner give
 writing once a later runner has come.
 """
 
+from pathlib import Path
+
 import msgspec
 
 from catchment import world
@@ -17,6 +19,7 @@ from catchment.sink.delta.kept.record import KeptEpochs
 from catchment.sink.delta.kept.settled import SettledEpochs
 from catchment.sink.delta.layout import table_dir, tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain.index import Index, clean_index
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.tail import Limits
@@ -31,7 +34,7 @@ class UpkeepOrder(msgspec.Struct, frozen=True):
     """What to keep up. `tables`: those alone, all if None. `cleans`: files that nobody needs are removed, too.
 
     `keep_seconds`: the readers' window; `past`: what is kept beyond it. `attempt_seconds`: how long files that no
-    commit has named yet are kept.
+    commit has named yet are kept. `index`: the directory of side files on this machine; None: data files are scanned.
     """
 
     root: str
@@ -44,6 +47,12 @@ class UpkeepOrder(msgspec.Struct, frozen=True):
     past: Past = Past()
     tables: tuple[TableId, ...] | None = None
     cleans: bool = True
+    index: str | None = None
+
+    def index_of(self, table: TableId) -> Index:
+        """The index of a table on this machine."""
+        directory = None if self.index is None else Path(self.index)
+        return Index(table_dir(location(self.root), table), directory)
 
 
 class Keeper:
@@ -53,6 +62,7 @@ class Keeper:
         self._root, self._feed = location(root), feed
         self._epochs = EpochsTable(self._root, feed)
         self._logs: dict[TableId, tuple[DeltaLog, DeltaLog]] = {}
+        self._indexes: dict[TableId, Index] = {}
         self._versions = Versions(self._root, feed)
         self._kept = KeptEpochs(self._root, feed)
         self._fault = from_environment()
@@ -101,8 +111,11 @@ class Keeper:
 
         plain, tail = self._logs_of(table)
         shape, until = shape_at(newest.epoch), newest.epoch
+        if table not in self._indexes:
+            self._indexes[table] = order.index_of(table)
+        index = self._indexes[table]
         return keep_up(
-            SettleOrder(plain, tail, shape, self._feed, order.fence, until, order.limits, order.form),
+            SettleOrder(plain, tail, shape, self._feed, order.fence, until, order.limits, order.form, index),
             shape_at,
             self._fault,
         )
@@ -124,6 +137,7 @@ class Keeper:
         except CatchmentError as error:
             failures.append(error)
         kept = self._kept.change(order.fence, lambda known: self._wanted(order.past, known))
+        clean_index(None if order.index is None else Path(order.index))
         report = clean_feed(self._root, self._feed, Keeping(order.keep_seconds, order.attempt_seconds, kept))
         if failures:
             raise failures[0]

@@ -5,6 +5,7 @@ read of the logs. A runner that dies leaves it with its last order, which it car
 epochs only, so it needs no lease. The runner gives it a fence, which keeps it from writing once a later one has come.
 """
 
+import logging
 import os
 import subprocess
 import sys
@@ -23,10 +24,27 @@ NICENESS = 5
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How an order ended; `said` names the error where `code`, an exit code, is not 0."""
+    """How an order ended. `said` names the error where `code`, an exit code, is not 0, and else what is to be known."""
 
     code: int
     said: str = ""
+
+
+class _Heard(logging.Handler):
+    """What is logged here, for the runner: nobody reads what this process writes."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """As the base class has it."""
+        self._lines.append(record.getMessage())
+
+    def taken(self) -> str:
+        """What was logged since it was last taken."""
+        lines, self._lines = self._lines, []
+        return "; ".join(lines)
 
 
 def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -48,11 +66,14 @@ def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
 def main() -> None:
     """Entry of the process."""
     os.nice(NICENESS)
+    heard = _Heard()
+    logging.getLogger("catchment").addHandler(heard)
     keepers: dict[tuple[str, str], Keeper] = {}
     for line in sys.stdin.buffer:
         order = msgspec.json.decode(line, type=UpkeepOrder)
         keeper = keepers.setdefault((order.root, order.feed), Keeper(order.root, order.feed))
-        answer = msgspec.json.encode(_outcome(keeper, order))
+        outcome, said = _outcome(keeper, order), heard.taken()
+        answer = msgspec.json.encode(outcome if outcome.code else Outcome(0, said))
         pa.default_memory_pool().release_unused()
         with suppress(BrokenPipeError):  # the runner has ended
             os.write(sys.stdout.fileno(), answer + b"\n")

@@ -32,6 +32,8 @@ def keep_up(order: SettleOrder, shape_at: Callable[[int], TableShape], fault: In
     checkpoint(order.tail)
     on = log.newest()
     if on is not None:
+        if order.index is not None:
+            order.index.keep_only(on.files)
         trim(order, on.transactions.get(order.app, 0))
     return changes
 

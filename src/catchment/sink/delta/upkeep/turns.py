@@ -12,6 +12,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.location import location
 from catchment.model.table import TableId
 from catchment.sink.delta.kept.choice import HOUR, Past
+from catchment.sink.delta.plain.index_directory import default_directory
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.attempt import Attempt, begin
 from catchment.sink.delta.upkeep.clean import cleaned_seconds_ago, window_hours
@@ -37,7 +38,17 @@ def order_for(feed: Feed, fence: int) -> UpkeepOrder:
     them."""
     sink = feed.sink
     form, past = Form(sink.vectors, sink.changes), Past(sink.keep_hourly, sink.keep_daily)
-    return UpkeepOrder(str(sink.path), feed.name, fence, sink.keep, 2 * LEASE_SECONDS, form=form, past=past)
+    index = default_directory() if sink.index is None else sink.index or None
+    return UpkeepOrder(
+        str(sink.path),
+        feed.name,
+        fence,
+        sink.keep,
+        2 * LEASE_SECONDS,
+        form=form,
+        past=past,
+        index=None if index is None else str(index),
+    )
 
 
 class LakeUpkeep:
@@ -130,6 +141,8 @@ class LakeUpkeep:
             return
         self._attempt = None
         if outcome.code == 0:
+            if outcome.said:
+                _log.warning("feed %s: %s", self._order.feed, outcome.said)
             self._pause, self._left_before = 0.0, False
             if self._taken:
                 self._replaced_at = self._started

@@ -1,0 +1,382 @@
+"""One data file asked by its side file: the rows that a scan by DuckDB finds, whatever becomes of the side file."""
+
+import json
+import os
+import random
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyroaring import BitMap
+
+from catchment.sink.delta.files import write_parquet
+from catchment.sink.delta.layout import SHARD, identity_columns
+from catchment.sink.delta.log.actions import Add
+from catchment.sink.delta.log.delta_log import LakeFile
+from catchment.sink.delta.plain.index import Index
+from catchment.sink.delta.plain.index_directory import SUFFIX, TableFiles, default_directory, delete_unused
+from catchment.sink.delta.plain.index_rule import BY_COST, Rule
+from catchment.sink.delta.plain.shape import plain_schema
+from catchment.sink.delta.plain.touched import Changed
+from tests.layers.sink.test_model import SHAPES, SHARDS, row_of
+
+# Every file has a side file at once.
+AT_ONCE = Rule(rows=0, share=0, scans=0, scans_of_integers=0)
+# As the files of copies and joins are; as the server orders texts by a collation; as a cluster has them.
+ORDERS: dict[str, Callable[[tuple[Any, ...]], Any]] = {
+    "in order": lambda row: row,
+    "of a collation": lambda row: [str(value).casefold() for value in row],
+    "of another column": lambda row: zlib.crc32(repr(row).encode()),
+}
+
+
+class File:
+    """A data file with rows of two shards, and an index that has nothing yet."""
+
+    def __init__(self, root: Path, kind: str, order: str, rng: random.Random, rows: int = 60) -> None:
+        self.shape, self.kind, self.plain = SHAPES[kind], kind, root / "lake" / "shop" / kind
+        self.plain.mkdir(parents=True)
+        self.directory = root / "index"
+        self.columns = identity_columns(self.shape)
+        self.schema = plain_schema(self.shape)
+        # Some keys have several rows, as those of files that were joined while rows died.
+        keys = [(rng.choice(SHARDS), rng.randrange(min(rows, 200))) for _ in range(rows)]
+        table = self.table(keys).to_pylist()
+        table.sort(key=lambda row: ORDERS[order](tuple(row[name] for name in self.columns)))
+        self.path = self.plain / f"1-{rng.randbytes(6).hex()}.parquet"
+        with pq.ParquetWriter(self.path, self.schema) as writer:
+            writer.write_table(pa.Table.from_pylist(table, self.schema), row_group_size=rng.choice((7, 1000)))
+        self.file = LakeFile(Add(self.path.name, self.path.stat().st_size, 0, True), rows)
+        self.rng = rng
+
+    def table(self, keys: list[tuple[str, int]]) -> pa.Table:
+        """Rows of some keys."""
+        names = [column.physical for column in self.shape.columns]
+        rows = [
+            {SHARD: s, "_epoch": 1} | dict(zip(names, row_of(self.kind, k, 1), strict=True)) for s, k in keys
+        ]
+        return pa.Table.from_pylist(rows, self.schema)
+
+    def changed(self) -> pa.Table:
+        """Some keys, of which the file has some."""
+        keys = {(self.rng.choice(SHARDS), self.rng.randrange(80)) for _ in range(self.rng.choice((1, 9, 40)))}
+        return self.table(sorted(keys, key=lambda key: self.rng.random())).select(list(self.columns))
+
+    def index(self) -> Index:
+        return Index(self.plain, self.directory, AT_ONCE)
+
+    @property
+    def side(self) -> Path:
+        """The side file."""
+        return TableFiles(self.directory, self.plain).place(self.path.name)
+
+    def by_duckdb(self, wanted: pa.Table) -> list[int]:
+        """The rows that have one of the keys."""
+        alike = " AND ".join(f'f."{name}" = w."{name}"' for name in self.columns)
+        with duckdb.connect() as connection:
+            connection.register("wanted", wanted)
+            found = connection.execute(
+                f"SELECT file_row_number FROM read_parquet('{self.path}', file_row_number = true) f "
+                f"WHERE EXISTS (SELECT 1 FROM wanted w WHERE {alike})"
+            ).fetchall()
+        return sorted(row for (row,) in found)
+
+    def must_find(self, index: Index, times: int = 3) -> None:
+        """Whatever is asked is found."""
+        for _ in range(times):
+            wanted = self.changed()
+            assert list(index.rows(Changed(wanted), self.file)) == self.by_duckdb(wanted)
+
+
+@contextmanager
+def no_scan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In the block no data file is scanned."""
+
+    def scanned(_changed: Changed, path: Path) -> BitMap:
+        raise AssertionError(f"{path} was scanned")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Changed, "rows", scanned)
+        yield
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", SHAPES)
+def test_every_key_in_every_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, order: str
+) -> None:
+    for seed in range(3):
+        file = File(tmp_path / str(seed), kind, order, random.Random(f"{kind} {order} {seed}"))
+        with no_scan(monkeypatch):
+            file.must_find(file.index())
+            assert file.side.exists()
+            file.must_find(file.index())
+        # Numbers of rows stand there only where they have to.
+        in_order = json.loads(head_of(file.side))["in_order"]
+        assert {"in order": in_order, "of another column": not in_order}.get(order, True)
+
+
+def head_of(side: Path) -> bytes:
+    content = side.read_bytes()
+    return content[16 : 16 + struct.unpack_from("<I", content, 8)[0]]
+
+
+def test_each_part_damaged(tmp_path: Path) -> None:
+    """Cut at any byte, and with any bit turned: the same rows, and the file is made again."""
+    file = File(tmp_path, "pair", "of another column", random.Random(5), rows=20)
+    file.must_find(file.index(), 1)
+    right = file.side.read_bytes()
+    head = 16 + len(head_of(file.side))
+    wanted = file.changed()
+    expected = file.by_duckdb(wanted)
+    some = sorted({*range(0, head, 5), *range(head, len(right), 9), len(right) - 1})
+    for place in some:
+        turned = bytearray(right)
+        turned[place] ^= 1 << file.rng.randrange(8)
+        for damaged in (right[:place], bytes(turned)):
+            file.side.write_bytes(damaged)
+            assert list(file.index().rows(Changed(wanted), file.file)) == expected, place
+            assert not file.side.exists()
+    file.side.write_bytes(right + b"\0")
+    file.must_find(file.index())
+    assert file.side.read_bytes() == right
+
+
+def test_damage_behind_a_checksum_reads_nothing_else(tmp_path: Path) -> None:
+    """A file that a program of somebody's wrote: whatever it says, no row beyond the data file and no crash."""
+    file = File(tmp_path, "string", "of another column", random.Random(6), rows=20)
+    file.must_find(file.index(), 1)
+    right = file.side.read_bytes()
+    for place in range(16 + len(head_of(file.side)), len(right), 3):
+        turned = bytearray(right)
+        turned[place] ^= 0xFF
+        struct.pack_into("<I", turned, 12, zlib.crc32(turned[16:]))
+        file.side.write_bytes(turned)
+        found = file.index().rows(Changed(file.changed()), file.file)
+        assert not found or found.max() < file.file.rows
+
+
+def test_damaged_while_it_is_used(tmp_path: Path) -> None:
+    file = File(tmp_path, "string", "in order", random.Random(7))
+    index = file.index()
+    file.must_find(index)
+    right = file.side.read_bytes()
+    for damaged in (right[:-9], b"", right[:-1] + bytes([right[-1] ^ 4])):
+        file.side.write_bytes(damaged)
+        file.must_find(index, 1)
+        file.must_find(index)
+        assert file.side.read_bytes() == right
+
+
+def test_of_another_version_or_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, other = (File(tmp_path / name, "int", "in order", random.Random(name)) for name in ("one", "other"))
+    for each in (file, other):
+        each.must_find(each.index())
+    right, there = file.side.read_bytes(), other.side.read_bytes()
+    head = head_of(file.side)
+    later = head.replace(b'"version":1', b'"version":2')
+    columns = head.replace(b'"id"', b'"no"')
+    unknown = head.replace(b'"version":1,', b'"version":1,"more":1,')
+    for changed in (later, columns, unknown + b" " * (-len(unknown) % 8)):
+        assert changed != head
+        content = changed + right[16 + len(head) :]
+        file.side.write_bytes(struct.pack("<8sII", b"CATCHIDX", len(changed), zlib.crc32(content)) + content)
+        file.must_find(file.index(), 1)
+        file.must_find(file.index(), 1)
+        assert file.side.read_bytes() == right
+    file.side.write_bytes(there)
+    file.must_find(file.index(), 2)
+    assert file.side.read_bytes() == right
+    shutil.rmtree(file.directory)
+    file.must_find(file.index(), 1)
+    with no_scan(monkeypatch):
+        file.must_find(file.index())
+
+
+def test_no_room_and_no_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = File(tmp_path, "string", "in order", random.Random(8))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    index = file.index()
+    wanted = file.changed()
+    expected = file.by_duckdb(wanted)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        for _ in range(3):
+            assert list(index.rows(Changed(wanted), file.file)) == expected
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(file.side.parent.iterdir()) == []
+    file.must_find(index, 1)
+    with no_scan(monkeypatch):
+        file.must_find(index)
+    # Root may write anywhere but below a file.
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    file.directory = blocked / "index"
+    file.must_find(file.index())
+    said = [record.getMessage() for record in caplog.records]
+    assert len([line for line in said if str(blocked) in line]) == 1
+    assert all("settles read the keys of whole files meanwhile" in line for line in said)
+    # What others may write is not believed.
+    file.directory = tmp_path / "open"
+    file.directory.mkdir()
+    file.directory.chmod(0o777)
+    file.must_find(file.index())
+    assert list(file.directory.iterdir()) == [file.side.parent]
+    assert list(file.side.parent.iterdir()) == []
+
+
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    file = File(tmp_path, "string", "in order", random.Random(9))
+    file.must_find(file.index())
+    for path, mode in ((file.directory, 0o700), (file.side.parent, 0o700), (file.side, 0o600)):
+        assert path.stat().st_mode & 0o777 == mode
+
+
+def test_it_is_made_when_scans_have_cost_as_much(tmp_path: Path) -> None:
+    file = File(tmp_path, "string", "in order", random.Random(10))
+    index = Index(file.plain, file.directory, Rule(rows=1, share=0, scans=3))
+    for scans in range(1, 6):
+        file.must_find(index, 1)
+        assert file.side.exists() is (scans > 3)
+    file.must_find(Index(file.plain, file.directory), 20)  # by cost a file of few rows is scanned
+
+
+def test_the_rule() -> None:
+    assert not BY_COST.serves(BY_COST.rows - 1, 1)
+    assert BY_COST.serves(BY_COST.rows, BY_COST.rows // BY_COST.share - 1)
+    assert not BY_COST.serves(BY_COST.rows, BY_COST.rows // BY_COST.share)
+    for integers, scans in ((True, BY_COST.scans_of_integers), (False, BY_COST.scans)):
+        assert [BY_COST.pays(n, integers=integers) for n in (scans - 1, scans)] == [False, True]
+
+
+def test_keys_out_of_the_bounds_of_a_file_do_not_count() -> None:
+    wanted = pa.table({SHARD: ["a"] * 100, "n": pa.array(range(100), pa.int64())})
+    stats = {"numRecords": 9, "minValues": {"n": 90}, "maxValues": {"n": 1000}}
+    file = LakeFile(Add("f", 1, 0, True, json.dumps(stats)), 9)
+    assert Changed(wanted).within(file) == 10
+    assert Changed(wanted.set_column(1, "n", wanted["n"].cast(pa.string()))).within(file) == 100
+
+
+def test_threads_and_processes_at_once(tmp_path: Path) -> None:
+    """Threads of two processes ask and make the same side files, and delete them now and then."""
+    file = File(tmp_path, "pair", "of a collation", random.Random(11), rows=500)
+    wanted = file.changed()
+    expected = file.by_duckdb(wanted)
+    order = {"plain": str(file.plain), "index": str(file.directory), "name": file.path.name}
+    pq.write_table(wanted, tmp_path / "wanted.parquet")
+    code = f"""
+import threading
+from pathlib import Path
+import pyarrow.parquet as pq
+from catchment.sink.delta.log.actions import Add
+from catchment.sink.delta.log.delta_log import LakeFile
+from catchment.sink.delta.plain.index import Index
+from catchment.sink.delta.plain.index_rule import Rule
+from catchment.sink.delta.plain.touched import Changed
+order = {order!r}
+index = Index(Path(order["plain"]), Path(order["index"]), Rule(0, 0, 0, 0))
+file = LakeFile(Add(order["name"], {file.file.add.size}, 0, True), {file.file.rows})
+wanted = pq.read_table({str(tmp_path / "wanted.parquet")!r})
+wrong = []
+def ask(number):
+    for turn in range(16):
+        if list(index.rows(Changed(wanted), file)) != {expected!r}:
+            wrong.append(turn)
+        if turn % 8 == number:
+            index.keep_only([])
+        if turn % 16 == number:
+            index.erase()
+threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert not wrong, wrong
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    assert not [path for path in file.side.parent.iterdir() if path.suffix != SUFFIX]
+
+
+def test_an_erasure_waits_for_who_makes_one(tmp_path: Path) -> None:
+    """A side file of a data file that is gone is never left behind."""
+    file = File(tmp_path, "string", "in order", random.Random(12))
+    files, index = TableFiles(file.directory, file.plain), file.index()
+    ended = threading.Event()
+
+    def erase() -> None:
+        index.erase()
+        ended.set()
+
+    with files.building():
+        thread = threading.Thread(target=erase)
+        thread.start()
+        assert not ended.wait(0.2)
+        files.write(file.path.name, [b"keys"])
+    thread.join()
+    assert list(file.side.parent.iterdir()) == []
+    # Who comes behind sees that the data file is gone.
+    file.path.unlink()
+    with pytest.raises(Exception, match="cannot be read"):
+        index.rows(Changed(file.changed()), file.file)
+    assert list(file.side.parent.iterdir()) == []
+
+
+def test_what_is_left_goes(tmp_path: Path) -> None:
+    one, other = (File(tmp_path, kind, "in order", random.Random(kind)) for kind in ("int", "string"))
+    for file in (one, other):
+        file.must_find(file.index())
+    draft = one.side.with_name(".of-one-that-died.tmp")
+    draft.write_bytes(b"keys")
+    one.index().keep_only([one.path.name])
+    assert one.side.exists()
+    assert not draft.exists()
+    one.index().keep_only([])
+    assert not one.side.exists()
+    assert other.side.exists()
+    delete_unused(one.directory)
+    assert other.side.exists()
+    old = other.side.stat().st_mtime - 8 * 86_400
+    for path in (other.side, other.side.parent):
+        os.utime(path, (old, old))
+    delete_unused(one.directory)
+    assert not other.side.exists()
+    other.must_find(other.index())
+
+
+def test_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/x")
+    for cache, expected in (("", "/home/x/.cache"), ("relative", "/home/x/.cache"), ("/var/c", "/var/c")):
+        monkeypatch.setenv("XDG_CACHE_HOME", cache)
+        assert default_directory() == Path(expected) / "catchment" / "index"
+
+
+def test_large_files_have_one_by_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the sizes of the product, and keys that a settle brings to a large file."""
+    rows = BY_COST.rows
+    texts = pa.array([f"{number:08x}-0000" for number in range(rows)])
+    table = pa.table({SHARD: pa.array(["s"] * rows), "k": texts})
+    path = tmp_path / "f.parquet"
+    written = write_parquet(path, [table], table.schema)
+    file = LakeFile(Add(path.name, written.size, 0, True), rows)
+    index = Index(tmp_path, tmp_path / "index")
+    places = np.sort(np.random.default_rng(1).choice(rows, 500, replace=False))
+    wanted = table.take(pa.array(places))
+    for _ in range(BY_COST.scans + 1):
+        assert list(index.rows(Changed(wanted), file)) == places.tolist()
+    with no_scan(monkeypatch):
+        assert list(index.rows(Changed(wanted), file)) == places.tolist()
