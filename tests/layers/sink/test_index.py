@@ -26,6 +26,7 @@ from catchment.sink.delta.files import write_parquet
 from catchment.sink.delta.layout import SHARD, identity_columns
 from catchment.sink.delta.log.actions import Add
 from catchment.sink.delta.log.delta_log import LakeFile
+from catchment.sink.delta.plain import index_directory
 from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.index_directory import SUFFIX, TableFiles, default_directory, delete_unused
 from catchment.sink.delta.plain.index_rule import BY_COST, Rule
@@ -232,6 +233,11 @@ def test_no_room_and_no_right(
     said = [record.getMessage() for record in caplog.records]
     assert len([line for line in said if str(blocked) in line]) == 1
     assert all("settles read the keys of whole files meanwhile" in line for line in said)
+    file.directory = tmp_path / "full"
+    with monkeypatch.context() as patch:
+        patch.setattr(index_directory, "FREE_SHARE", 1.0)
+        file.must_find(file.index())
+    assert not file.side.exists()
     # What others may write is not believed.
     file.directory = tmp_path / "open"
     file.directory.mkdir()

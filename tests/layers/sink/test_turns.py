@@ -304,6 +304,23 @@ print(settler._process.pid)
 """
 
 
+def test_what_the_process_logs_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Time
+) -> None:
+    codes = recorded(monkeypatch, process.start)
+    index = tmp_path / "itself"
+    index.symlink_to(index)
+    root = tmp_path / "lake"
+    watch = LakeUpkeep(UpkeepOrder(str(root), FEED, 1, 3600.0, index=str(index)), 10.0)
+    for epoch in (1, 2, 3):
+        watch.count(run_epoch(root, epoch, Part.CHANGES, 2))
+        clock.now += 11.0
+        watch.turn()
+    watch.stop(hurry=False)
+    assert codes == [0, 0, 0]
+    assert caplog.text.count(f"feed {FEED}: the index in {index} cannot be used: Too many levels") == 1
+
+
 def test_who_reads_the_output_of_a_command_does_not_wait_for_a_process_that_outlives_it(
     tmp_path: Path,
 ) -> None:

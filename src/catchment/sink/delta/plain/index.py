@@ -1,7 +1,7 @@
 """The index of a table: which rows of a data file hold keys that changed, by its side file where that is cheaper.
 
-A side file follows from its data file alone, so it is right as long as it stands, and may go at any moment: then the
-data file is scanned. Which of the rows that hold a key is alive, the table's own vectors say.
+A side file follows from its data file alone, so it is right as long as it stands. It may go at any moment: then the data
+file is scanned. Which of the rows that hold a key is alive, the table's own vectors say.
 """
 
 import logging
@@ -49,7 +49,7 @@ class Index:
             if found is not None:
                 return found.rows(changed.by_shard())
         except OSError as error:
-            _tell(str(self._directory), str(error))
+            _tell(self._directory, error.strerror or str(error))
         except (ValueError, Unsupported):
             self._forget(files, of)
         return changed.rows(path)
@@ -64,7 +64,7 @@ class Index:
         try:
             self._files.keep_only(names)
         except OSError as error:
-            _tell(str(self._directory), str(error))
+            _tell(self._directory, error.strerror or str(error))
 
     def erase(self) -> None:
         """Delete all side files of the table: those of data files that are gone are never made again.
@@ -131,7 +131,7 @@ class Index:
         try:
             files.delete(of.name)
         except OSError as error:
-            _tell(str(self._directory), str(error))
+            _tell(self._directory, error.strerror or str(error))
 
 
 def clean_index(directory: Path | None) -> None:
@@ -141,12 +141,12 @@ def clean_index(directory: Path | None) -> None:
     try:
         delete_unused(directory)
     except OSError as error:
-        _tell(str(directory), str(error))
+        _tell(directory, error.strerror or str(error))
 
 
 @cache
-def _tell(directory: str, error: str) -> None:
-    """Tell once why settles scan."""
+def _tell(directory: Path | None, error: str) -> None:
+    """Tell once why settles scan, whatever the table."""
     _log.warning(
         "the index in %s cannot be used: %s; settles read the keys of whole files meanwhile; check rights and space "
         "there, or give another directory (sink.index)",

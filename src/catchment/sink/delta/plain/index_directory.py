@@ -5,6 +5,7 @@
 Keys stand there in clear, so nobody else may read them. Nobody else may write them either: rows die by them.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -22,6 +23,8 @@ SUFFIX = ".keys"
 UNUSED_SECONDS = 7 * 86_400.0
 # Since a settle asked for a side file, its time is at most so old.
 USED_SECONDS = 86_400.0
+# So much of a disk stays free: it is the machine's, and may hold the state store.
+FREE_SHARE = 0.05
 _DRAFT = ".tmp"
 
 
@@ -37,7 +40,7 @@ def default_directory() -> Path | None:
 
 
 class TableFiles:
-    """The side files of one table. All but `delete_all` raise OSError."""
+    """The side files of one table. All of it raises OSError."""
 
     def __init__(self, directory: Path, plain: Location) -> None:
         address = os.path.abspath(plain) if isinstance(plain, Path) else str(plain)
@@ -57,10 +60,14 @@ class TableFiles:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """While somebody makes side files: an erasure waits for the end, and deletes these, too."""
+        """While somebody makes side files: an erasure waits for the end, and deletes these, too. Raises OSError where
+        there is no room."""
         self._above.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._own.mkdir(mode=0o700, exist_ok=True)
         self.must_be_ours()
+        disk = os.statvfs(self._own)
+        if disk.f_bavail < FREE_SHARE * disk.f_blocks:
+            raise OSError(errno.ENOSPC, f"less than {FREE_SHARE:.0%} of its disk is free")
         with self._locked(fcntl.LOCK_SH):
             yield
 
@@ -93,7 +100,7 @@ class TableFiles:
                     (self._own / name).unlink(missing_ok=True)
 
     def delete_all(self) -> None:
-        """Delete all side files, and wait for those who are making some. Raises OSError where one may be left."""
+        """Delete all side files, and wait for those who are making some."""
         if not self._own.is_dir():
             return
         with self._locked(fcntl.LOCK_EX):
