@@ -1,7 +1,7 @@
 """The index of a table: which rows of a data file hold keys that changed, by its side file where that is cheaper.
 
-A side file follows from its data file alone, so it is right as long as it stands. It may go at any moment: then the data
-file is scanned. Which of the rows that hold a key is alive, the table's own vectors say.
+A side file follows from its data file alone, so it is right as long as it stands. It may go at any moment: then the
+data file is scanned. Which of the rows that hold a key is alive, the table's own vectors say.
 """
 
 import logging
@@ -41,7 +41,10 @@ class Index:
     def rows(self, changed: Changed, file: LakeFile) -> BitMap:
         """Row numbers of a data file, from 0, that hold one of the keys, dead ones too. Raises SinkError."""
         path, files = self._plain / file.path, self._files
-        if files is None or "/" in file.path or not self._rule.serves(file.rows, changed.within(file)):
+        wanted = changed.within(file)
+        if not wanted:
+            return BitMap()
+        if files is None or "/" in file.path or not self._rule.serves(file.rows, wanted):
             return changed.rows(path)
         of = Of(file.path, file.add.size, changed.columns)
         try:

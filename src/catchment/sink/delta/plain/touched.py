@@ -143,10 +143,13 @@ def _by_shard(rows: pa.Table, key: str) -> Mapping[str, Values] | None:
 
 def _in_order(rows: pa.Table) -> Mapping[str, Keys]:
     """By shard the keys of its rows, encoded, in order."""
-    found = {}
-    for shard in pc.unique(rows[SHARD]).to_pylist():
-        own = rows.filter(pc.equal(rows[SHARD], shard))
-        keys = encode(own, rows.column_names[1:])
+    shards = rows[SHARD].combine_chunks().dictionary_encode()
+    codes, names = shards.indices.to_numpy(), shards.dictionary.to_pylist()
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(names)), "right").tolist()
+    rows, found = rows.take(pa.array(order)), {}
+    for shard, begin, end in zip(names, [0, *ends], ends, strict=False):
+        keys = encode(rows.slice(begin, end - begin), rows.column_names[1:])
         if not is_ordered(keys):
             binary = keys.to_binary()
             keys = Keys.from_binary(binary.take(pc.sort_indices(binary)))
