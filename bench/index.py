@@ -64,17 +64,13 @@ class _Measured:
     def figures(self, runs: int) -> list[Figure]:
         """Scans and looks in turn, so that a ratio holds on a busy machine."""
         index = Index(self._plain, self._root / "index", AT_ONCE)
-        scans, looks, walls, scan_walls = [], [], [], []
-        for run_ in range(runs + 1):
-            scan, scan_wall = self._changed(Index(self._plain))
-            look, look_wall = self._changed(index)
-            if run_:  # the first one makes the side files
-                scans.append(scan)
-                scan_walls.append(scan_wall)
-                looks.append(look)
-                walls.append(look_wall)
+        while len(self._sides()) < len(self._large()):
+            self._changed(index)
+        self._changed(index)  # checks those that were made last
+        pairs = [(*self._changed(Index(self._plain)), *self._changed(index)) for _ in range(runs)]
+        scans, scan_walls, looks, walls = map(list, zip(*pairs, strict=True))
         what = f"settle of {CHANGES} changes, {len(self._numbers)} rows, {self._kind}"
-        sides = [path.stat().st_size for path in (self._root / "index").rglob("*.keys")]
+        sides = [path.stat().st_size for path in self._sides()]
         files = cycle(self._large())
         making = [_spent(partial(self._side, next(files)))[0] for _ in range(runs)]
         scanned = [value / max(len(sides), 1) for value in scans]
@@ -82,9 +78,7 @@ class _Measured:
         return [
             figure(f"{what}, by index", looks, "CPU s", "by scan", scans, 3),
             figure(f"{what}, by index", walls, "s", "by scan", scan_walls, 3),
-            figure(
-                f"a side file of a million rows, {self._kind}", making, "CPU s", "scan of a file", scanned, 3
-            ),
+            figure(f"making a side file, {self._kind}", making, "CPU s", "scan of a file", scanned, 3),
             figure(
                 f"bytes of side files a row, {self._kind}", each, "bytes", "of a key of 8 bytes", [8.0], 1
             ),
@@ -102,6 +96,9 @@ class _Measured:
         tail = DeltaLog(tail_dir(self._root, self._shape.table))
         order = SettleOrder(DeltaLog(self._plain), tail, self._shape, FEED, 1, self._epoch)
         settle(replace(order, index=index), lambda _: self._shape)
+
+    def _sides(self) -> list[Path]:
+        return list((self._root / "index").rglob("*.keys"))
 
     def _large(self) -> list[Path]:
         return sorted(self._plain.glob("1-*.parquet"))

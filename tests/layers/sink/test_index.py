@@ -357,10 +357,14 @@ def test_what_is_left_goes(tmp_path: Path) -> None:
     delete_unused(one.directory)
     assert other.side.exists()
     old = other.side.stat().st_mtime - 8 * 86_400
-    for path in (other.side, other.side.parent):
+    foreign = other.directory / "letters" / "mine.keys"
+    foreign.parent.mkdir()
+    foreign.write_text("not ours")
+    for path in (other.side, other.side.parent, foreign, foreign.parent):
         os.utime(path, (old, old))
     delete_unused(one.directory)
-    assert not other.side.exists()
+    assert not other.side.parent.exists()
+    assert foreign.exists()
     other.must_find(other.index())
 
 

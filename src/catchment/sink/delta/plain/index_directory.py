@@ -9,6 +9,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import stat
 import time
 import uuid
@@ -26,6 +27,7 @@ USED_SECONDS = 86_400.0
 # So much of a disk stays free: it is the machine's, and may hold the state store.
 FREE_SHARE = 0.05
 _DRAFT = ".tmp"
+_TABLE = re.compile(r"[0-9a-f]{32}")
 
 
 def default_directory() -> Path | None:
@@ -118,19 +120,23 @@ class TableFiles:
 
 
 def delete_unused(directory: Path) -> None:
-    """Delete side files that nobody has asked for a week, of all tables. Raises OSError."""
+    """Delete side files that nobody has asked for a week, of all tables. What else lies in a directory that a feed file
+    names is not ours. Raises OSError."""
     before = time.time() - UNUSED_SECONDS
-    for table in _names(directory):
-        own = directory / table
-        for name in _names(own):
-            if name.endswith((SUFFIX, _DRAFT)):
-                with suppress(FileNotFoundError):
-                    if (own / name).stat().st_mtime < before:
-                        (own / name).unlink()
-        # It may be another's, or be filled at this moment.
-        with suppress(OSError):
-            if own.stat().st_mtime < before:
-                own.rmdir()
+    for table in filter(_TABLE.fullmatch, _names(directory)):
+        with suppress(FileNotFoundError):  # another run cleans, too
+            _delete_older(directory / table, before)
+
+
+def _delete_older(own: Path, before: float) -> None:
+    unused = own.stat().st_mtime < before
+    for name in _names(own):
+        path = own / name
+        if name.endswith((SUFFIX, _DRAFT)) and path.stat().st_mtime < before:
+            path.unlink()
+    if unused:
+        with suppress(OSError):  # it may have others
+            own.rmdir()
 
 
 def _names(directory: Path) -> list[str]:

@@ -11,8 +11,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     rows: int = LARGE_ROWS
     share: int = 16
-    scans: int = 3
-    scans_of_integers: int = 8
+    scans: int = 2
+    scans_of_integers: int = 4
 
     def serves(self, rows: int, wanted: int) -> bool:
         """Whether so many keys are found in a file of so many rows sooner by a side file."""
