@@ -31,7 +31,7 @@ from catchment.sink.delta.tail.apply import DeltaSink
 CHANGES = 1_000
 FILE_ROWS = 1_000_000
 FEED = "bench"
-AT_ONCE = Rule(scans=0, scans_of_integers=0)
+AT_ONCE = Rule(rows=0, share=0, scans=0, scans_of_integers=0)
 TEXT = ColumnType(Kind.TEXT, charset="utf8mb4")
 KEYS = {"integer keys": ColumnType(Kind.BIGINT), "UUIDs as text": TEXT}
 Numbers = npt.NDArray[np.uint64]

@@ -26,11 +26,12 @@ from catchment.sink.delta.files import write_parquet
 from catchment.sink.delta.layout import SHARD, identity_columns
 from catchment.sink.delta.log.actions import Add
 from catchment.sink.delta.log.delta_log import LakeFile
-from catchment.sink.delta.plain import index_directory
+from catchment.sink.delta.plain import index, index_directory, side_file
 from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.index_directory import SUFFIX, TableFiles, default_directory, delete_unused
 from catchment.sink.delta.plain.index_rule import BY_COST, Rule
 from catchment.sink.delta.plain.shape import plain_schema
+from catchment.sink.delta.plain.side_file import Of, SideFile, made
 from catchment.sink.delta.plain.touched import Changed
 from tests.layers.sink.test_model import SHAPES, SHARDS, row_of
 
@@ -95,11 +96,11 @@ class File:
             ).fetchall()
         return sorted(row for (row,) in found)
 
-    def must_find(self, index: Index, times: int = 3) -> None:
+    def must_find(self, by_index: Index, times: int = 3) -> None:
         """Whatever is asked is found."""
         for _ in range(times):
             wanted = self.changed()
-            assert list(index.rows(Changed(wanted), self.file)) == self.by_duckdb(wanted)
+            assert list(by_index.rows(Changed(wanted), self.file)) == self.by_duckdb(wanted)
 
 
 @contextmanager
@@ -172,13 +173,13 @@ def test_damage_behind_a_checksum_reads_nothing_else(tmp_path: Path) -> None:
 
 def test_damaged_while_it_is_used(tmp_path: Path) -> None:
     file = File(tmp_path, "string", "in order", random.Random(7))
-    index = file.index()
-    file.must_find(index)
+    by_index = file.index()
+    file.must_find(by_index)
     right = file.side.read_bytes()
     for damaged in (right[:-9], b"", right[:-1] + bytes([right[-1] ^ 4])):
         file.side.write_bytes(damaged)
-        file.must_find(index, 1)
-        file.must_find(index)
+        file.must_find(by_index, 1)
+        file.must_find(by_index)
         assert file.side.read_bytes() == right
 
 
@@ -212,19 +213,19 @@ def test_no_room_and_no_right(
 ) -> None:
     file = File(tmp_path, "string", "in order", random.Random(8))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    index = file.index()
+    by_index = file.index()
     wanted = file.changed()
     expected = file.by_duckdb(wanted)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
         for _ in range(3):
-            assert list(index.rows(Changed(wanted), file.file)) == expected
+            assert list(by_index.rows(Changed(wanted), file.file)) == expected
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(file.side.parent.iterdir()) == []
-    file.must_find(index, 1)
+    file.must_find(by_index, 1)
     with no_scan(monkeypatch):
-        file.must_find(index)
+        file.must_find(by_index)
     # Root may write anywhere but below a file.
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -256,11 +257,27 @@ def test_nobody_else_may_read_it(tmp_path: Path) -> None:
 
 def test_it_is_made_when_scans_have_cost_as_much(tmp_path: Path) -> None:
     file = File(tmp_path, "string", "in order", random.Random(10))
-    index = Index(file.plain, file.directory, Rule(rows=1, share=0, scans=3))
+    by_index = Index(file.plain, file.directory, Rule(rows=1, share=0, scans=3))
     for scans in range(1, 6):
-        file.must_find(index, 1)
+        file.must_find(by_index, 1)
         assert file.side.exists() is (scans > 3)
     file.must_find(Index(file.plain, file.directory), 20)  # by cost a file of few rows is scanned
+
+
+def test_keys_that_memory_cannot_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is read for nothing once."""
+    file = File(tmp_path, "string", "in order", random.Random(13))
+    tries: list[Of] = []
+
+    def noted(path: Path, of: Of) -> SideFile | None:
+        tries.append(of)
+        return made(path, of)
+
+    monkeypatch.setattr(side_file, "KEYS_BYTES_MAX", 100)
+    monkeypatch.setattr(index, "made", noted)
+    file.must_find(file.index(), 5)
+    assert len(tries) == 1
+    assert not file.side.exists()
 
 
 def test_the_rule() -> None:
@@ -296,18 +313,18 @@ from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.index_rule import Rule
 from catchment.sink.delta.plain.touched import Changed
 order = {order!r}
-index = Index(Path(order["plain"]), Path(order["index"]), Rule(0, 0, 0, 0))
+by_index = Index(Path(order["plain"]), Path(order["index"]), Rule(0, 0, 0, 0))
 file = LakeFile(Add(order["name"], {file.file.add.size}, 0, True), {file.file.rows})
 wanted = pq.read_table({str(tmp_path / "wanted.parquet")!r})
 wrong = []
 def ask(number):
     for turn in range(16):
-        if list(index.rows(Changed(wanted), file)) != {expected!r}:
+        if list(by_index.rows(Changed(wanted), file)) != {expected!r}:
             wrong.append(turn)
         if turn % 8 == number:
-            index.keep_only([])
+            by_index.keep_only([])
         if turn % 16 == number:
-            index.erase()
+            by_index.erase()
 threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
@@ -321,11 +338,11 @@ assert not wrong, wrong
 def test_an_erasure_waits_for_who_makes_one(tmp_path: Path) -> None:
     """A side file of a data file that is gone is never left behind."""
     file = File(tmp_path, "string", "in order", random.Random(12))
-    files, index = TableFiles(file.directory, file.plain), file.index()
+    files, by_index = TableFiles(file.directory, file.plain), file.index()
     ended = threading.Event()
 
     def erase() -> None:
-        index.erase()
+        by_index.erase()
         ended.set()
 
     with files.building():
@@ -338,7 +355,7 @@ def test_an_erasure_waits_for_who_makes_one(tmp_path: Path) -> None:
     # Who comes behind sees that the data file is gone.
     file.path.unlink()
     with pytest.raises(Exception, match="cannot be read"):
-        index.rows(Changed(file.changed()), file.file)
+        by_index.rows(Changed(file.changed()), file.file)
     assert list(file.side.parent.iterdir()) == []
 
 
@@ -383,10 +400,10 @@ def test_large_files_have_one_by_cost(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "f.parquet"
     written = write_parquet(path, [table], table.schema)
     file = LakeFile(Add(path.name, written.size, 0, True), rows)
-    index = Index(tmp_path, tmp_path / "index")
+    by_index = Index(tmp_path, tmp_path / "index")
     places = np.sort(np.random.default_rng(1).choice(rows, 500, replace=False))
     wanted = table.take(pa.array(places))
     for _ in range(BY_COST.scans + 1):
-        assert list(index.rows(Changed(wanted), file)) == places.tolist()
+        assert list(by_index.rows(Changed(wanted), file)) == places.tolist()
     with no_scan(monkeypatch):
-        assert list(index.rows(Changed(wanted), file)) == places.tolist()
+        assert list(by_index.rows(Changed(wanted), file)) == places.tolist()

@@ -24,6 +24,8 @@ from catchment.sink.delta.plain.index_rule import BY_COST, Rule
 from catchment.sink.delta.plain.side_file import Of, SideFile, made, parsed
 from catchment.sink.delta.plain.touched import Changed
 
+# So many scans are never reached.
+_NEVER = -(1 << 62)
 _log = logging.getLogger(__name__)
 
 
@@ -114,19 +116,21 @@ class Index:
         pays = self._rule.pays(scans - 1, integers=changed.are_integers)
         if not pays or not self._making.acquire(blocking=False):
             return None
+        # Where it cannot be made, so many scans pass before the next try.
+        self._scans[of.name] = 0
         try:
             with files.building():
                 # An erasure deletes data files, then side files.
                 if not exists(self._plain / of.name):
                     return None
                 found = made(self._plain / of.name, of)
-                if found is not None:
+                if found is None:
+                    self._scans[of.name] = _NEVER
+                else:
                     files.write(of.name, found.parts())
+                return found
         finally:
-            # Where it cannot be made, so many scans pass before the next try.
-            self._scans[of.name] = 0
             self._making.release()
-        return found
 
     def _forget(self, files: TableFiles, of: Of) -> None:
         """Delete a side file that is damaged: it is made once more when that pays."""
