@@ -18,7 +18,7 @@ from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
-from catchment.sink.delta.plain import join
+from catchment.sink.delta.plain import due, join
 from catchment.sink.delta.plain.made import Made
 from catchment.sink.delta.plain.take_back import take_back
 from catchment.sink.delta.upkeep.erase import erase
@@ -117,7 +117,7 @@ def test_a_join_that_began_before_brings_no_row_back(tmp_path: Path, monkeypatch
         raced[0].write_bytes(copy)  # as one that is written only now
         return commit(log, joined)
 
-    monkeypatch.setattr(join, "FAN", 2)
+    monkeypatch.setattr(due, "FAN", 2)
     monkeypatch.setattr(join, "commit", behind_an_erasure)
     Feeder(tmp_path)
     carry_out(order(tmp_path))
