@@ -26,7 +26,7 @@ from catchment.feed import verify as verification
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.layout import table_dir
-from catchment.sink.delta.plain import join
+from catchment.sink.delta.plain import due
 from catchment.sink.port import Settled
 from catchment.state.faults import VARIABLE
 from tests.promises.exact.feedrun import FeedRun, Thread
@@ -355,7 +355,7 @@ def test_beside_a_running_feed(steps: Steps, monkeypatch: pytest.MonkeyPatch) ->
     live_and_die(steps, "plain", "kept")
     settling = Thread("settle", lambda: settles.append(settled(steps.feed)))
     settles: list[Settled] = []
-    monkeypatch.setattr(join, "FAN", 2)
+    monkeypatch.setattr(due, "FAN", 2)
     with FeedRun(steps.feed) as run:
         for number in range(3):
             key = 100 + number
