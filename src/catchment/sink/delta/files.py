@@ -164,7 +164,11 @@ def lake_file(path: Location) -> Iterator[None]:
 @contextmanager
 def lake_parquet(path: Location, **options: Any) -> Iterator[pq.ParquetFile]:
     """A Parquet file of the lake; `options` are those of `pyarrow.parquet.ParquetFile`. Raises SinkError."""
-    with lake_file(path), storage_of(path).opened(path) as file, pq.ParquetFile(file, **options) as held:
+    with (
+        lake_file(path),
+        storage_of(path).opened(path) as file,
+        pq.ParquetFile(file, coerce_int96_timestamp_unit="us", **options) as held,
+    ):
         yield held
 
 

@@ -26,8 +26,19 @@ from catchment.sink.delta.log.properties import must_be_known
 from catchment.sink.storage.choice import storage_of
 
 # What a writer of ours keeps when it commits. Of a table with more, others expect what we do not know.
-KNOWN = frozenset({"deletionVectors", "appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
+KNOWN = frozenset(
+    {
+        "deletionVectors",
+        "appendOnly",
+        "invariants",
+        "timestampNtz",
+        "changeDataFeed",
+        "materializePartitionColumns",
+    }
+)
 _LAST = "_last_checkpoint"
+_NOT_TOLD = -1
+_PARTITION = "partitionValues"
 
 
 class Bounds(msgspec.Struct, frozen=True, rename="camel"):
@@ -78,7 +89,8 @@ class LakeFile(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A version of a table. `epochs`: versions of applications (Txn), by their names."""
+    """A version of a table. `files`: by their paths as the file system has them. `transactions`: versions of
+    applications (Txn), by their names."""
 
     version: int
     protocol: Protocol
@@ -111,8 +123,9 @@ class DeltaLog:
                 known = self._followed(self._read_checkpoint(later))
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
-        if known is not None:
+        if known is not None and known is not self._known:
             must_be_known(known.metadata.configuration, self.directory)
+            known = _counted(known, self.directory)
         self._known = known
         return known
 
@@ -147,7 +160,7 @@ class DeltaLog:
                 found = applied(found, number, lines(content), self.directory)
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
-        return found
+        return None if found is None else _counted(found, self.directory)
 
     def lines_of(self, version: int) -> list[Line] | None:
         """The lines of one commit; None where its entry is gone. Raises SinkError."""
@@ -287,8 +300,10 @@ def _line(row: dict[str, Any]) -> Line:
 
 
 def _filled(value: Any) -> Any:
-    """Without nulls: what is optional is left out."""
-    return {k: _filled(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+    """Without nulls: what is optional is left out. That of a partition is a value."""
+    if not isinstance(value, dict):
+        return value
+    return {k: v if k == _PARTITION else _filled(v) for k, v in value.items() if v is not None}
 
 
 def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where: Location) -> Snapshot:
@@ -305,12 +320,12 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
         if line.txn is not None:
             transactions[line.txn.app_id] = line.txn.version
         if line.remove is not None:
-            files.pop(line.remove.path, None)
+            files.pop(line.remove.file, None)
         if line.add is not None:
             adds.append(line.add)
     # A commit that changes a file's vector removes and adds one path, in whatever order.
     for add in adds:
-        files[add.path] = LakeFile(add, _rows(add, where))
+        files[add.file] = LakeFile(add, _told_rows(add))
     if protocol is None or metadata is None:
         raise SinkError(f"{where}: the Delta log begins without a protocol: is a part of it gone?")
     unknown = protocol.features - KNOWN
@@ -322,12 +337,24 @@ def applied(known: Snapshot | None, version: int, commit: Iterable[Line], where:
     return Snapshot(version, protocol, metadata, files, transactions)
 
 
-def _rows(add: Add, directory: Location) -> int:
+def _told_rows(add: Add) -> int:
     """Rows of a file, dead ones too. Other writers may leave statistics out (Delta protocol: Per-file Statistics)."""
     stats = Bounds() if add.stats is None else msgspec.json.decode(add.stats, type=Bounds)
-    if stats.num_records is not None:
-        return stats.num_records
-    path = directory / add.file
+    return _NOT_TOLD if stats.num_records is None else stats.num_records
+
+
+def _counted(of: Snapshot, directory: Location) -> Snapshot:
+    """A version in which each file's rows are known. Of versions in between a file may be gone by now."""
+    if all(file.rows != _NOT_TOLD for file in of.files.values()):
+        return of
+    files = {
+        path: LakeFile(file.add, _rows_in(directory / file.path)) if file.rows == _NOT_TOLD else file
+        for path, file in of.files.items()
+    }
+    return msgspec.structs.replace(of, files=files)
+
+
+def _rows_in(path: Location) -> int:
     with lake_parquet(path) as file:
         rows: int = file.metadata.num_rows
     return rows

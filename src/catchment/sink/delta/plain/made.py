@@ -70,7 +70,7 @@ class Made:
         chunks = [chunk for path in linked for chunk in self._chunk(path)]
         before = {file.path: load(self._plain, file.dead) for file in files}
         dead = {path: rows.copy() for path, rows in before.items()}
-        fresh = {add.path: BitMap() for add, _ in chunks}
+        fresh = {add.file: BitMap() for add, _ in chunks}
         if self._shape.mode is Mode.APPEND:
             self._append(found)
         elif self._shape.mode is Mode.HISTORY:
@@ -88,8 +88,8 @@ class Made:
         for file in files:
             self._replace(file, before[file.path], dead[file.path])
         for add, rows in chunks:
-            self._add(add, rows, fresh[add.path], data_change=True)
-            self.died += len(fresh[add.path])
+            self._add(add, rows, fresh[add.file], data_change=True)
+            self.died += len(fresh[add.file])
         self._vectors.write()
         self.actions += self._told.actions if self._told is not None else []
 
@@ -208,8 +208,8 @@ class Made:
         """Rows of chunks, in words of the change data. Readers take new files for inserts only where a commit has no
         change data. Of one with a vector delta-rs 1.6 tells the dead rows instead."""
         for add, rows in chunks:
-            lives = BitMap(range(rows)) - died[add.path]
-            told.inserted(cleared(part, self._torn) for part in self._rows(add.path, lives))
+            lives = BitMap(range(rows)) - died[add.file]
+            told.inserted(cleared(part, self._torn) for part in self._rows(add.file, lives))
 
     def _replace(self, file: LakeFile, before: BitMap, dead: BitMap) -> None:
         """The file with its dead rows, where more have died, or where no file may have any."""
@@ -224,7 +224,7 @@ class Made:
         if len(dead) == rows:
             return
         if dead and not self._form.vectors:
-            self._bring(self._rows(add.path, BitMap(range(rows)) - dead), data_change=data_change)
+            self._bring(self._rows(add.file, BitMap(range(rows)) - dead), data_change=data_change)
             return
         after = with_dead(add, rows, dead, self._vectors)
         self.actions.append(

@@ -19,6 +19,8 @@ from catchment.sink.delta.log.actions import VECTORS, Protocol
 from catchment.sink.delta.log.properties import UNDISTURBED
 
 CHANGES = "changeDataFeed"
+# Files have the columns of their partition, too: a foreign OPTIMIZE would leave them out, `_shard` among them.
+MATERIALIZED = "materializePartitionColumns"
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -58,8 +60,10 @@ def schema_string(shape: TableShape) -> str:
 
 def protocol_of(shape: TableShape, form: Form) -> Protocol:
     """What readers and writers of such a table must know."""
-    vectors, changes = [VECTORS] if form.vectors else [], [CHANGES] if form.changes else []
-    return schemas.protocol_of(plain_schema(shape), vectors, changes)
+    vectors = [VECTORS] if form.vectors else []
+    changes = [CHANGES] if form.changes else []
+    apart = [] if shape.arrangement.partition is None else [MATERIALIZED]
+    return schemas.protocol_of(plain_schema(shape), vectors, [*changes, *apart])
 
 
 def properties_of(form: Form) -> dict[str, str]:

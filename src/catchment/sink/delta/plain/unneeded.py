@@ -4,18 +4,29 @@ from collections.abc import Collection, Mapping
 
 from catchment import world
 from catchment.model.location import Location
-from catchment.sink.delta.files import lake_files, name_within
+from catchment.sink.delta.files import lake_file, lake_files, name_within
 from catchment.sink.delta.plain import change_data
 from catchment.sink.delta.plain.vectors import DIRECTORY
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS, Window
+from catchment.sink.storage.choice import storage_of
 
 
 def present_files(directory: Location) -> dict[str, float]:
     """The files of a table as they lie there, change data apart, with their ages in seconds. To be asked before the
     log: what is committed in between is named then."""
     now = world.now_us() / 1e6
-    found = [*lake_files(directory, ".parquet"), *lake_files(directory / DIRECTORY, ".bin")]
-    return {name_within(directory, one.place): now - one.since for one in found}
+    with lake_file(directory):
+        found = storage_of(directory).below(directory, "")
+    named = ((name_within(directory, one.place), one) for one in found)
+    return {name: now - one.since for name, one in named if _is_of_table(name)}
+
+
+def _is_of_table(name: str) -> bool:
+    """Whether a name is that of a data file or of a vector. Other programs write into directories of partitions, and
+    keep what is theirs in hidden ones."""
+    first = name.partition("/")[0]
+    hidden = first.startswith(("_", ".")) and "=" not in first
+    return name.endswith((".parquet", ".bin")) and (first == DIRECTORY or not hidden)
 
 
 def unneeded(present: Mapping[str, float], window: Window, held: Collection[str]) -> list[str]:
