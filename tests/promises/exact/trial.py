@@ -26,7 +26,7 @@ from tests.world.workload import (
 )
 
 _KEYS = 100  # of random transactions; loaded rows go beyond them
-_WRITE_FIRST_SECONDS = 1.0
+WRITE_FIRST_SECONDS = 1.0
 
 
 class Alter(NamedTuple):
@@ -94,7 +94,7 @@ class Trial:
                 stack.callback(roll_back_prepared, server)
             stack.enter_context(self.writers)
             stack.enter_context(self.fillers)
-            time.sleep(_WRITE_FIRST_SECONDS)
+            time.sleep(WRITE_FIRST_SECONDS)
             run = stack.enter_context(FeedRun(self.feed))
             run.wait_for_epochs(1)  # the first cut waits until nothing is prepared
             stack.enter_context(self.xa_writers)

@@ -14,6 +14,7 @@ from catchment.model.version import __version__
 
 # The feature's name.
 VECTORS = "deletionVectors"
+_OURS = "catchment/"
 
 
 class Vector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -149,10 +150,15 @@ def commit_info(operation: str, now_ms: int, **notes: str) -> dict[str, Any]:
         "timestamp": now_ms,
         "operation": operation,
         "operationParameters": {},
-        "engineInfo": f"catchment/{__version__}",
+        "engineInfo": f"{_OURS}{__version__}",
         "catchment.version": __version__,
         **notes,
     }
+
+
+def is_ours(info: dict[str, Any]) -> bool:
+    """Whether a commit of this info was made by a Catchment."""
+    return str(info.get("engineInfo", "")).startswith(_OURS)
 
 
 def encoded(info: dict[str, Any], actions: Iterable[Action]) -> bytes:

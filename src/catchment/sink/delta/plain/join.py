@@ -24,6 +24,7 @@ from catchment.sink.delta.log.actions import Action, Add, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.plain.arranged import clustered
 from catchment.sink.delta.plain.described import described, with_dead
+from catchment.sink.delta.plain.foreign import foreign_change
 from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import plain_schema
@@ -134,7 +135,8 @@ def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
     written is deleted: it may have rows that were erased meanwhile. Raises SinkError."""
     while True:
         on = log.newest()
-        actions = None if on is None else _actions(log.directory, on.files, joined)
+        known = on is not None and foreign_change(log, on) is None  # what others changed, a settle takes back
+        actions = _actions(log.directory, on.files, joined) if on is not None and known else None
         if on is None or actions is None:
             delete(log.directory / joined.add.file)
             return None

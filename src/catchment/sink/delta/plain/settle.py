@@ -25,6 +25,7 @@ from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import CONFIGURATION, marks
 from catchment.sink.delta.plain.arranged import partition_columns
+from catchment.sink.delta.plain.foreign import take_back_foreign
 from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.made import Made, Making
 from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
@@ -80,6 +81,8 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
     for _ in range(_ATTEMPTS):
         on = log.newest()
         since = _since(order, on)
+        if on is not None and take_back_foreign(str(order.shape.table), log, on):
+            continue
         if on is not None and since >= order.until:
             return None
         found = waiting(

@@ -24,27 +24,29 @@ NICENESS = 5
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How an order ended. `said` names the error where `code`, an exit code, is not 0, and else what is to be known."""
+    """How an order ended; `said` names the error where `code`, an exit code, is not 0. `warned`: what the runner's log
+    is to have."""
 
     code: int
     said: str = ""
+    warned: tuple[str, ...] = ()
 
 
-class _Heard(logging.Handler):
-    """What is logged here, for the runner: nobody reads what this process writes."""
+class _Warnings(logging.Handler):
+    """Keeps warnings until somebody takes them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._lines: list[str] = []
+        self._held: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """As the base class has it."""
-        self._lines.append(record.getMessage())
+        """Keep one."""
+        self._held.append(record.getMessage())
 
-    def taken(self) -> str:
-        """What was logged since it was last taken."""
-        lines, self._lines = self._lines, []
-        return "; ".join(lines)
+    def taken(self) -> tuple[str, ...]:
+        """Those since the last call."""
+        held, self._held = self._held, []
+        return tuple(held)
 
 
 def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -66,14 +68,14 @@ def start(root: str, said: IO[bytes]) -> "subprocess.Popen[bytes]":
 def main() -> None:
     """Entry of the process."""
     os.nice(NICENESS)
-    heard = _Heard()
-    logging.getLogger("catchment").addHandler(heard)
     keepers: dict[tuple[str, str], Keeper] = {}
+    warnings = _Warnings()
+    logging.getLogger("catchment").addHandler(warnings)
     for line in sys.stdin.buffer:
         order = msgspec.json.decode(line, type=UpkeepOrder)
         keeper = keepers.setdefault((order.root, order.feed), Keeper(order.root, order.feed))
-        outcome, said = _outcome(keeper, order), heard.taken()
-        answer = msgspec.json.encode(outcome if outcome.code else Outcome(0, said))
+        outcome = _outcome(keeper, order)
+        answer = msgspec.json.encode(msgspec.structs.replace(outcome, warned=warnings.taken()))
         pa.default_memory_pool().release_unused()
         with suppress(BrokenPipeError):  # the runner has ended
             os.write(sys.stdout.fileno(), answer + b"\n")

@@ -140,9 +140,9 @@ class LakeUpkeep:
         if outcome is None:
             return
         self._attempt = None
+        for warning in outcome.warned:
+            _log.warning("feed %s: %s", self._order.feed, warning)
         if outcome.code == 0:
-            if outcome.said:
-                _log.warning("feed %s: %s", self._order.feed, outcome.said)
             self._pause, self._left_before = 0.0, False
             if self._taken:
                 self._replaced_at = self._started
