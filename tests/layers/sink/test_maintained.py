@@ -12,11 +12,14 @@ from msgspec.structs import replace
 
 from catchment.model.arrangement import Arrangement, Partition, Span
 from catchment.model.treatment import Mode
+from catchment.sink.delta.log import own_checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.plain.unneeded import present_files
 from tests.layers.sink.test_arranged import TABLE, Arranged
+from tests.layers.sink.test_kept import ending
 from tests.layers.sink.test_model import SHAPES
+from tests.layers.sink.test_modes import Kept
 from tests.layers.sink.test_settle import Rows, Settling, by_delta_rs
 from tests.world.delta_scan import DeltaScan
 from tests.world.foreign import Manner, optimize
@@ -80,12 +83,18 @@ def _step(world: Maintained, rng: random.Random) -> Callable[[Path], object]:
 
 
 WITHOUT = Form(vectors=False)
-KINDS = [("pair", Form()), ("datetime", WITHOUT)]
-MORE = [(kind, form) for kind in SHAPES for form in (Form(), WITHOUT) if (kind, form) not in KINDS]
+FIRST, SECOND = ("pair", Form()), ("datetime", WITHOUT)
+MORE = [(kind, form) for kind in SHAPES for form in (Form(), WITHOUT) if (kind, form) not in (FIRST, SECOND)]
 
 
 @pytest.mark.parametrize(
-    ("kind", "form"), [*KINDS, *(pytest.param(*one, marks=pytest.mark.long) for one in MORE)], ids=str
+    ("kind", "form"),
+    [
+        FIRST,
+        pytest.param(*SECOND, marks=pytest.mark.wide),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in MORE),
+    ],
+    ids=str,
 )
 def test_every_version_is_exact(tmp_path: Path, kind: str, form: Form) -> None:
     rng = random.Random(f"{kind} {form}")
@@ -147,7 +156,9 @@ def test_what_others_wrote_into_partitions_is_cleaned(tmp_path: Path) -> None:
     assert sorted(present_files(tmp_path)) == sorted(here)
 
 
-@pytest.mark.parametrize("partition", [Partition(), Partition("created", Span.MONTH)])
+@pytest.mark.parametrize(
+    "partition", [pytest.param(Partition(), marks=pytest.mark.wide), Partition("created", Span.MONTH)]
+)
 def test_partitions_are_left_to_those_who_keep_their_columns(tmp_path: Path, partition: Partition) -> None:
     """The files of others would lack them. So the table asks writers to keep them, which delta-rs cannot yet."""
     shape = replace(TABLE, arrangement=Arrangement(partition=partition))
@@ -165,3 +176,26 @@ def test_partitions_are_left_to_those_who_keep_their_columns(tmp_path: Path, par
     table.settle()
     table.must_be_exact()
     table.must_be_arranged()
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("mode", Mode)
+def test_upkeep_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+    """Behind every change of the file system, with files of ours and of others; the next one makes it good."""
+    monkeypatch.setattr("catchment.sink.delta.plain.due.FAN", 3)
+    monkeypatch.setattr(own_checkpoint, "INTERVAL", 3)
+    table = Kept(tmp_path, mode, random.Random(mode.value))
+    table.commit()
+    table.settle()
+    ends = changes = 0
+    while ends < 40:
+        table.commit()
+        with ending(monkeypatch, changes) as ended:
+            table.settle()
+        changes = changes + 1 if ended else 0
+        ends += bool(ended)
+        if table.rng.random() < 0.2:
+            DeltaTable(table.plain).optimize.compact()
+    table.must_be_exact()
+    done = {entry["operation"] for entry in DeltaTable(table.plain).history()}
+    assert {"OPTIMIZE", "MERGE"} <= done
