@@ -18,7 +18,9 @@ _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
+    # Small tables: by default each look at a log takes fifty tasks.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -56,9 +58,16 @@ class DeltaSpark:
 
     def sql(self, statement: str) -> pa.Table:
         """What a statement gives. AssertionError has Spark's words."""
+        return self._asked(statement, fetches=True)
+
+    def run(self, statement: str) -> None:
+        """Carry out a statement. What OPTIMIZE gives has a type that Spark cannot turn into Arrow."""
+        self._asked(statement, fetches=False)
+
+    def _asked(self, statement: str, *, fetches: bool) -> pa.Table:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(statement).encode() + b"\n")
+        self._process.stdin.write(json.dumps([statement, fetches]).encode() + b"\n")
         self._process.stdin.flush()
         said = self._process.stdout.readline()
         assert said, "the process that reads has ended: is its jar at hand?"
@@ -80,7 +89,9 @@ def main() -> None:
     session = builder.getOrCreate()
     for line in sys.stdin:
         try:
-            found = session.sql(json.loads(line)).toArrow()
+            statement, fetches = json.loads(line)
+            made = session.sql(statement)
+            found = made.toArrow() if fetches else pa.table({})
         except Exception as error:
             _answer(answers, {"error": f"{type(error).__name__}: {error}"}, b"")
             continue

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from msgspec.structs import replace
 
+import catchment
 from catchment.model.arrangement import Arrangement, Partition, Span
+from catchment.model.errors import SinkError
 from catchment.model.treatment import Mode
 from catchment.sink.delta.log import own_checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
@@ -83,6 +86,7 @@ def _step(world: Maintained, rng: random.Random) -> Callable[[Path], object]:
 
 
 WITHOUT = Form(vectors=False)
+IN_ORDER = Arrangement(cluster_by=("customer",))
 FIRST, SECOND = ("pair", Form()), ("datetime", WITHOUT)
 MORE = [(kind, form) for kind in SHAPES for form in (Form(), WITHOUT) if (kind, form) not in (FIRST, SECOND)]
 
@@ -199,3 +203,37 @@ def test_upkeep_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     table.must_be_exact()
     done = {entry["operation"] for entry in DeltaTable(table.plain).history()}
     assert {"OPTIMIZE", "MERGE"} <= done
+
+
+def test_a_vacuum_of_all_but_the_newest_version(tmp_path: Path) -> None:
+    """Older epochs are right or an error, and later ones are right."""
+    table = Kept(tmp_path, Mode.MIRROR, random.Random(4))
+    for _ in range(6):
+        table.commit()
+        table.commit()
+        table.settle()
+    DeltaTable(table.plain).optimize.compact()
+    DeltaTable(table.plain).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    table.commit()
+    gone = 0
+    for epoch, rows in table.states.items():
+        table.must_read(epoch, rows)
+        with suppress(SinkError):
+            catchment.read(tmp_path, str(table.shape.table), epoch=epoch)
+            continue
+        gone += 1
+    assert 0 < gone < len(table.states)
+    table.settle()
+    table.must_read(*max(table.states.items()))
+
+
+def test_files_of_others_in_a_clustered_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("catchment.sink.delta.plain.due.FAN", 2)
+    table = Arranged(tmp_path, Mode.HISTORY, random.Random(6), shape=replace(TABLE, arrangement=IN_ORDER))
+    for _ in range(5):
+        table.commit()
+        table.settle()
+        DeltaTable(table.plain).optimize.z_order(["sig"])
+    table.commit()
+    table.settle()
+    table.must_be_exact()

@@ -156,9 +156,10 @@ class Kept:
                 assert sorted((tuple(row.values()) for row in found), key=repr) == versions[version]
         some = random.Random(newest).sample(sorted(self.states), min(8, len(self.states)))
         for epoch in {*some, max(self.states)}:
-            self._must_read(epoch, self.states[epoch])
+            self.must_read(epoch, self.states[epoch])
 
-    def _must_read(self, epoch: int, wanted: list[Row]) -> None:
+    def must_read(self, epoch: int, wanted: list[Row]) -> None:
+        """As of an epoch, unless that is behind the readers' window."""
         try:
             state = catchment.read(self.feeder.root, str(self.shape.table), epoch=epoch)
         except SinkError:

@@ -74,4 +74,4 @@ class Maintenance:
             "Spark's VACUUM": f"VACUUM {table}",
             "Spark's VACUUM DRY RUN": f"VACUUM {table} DRY RUN",
         }
-        return {name: partial(spark.sql, sql) for name, sql in said.items()}
+        return {name: partial(spark.run, sql) for name, sql in said.items()}

@@ -48,6 +48,7 @@ class OpenLake(Trial):
         file = self.files.parent / "feed.yaml"
         described = yaml.safe_load(file.read_text())
         described["sink"]["settle"] = "1s"
+        described["engine"] = "local"
         file.write_text(yaml.safe_dump(described))
         self.feed = self.beside.feed = load(file)
         self.places = [table_dir(self.files, TableId.parse(name)) for name in self.keys]
