@@ -1,7 +1,7 @@
 """Every version of the plain tables, as readers have it that know nothing of Catchment.
 
-DuckDB's delta extension and delta-rs's own engine read each version. Which epoch it is, the Delta log says. The changes
-that delta-rs tells of a version have to lead to it from the one before.
+DuckDB's delta extension and delta-rs's own engine read each version, and Spark where there is one. Which epoch it is, the
+Delta log says. The changes that delta-rs tells of a version have to lead to it from the one before.
 """
 
 import json
@@ -15,6 +15,7 @@ from deltalake import DeltaTable, QueryBuilder
 from catchment.model.epoch import TableShape
 from catchment.sink.reading import double_quoted
 from tests.world.delta_scan import DeltaScan
+from tests.world.delta_spark import DeltaSpark
 
 ORIGIN = ("_shard", "_epoch")
 
@@ -23,9 +24,11 @@ class PlainVersions:
     """The versions of a table, by the epoch that each says it is. `compared`: how many were; `told`: of how many the
     changes were."""
 
-    def __init__(self, directory: Path, application: str, scan: DeltaScan) -> None:
+    def __init__(
+        self, directory: Path, application: str, scan: DeltaScan, spark: DeltaSpark | None = None
+    ) -> None:
         self._directory = directory
-        self._scan = scan
+        self._scan, self._spark = scan, spark
         self.left = _versions(directory, application)
         self.compared = self.told = 0
         self._before: tuple[int, pa.Table] | None = None
@@ -37,16 +40,22 @@ class PlainVersions:
         expected = _rows(records.select([*ORIGIN, *(column.column.name for column in live)]))
         for version in self.left.pop(epoch, ()):
             self.compared += 1
-            for reader, found in (
-                ("DuckDB", self._scan.rows(self._directory, physical, version)),
-                ("delta-rs", self._delta_rs(physical, version)),
-            ):
+            for reader, found in self._by_all(physical, version):
                 rows = _rows(found.rename_columns(records.column_names).cast(records.schema))
                 if rows != expected:
                     more, less = rows - expected, expected - rows
                     yield f"plain version {version} by {reader}: has {sorted(more)[:3]}, lacks {sorted(less)[:3]}"
             yield from self._untold(version, found)
             self._before = version, found
+
+    def _by_all(self, columns: list[str], version: int) -> Iterator[tuple[str, pa.Table]]:
+        """What each reader has; delta-rs comes last."""
+        yield "DuckDB", self._scan.rows(self._directory, columns, version)
+        if self._spark is not None:
+            names = ", ".join(f"`{name}`" for name in columns)
+            query = f"SELECT {names} FROM delta.`{self._directory}` VERSION AS OF {version}"
+            yield "Spark", self._spark.sql(query)
+        yield "delta-rs", self._delta_rs(columns, version)
 
     def _untold(self, version: int, found: pa.Table) -> Iterator[str]:
         """What the changes of a version make of the one before, and the version is not."""

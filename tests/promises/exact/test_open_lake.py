@@ -53,6 +53,7 @@ class OpenLake(Trial):
         self.feed = self.beside.feed = load(file)
         self.places = [table_dir(self.files, TableId.parse(name)) for name in self.keys]
         self.maintenance = Maintenance(self.places, self.seed, spark)
+        self.spark = spark
         self.killed = 0
         return self
 
@@ -68,7 +69,8 @@ class OpenLake(Trial):
             for number in range(sittings):
                 self._sitting(epochs, [alter for alter in alters if alter.epochs == number], number)
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)
-        return Court(self.feed, self.files, self.keys, oracles, order).judge(self.rests, self.beside.readings)
+        court = Court(self.feed, self.files, self.keys, oracles, order, self.spark)
+        return court.judge(self.rests, self.beside.readings)
 
     def _sitting(self, epochs: int, alters: Sequence[Alter], number: int) -> None:
         beside = Thread("maintenance", self._maintain)
@@ -134,3 +136,24 @@ def test_300_epochs_of_an_open_lake(
     assert verdict.plain > 150
     assert trial.killed > 10
     assert set(trial.maintenance.done) >= {"compact", "z_order", "vacuum", "full vacuum", "checkpoint"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_an_open_lake_that_spark_maintains_and_judges(
+    servers: Servers, fresh_schema: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_impatient(monkeypatch.setattr)
+    trial = OpenLake(
+        servers, fresh_schema(*servers.values()), tmp_path, seed=32, chunk_rows=4, loaded_rows=60
+    )
+    trial.fill("orders", "extra")
+    with DeltaSpark(str(tmp_path)) as spark:
+        spark.sql("SELECT 1")
+        trial.maintained(spark)
+        verdict = trial.sit(3, 12, [Alter(0, "-80", ADD), Alter(1, "80-", ADD), Alter(2, "80-", DROP)])
+    verdict.must_be_clean(trial.seed)
+    assert verdict.epochs >= 36
+    assert verdict.plain > 30
+    assert trial.maintenance.done["Spark's OPTIMIZE"] == 9
+    assert trial.maintenance.done["Spark's REORG"] == 9

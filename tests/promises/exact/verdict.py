@@ -24,6 +24,7 @@ from tests.promises.exact.feedrun import Reading
 from tests.promises.exact.plain import PlainVersions
 from tests.world.canonical import Key
 from tests.world.delta_scan import DeltaScan
+from tests.world.delta_spark import DeltaSpark
 from tests.world.judge import Rows, compare, lake_rows, oracle_rows
 from tests.world.oracle import Oracle
 
@@ -86,6 +87,7 @@ class Court:
     keys: Mapping[str, tuple[str, ...]]
     oracles: Mapping[str, Oracle]
     order: ServerOrder
+    spark: DeltaSpark | None = None
 
     def judge(self, rests: Iterable[Rest], readings: Sequence[Reading]) -> Verdict:
         """Judge every committed epoch by the log, those of `rests` by SELECT, `readings` by time travel, and every
@@ -93,7 +95,7 @@ class Court:
         root, feed = self.files, self.feed.name
         with DeltaScan() as scan:
             self._plain = {
-                table: PlainVersions(table_dir(root, id_), epoch_app(feed, id_), scan)
+                table: PlainVersions(table_dir(root, id_), epoch_app(feed, id_), scan, self.spark)
                 for table, id_ in ((table, TableId.parse(table)) for table in self.keys)
             }
             return self._judge(rests, readings)
