@@ -1,7 +1,7 @@
 """Every version of the plain tables, as readers have it that know nothing of Catchment.
 
-DuckDB's delta extension and delta-rs's own engine read each version, and Spark where there is one. Which epoch it is, the
-Delta log says. The changes that delta-rs tells of a version have to lead to it from the one before.
+DuckDB's delta extension and delta-rs's own engine read each version, and Spark where there is one. Which epoch it is,
+the Delta log says. The changes that delta-rs tells of a version have to lead to it from the one before.
 """
 
 import json
