@@ -18,8 +18,9 @@ _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    # Small tables: by default each look at a log takes fifty tasks.
+    # Small tables: by default each look at a log takes fifty tasks, and a vacuum thousands.
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
