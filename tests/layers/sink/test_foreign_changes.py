@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from catchment.model.errors import SinkError
 from catchment.sink.delta.layout import table_dir
@@ -17,6 +18,7 @@ from catchment.sink.delta.upkeep.settler import Settler
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS
 from tests.layers.sink.test_maintained import Maintained
+from tests.layers.sink.test_model import SHARDS
 from tests.layers.sink.test_settle import by_delta_rs
 
 Change = Callable[[DeltaTable], object]
@@ -64,6 +66,45 @@ def test_it_is_taken_back(world: Maintained, operation: str, caplog: pytest.LogC
     assert "write to another table" in caplog.text
     assert max(world.exact) > before + 2
     world.must_be_exact_for_all()
+
+
+def test_an_optimize_that_a_join_of_ours_came_before_is_taken_back(
+    world: Maintained, caplog: pytest.LogCaptureFixture
+) -> None:
+    """delta-rs does not see that files were replaced by a commit that changed no row. It brings their rows twice."""
+    rng, theirs = random.Random(9), DeltaTable(world.plain)
+    _joined(world, rng)
+    before = max(world.exact)
+    theirs.optimize.compact()
+    assert DeltaTable(world.plain).version() == before + 1, "delta-rs refuses it by now"
+    world.apply(rng)
+    with caplog.at_level(logging.WARNING, "catchment"):
+        world.settle()
+    assert f"version {before + 1} (OPTIMIZE by delta-rs" in caplog.text
+    world.must_be_exact_for_all()
+
+
+def test_an_optimize_that_a_settle_came_before_is_refused(world: Maintained) -> None:
+    theirs = DeltaTable(world.plain)
+    _touched(world)
+    with pytest.raises(CommitFailedError, match="a concurrent transaction deleted data"):
+        theirs.optimize.compact()
+    world.must_be_exact_for_all()
+
+
+def _touched(world: Maintained) -> None:
+    """A settle after which a row of each file is dead."""
+    copied = sorted({(shard, key) for shard in SHARDS for key in range(60)} - world.lake.uncopied)
+    world.lake.apply([(shard, key, 5) for shard, key in copied], [])
+    world.states[world.lake.epoch] = dict(world.lake.state)
+    world.settle()
+
+
+def _joined(world: Maintained, rng: random.Random) -> None:
+    joins = world.joins
+    while world.joins == joins:
+        world.prepare_join(rng)
+        world.commit_join()
 
 
 def test_also_while_nothing_comes(world: Maintained) -> None:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 
 from tests.world.delta_spark import DeltaSpark
 
@@ -18,45 +17,45 @@ Step = Callable[[], object]
 
 
 class Maintenance:
-    """Steps at random over the tables in these directories. `done`: how often each came to its end; `beaten`: how often
-    another commit came first."""
+    """Steps at random over the tables in these directories. `done`: how often each came to its end."""
 
     def __init__(self, directories: Sequence[Path], seed: int, spark: DeltaSpark | None = None) -> None:
         self._directories = directories
         self._rng = random.Random(seed)
         self._spark = spark
         self.done: Counter[str] = Counter()
-        self.beaten = 0
 
-    def by_delta_rs(self) -> None:
-        """One step of delta-rs on a table that is there."""
+    def beside_a_run(self) -> None:
+        """One step of delta-rs that may come at any time, on a table that is there."""
         there = [one for one in self._directories if (one / "_delta_log").is_dir()]
         if there:
-            steps = self._delta_rs(self._rng.choice(there))
+            steps = self._at_any_time(self._rng.choice(there))
             self._do(*self._rng.choice(sorted(steps.items())))
 
     def all_of(self, directory: Path) -> None:
         """Every step, while nobody else writes to the table."""
-        for name, step in {**self._delta_rs(directory), **self._of_spark(directory)}.items():
+        steps = self._at_any_time(directory) | self._at_rest(directory) | self._of_spark(directory)
+        for name, step in steps.items():
             self._do(name, step)
 
     def _do(self, name: str, step: Step) -> None:
-        try:
-            step()
-        except CommitFailedError:
-            self.beaten += 1
-        else:
-            self.done[name] += 1
+        step()
+        self.done[name] += 1
 
-    def _delta_rs(self, directory: Path) -> dict[str, Step]:
+    def _at_rest(self, directory: Path) -> dict[str, Step]:
+        """delta-rs 1.6.6 does not see that a file which it joins was replaced meanwhile."""
+        return {
+            "compact": DeltaTable(directory).optimize.compact,
+            "z_order": lambda: DeltaTable(directory).optimize.z_order(["_epoch"]),
+        }
+
+    def _at_any_time(self, directory: Path) -> dict[str, Step]:
         def vacuum(*, full: bool) -> None:
             for dry_run in (True, False):
                 found = DeltaTable(directory).vacuum(dry_run=dry_run, full=full)
                 assert found == [], f"a vacuum removes {found}"
 
         return {
-            "compact": DeltaTable(directory).optimize.compact,
-            "z_order": lambda: DeltaTable(directory).optimize.z_order(["_epoch"]),
             "vacuum": lambda: vacuum(full=False),
             "full vacuum": lambda: vacuum(full=True),
             "checkpoint": lambda: DeltaTable(directory).create_checkpoint(),

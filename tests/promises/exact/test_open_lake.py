@@ -98,7 +98,7 @@ class OpenLake(Trial):
             roll_back_prepared(server)
 
     def _maintain(self) -> None:
-        self.maintenance.by_delta_rs()
+        self.maintenance.beside_a_run()
         time.sleep(PAUSE_SECONDS)
 
     def _kill(self, fault: str) -> None:

@@ -76,6 +76,11 @@ class LakeFile(msgspec.Struct, frozen=True):
         return Bounds() if self.add.stats is None else msgspec.json.decode(self.add.stats, type=Bounds)
 
     @property
+    def counted(self) -> bool:
+        """Whether it is known how many rows it has."""
+        return self.rows != _NOT_TOLD
+
+    @property
     def live(self) -> int:
         """Rows that are not dead."""
         return self.rows - (self.dead.cardinality if self.dead else 0)
@@ -148,6 +153,12 @@ class DeltaLog:
 
     def at(self, version: int) -> Snapshot | None:
         """An older version, None where the log does not reach back to it. Raises SinkError."""
+        found = self.told_at(version)
+        return None if found is None else _counted(found, self.directory)
+
+    def told_at(self, version: int) -> Snapshot | None:
+        """The same as the log tells it: of files of others it may not say how many rows they have (`LakeFile.counted`).
+        No data file is read, so they may be gone. Raises SinkError."""
         found: Snapshot | None = None
         try:
             begin = max((c for c in self.checkpoints() if c <= version), default=-1)
@@ -160,7 +171,7 @@ class DeltaLog:
                 found = applied(found, number, lines(content), self.directory)
         except (OSError, msgspec.DecodeError, pa.ArrowException) as error:
             raise SinkError(f"{self._log} cannot be read: {error}; put back a copy of the lake") from error
-        return None if found is None else _counted(found, self.directory)
+        return found
 
     def lines_of(self, version: int) -> list[Line] | None:
         """The lines of one commit; None where its entry is gone. Raises SinkError."""
@@ -345,10 +356,10 @@ def _told_rows(add: Add) -> int:
 
 def _counted(of: Snapshot, directory: Location) -> Snapshot:
     """A version in which each file's rows are known. Of versions in between a file may be gone by now."""
-    if all(file.rows != _NOT_TOLD for file in of.files.values()):
+    if all(file.counted for file in of.files.values()):
         return of
     files = {
-        path: LakeFile(file.add, _rows_in(directory / file.path)) if file.rows == _NOT_TOLD else file
+        path: file if file.counted else LakeFile(file.add, _rows_in(directory / file.path))
         for path, file in of.files.items()
     }
     return msgspec.structs.replace(of, files=files)
