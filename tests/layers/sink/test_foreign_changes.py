@@ -51,7 +51,10 @@ def world(tmp_path: Path) -> Maintained:
     return world
 
 
-@pytest.mark.parametrize("operation", CHANGES)
+@pytest.mark.parametrize(
+    "operation",
+    ["DELETE", "UPDATE", *(pytest.param(name, marks=pytest.mark.wide) for name in ("MERGE", "WRITE"))],
+)
 def test_it_is_taken_back(world: Maintained, operation: str, caplog: pytest.LogCaptureFixture) -> None:
     rng, before = random.Random(operation), max(world.exact)
     world.prepare_join(rng)

@@ -205,6 +205,7 @@ def test_upkeep_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {"OPTIMIZE", "MERGE"} <= done
 
 
+@pytest.mark.wide
 def test_a_vacuum_of_all_but_the_newest_version(tmp_path: Path) -> None:
     """Older epochs are right or an error, and later ones are right."""
     table = Kept(tmp_path, Mode.MIRROR, random.Random(4))
@@ -227,6 +228,7 @@ def test_a_vacuum_of_all_but_the_newest_version(tmp_path: Path) -> None:
     table.must_read(*max(table.states.items()))
 
 
+@pytest.mark.wide
 def test_files_of_others_in_a_clustered_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("catchment.sink.delta.plain.due.FAN", 2)
     table = Arranged(tmp_path, Mode.HISTORY, random.Random(6), shape=replace(TABLE, arrangement=IN_ORDER))
