@@ -136,7 +136,7 @@ def test_a_settle_that_began_before_brings_no_row_back(
     carry_out(order(tmp_path))
     feeder.put(KEPT, (4, None), deleted=True)
     raced: list[Made] = []
-    name = "_bring" if place == "within" else "take"
+    name = "_bring_held" if place == "within" else "take"
     work = getattr(Made, name)
 
     def with_an_erasure(made: Made, *arguments: Any) -> None:

@@ -12,20 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 
+# numpy's stable sort merges runs that are in order, and beats its quicksort while they are few.
+_RUNS_MAX = 16
+
 
 def last_in_order(keys):
     if len(keys) == 0:
         return np.empty(0, np.int64)
     words = _words(keys)
-    order = np.argsort(words)
+    runs = 1 + int(np.count_nonzero(words[1:] < words[:-1]))
+    order = np.argsort(words, kind="stable" if runs <= _RUNS_MAX else "quicksort")
     same = words[order[1:]] == words[order[:-1]]
     tied = np.flatnonzero(same)
     if not len(tied):
         return order
-    # numpy sorts fastest when rows of equal words may come in any order: put those right.
-    among = np.append(same, False) | np.append(False, same)
-    run = np.cumsum(np.append(True, ~same))[among]
-    order[among] = order[among][np.lexsort((order[among], run))]
+    if runs > _RUNS_MAX:  # rows of equal words came in any order: put those right
+        among = np.append(same, False) | np.append(False, same)
+        run = np.cumsum(np.append(True, ~same))[among]
+        order[among] = order[among][np.lexsort((order[among], run))]
     binary = keys.to_binary()
     first, second = (binary.take(pa.array(order[tied + n])) for n in (0, 1))
     if not np.all(equal := pc.equal(first, second).to_numpy(zero_copy_only=False)):
@@ -52,13 +56,23 @@ def _words(keys):
     ends: cython.const[int64_t][::1] = offsets
     words: uint64_t[::1] = made
     rows: int64_t = len(keys)
-    skip: int64_t = _shared(keys.data, offsets[:-1], int(np.min(np.diff(offsets))))
+    skip: int64_t = ends[1] - ends[0]
     row: int64_t
+    at: int64_t
+    same: int64_t
+    word: uint64_t
     _byte: int64_t
     with cython.nogil:
+        for row in range(1, rows):
+            at = ends[row]
+            same = 0
+            while same < skip and at < ends[row + 1] and data[ends[0] + same] == data[at]:
+                same += 1
+                at += 1
+            skip = same
         for row in range(rows):
-            at: int64_t = ends[row] + skip
-            word: uint64_t = 0
+            at = ends[row] + skip
+            word = 0
             for _byte in range(8):
                 word = word << 8
                 if at < ends[row + 1]:
@@ -66,12 +80,3 @@ def _words(keys):
                 at += 1
             words[row] = word
     return made
-
-
-def _shared(data, starts, shortest):
-    """How many bytes all keys begin with; a few are enough: shards and the high bytes of numbers."""
-    for count in range(min(shortest, 64)):
-        values = data[starts + count]
-        if np.any(values != values[0]):
-            return count
-    return min(shortest, 64)

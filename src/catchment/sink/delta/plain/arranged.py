@@ -4,6 +4,7 @@ The column of a partition is in the files, too (Delta protocol: Materialize Part
 values, which it takes from files or from their paths, never from the log.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -19,6 +20,8 @@ from catchment.sink.delta.log.delta_log import LakeFile
 
 # Rows that are arranged at a time, in memory.
 SLICE_BYTES = 256 * 1024 * 1024
+# The most of a file of rows that memory holds: several are written, and later searched, at a time.
+FILE_ROWS = 1 << 20
 
 Rows = npt.NDArray[np.int64]
 Values = dict[str, str | None]
@@ -56,6 +59,14 @@ def pieces(parts: Iterable[pa.Table], shape: TableShape) -> Iterator[Piece]:
         return
     for rows in _slices(parts):
         yield from _apart(_with_partition(rows, shape), shape)
+
+
+def pieces_of(rows: pa.Table, shape: TableShape) -> list[Piece]:
+    """The files to make of rows that memory holds."""
+    if is_arranged(shape):
+        return [*pieces([rows], shape)]
+    most = math.ceil(rows.num_rows / max(1, math.ceil(rows.num_rows / FILE_ROWS)))
+    return [Piece([rows.slice(first, most)]) for first in range(0, rows.num_rows, most)] if most else []
 
 
 def _with_partition(rows: pa.Table, shape: TableShape) -> pa.Table:

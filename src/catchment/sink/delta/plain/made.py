@@ -17,7 +17,7 @@ from catchment.sink.delta.files import delete, lake_parquet, write_parquet, writ
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
-from catchment.sink.delta.plain.arranged import cluster_columns, one_partition, pieces
+from catchment.sink.delta.plain.arranged import Piece, cluster_columns, one_partition, pieces, pieces_of
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.deleted import with_deleted
 from catchment.sink.delta.plain.described import described, with_dead
@@ -109,8 +109,8 @@ class Made:
         dying = {file.path: rows - dead[file.path] for file, rows in zip(touched, hit, strict=True)}
         for path, rows in dying.items():
             dead[path] |= rows
-        found = each(lambda path: changed.rows(self._plain / path), [*fresh])
-        new = {path: rows - fresh[path] for path, rows in zip(fresh, found, strict=True)}
+        in_chunks = each(lambda path: changed.rows(self._plain / path), [*fresh])
+        new = {path: rows - fresh[path] for path, rows in zip(fresh, in_chunks, strict=True)}
         for path, rows in new.items():
             fresh[path] |= rows
         comes = conform(net.comes, self._schema)
@@ -120,8 +120,7 @@ class Made:
         if self._told is not None:
             died = (part for path, rows in dying.items() for part in self._rows(path, rows))
             self._told.changed(died, cleared(comes, self._torn))
-        if comes.num_rows:
-            self._bring([comes])
+        self._bring_held(comes)
 
     def _append(self, found: Waiting | None) -> None:
         """Bring all changes of all epochs."""
@@ -264,11 +263,19 @@ class Made:
         for add, _ in self._written(rows):
             self.actions.append(msgspec.structs.replace(add, data_change=data_change))
 
+    def _bring_held(self, rows: pa.Table) -> None:
+        """The same of rows that memory holds, several files at a time."""
+        found = each(self._file, pieces_of(cleared(rows, self._torn), self._shape))
+        self.actions += [add for add, _ in found]
+
     def _written(self, parts: Iterable[pa.Table]) -> Iterator[tuple[Add, int]]:
         """Rows in files, arranged as the table asks: what adds each file, and how many rows it has."""
-        for piece in pieces(parts, self._shape):
-            target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
-            self._brought.append(target)
-            file = write_parquet(target, piece.rows, self._schema)
-            add = described(file, self._shape, self._now_ms)
-            yield msgspec.structs.replace(add, partition_values=piece.values), file.footer.num_rows
+        yield from map(self._file, pieces(parts, self._shape))
+
+    def _file(self, piece: Piece) -> tuple[Add, int]:
+        """Write a file; what adds it, and how many rows it has."""
+        target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
+        self._brought.append(target)
+        file = write_parquet(target, piece.rows, self._schema)
+        add = described(file, self._shape, self._now_ms)
+        return msgspec.structs.replace(add, partition_values=piece.values), file.footer.num_rows

@@ -34,18 +34,19 @@ class Changed:
         self._known: KeySet | None = None
         self._ordered: Mapping[str, Keys] | None = None
         self._first = self._columns[1]
-        self._wanted = _by_shard(keys, self._first)
-        self._all = _distinct(np.concatenate([*self._wanted.values()])) if self._wanted else None
+        self._shards = _of_shards(keys, self._first)
+        found = [shard.distinct for shard in self._shards.values()] if self._shards else []
+        self._all = _distinct(np.concatenate(found)) if found else None
 
     def may_touch(self, file: LakeFile) -> bool:
         """Whether a file may hold one of the keys, by the bounds that the log has of it."""
         bounds = file.bounds()
         shards, keys = bounds.of(SHARD), bounds.of(self._first)
-        if self._wanted is None or shards is None or keys is None:
+        if self._shards is None or shards is None or keys is None:
             return True
         return any(
-            shards[0] <= shard <= shards[1] and wanted[0] <= keys[1] and keys[0] <= wanted[-1]
-            for shard, wanted in self._wanted.items()
+            shards[0] <= name <= shards[1] and shard.distinct[0] <= keys[1] and keys[0] <= shard.distinct[-1]
+            for name, shard in self._shards.items()
         )
 
     @property
@@ -56,7 +57,7 @@ class Changed:
     @property
     def are_integers(self) -> bool:
         """Whether the keys begin with an integer, so that a scan is cheap."""
-        return self._wanted is not None
+        return self._shards is not None
 
     def within(self, file: LakeFile) -> int:
         """How many of the keys a file may hold, at most, by the bounds that the log has of it."""
@@ -87,18 +88,25 @@ class Changed:
 
     def _in_group(self, file: pq.ParquetFile, group: int) -> Values:
         """Row numbers of a row group, from 0, that hold one of the keys."""
-        if self._wanted is None or self._all is None:
+        if self._shards is None or self._all is None:
             return self._of_keys(file.read_row_group(group, columns=self._columns))
-        shard = only_shard(file.metadata.row_group(group))
-        wanted = self._all if shard is None else self._wanted.get(shard)
-        if wanted is None:
+        name = only_shard(file.metadata.row_group(group))
+        shard = self._shards.get(name) if name is not None else None
+        if name is not None and shard is None:
             return np.empty(0, np.int64)
         values = file.read_row_group(group, columns=[self._first])[self._first].to_numpy()
-        places = holding(values, wanted)
+        places = holding(values, self._all if shard is None else shard.distinct)
         if not len(places) or (shard is not None and len(self._columns) == 2):
             return places
-        rows = file.read_row_group(group, columns=self._columns).take(pa.array(places))
-        return places[self._of_keys(rows)]
+        if shard is None:
+            rows = file.read_row_group(group, columns=self._columns).take(pa.array(places))
+            return places[self._of_keys(rows)]
+        # The keys of one file are a small set, which a core's cache holds.
+        first = values[places]
+        wanted = shard.between(first.min(), first.max())
+        rows = file.read_row_group(group, columns=self._columns[2:]).take(pa.array(places))
+        found = encode(rows.append_column(self._first, pa.array(first)), self._columns[1:])
+        return places[KeySet(encode(wanted, self._columns[1:])).contains(found)]
 
     def _of_keys(self, rows: pa.Table) -> Values:
         """The places of rows that hold one of the keys."""
@@ -124,21 +132,42 @@ def holding(values: Values, wanted: Values) -> Values:
         place[place == len(wanted)] = 0
         return np.flatnonzero(wanted[place] == values)
     low, high = np.searchsorted(wanted, values[0]), np.searchsorted(wanted, values[-1], "right")
+    if int(values[-1]) - int(values[0]) == len(values) - 1 and np.all(values[1:] > values[:-1]):
+        # Numbers without a gap, as AUTO_INCREMENT gives them.
+        at: Values = wanted[low:high].astype(np.int64) - int(values[0])
+        return at
     begins = np.searchsorted(values, wanted[low:high])
     counts = np.searchsorted(values, wanted[low:high], "right") - begins
     before = np.cumsum(counts) - counts
     return np.repeat(begins - before, counts) + np.arange(counts.sum())
 
 
-def _by_shard(rows: pa.Table, key: str) -> Mapping[str, Values] | None:
-    """By shard the integers that its keys begin with, in order, once each; None for keys that begin with another
-    type."""
+def _of_shards(rows: pa.Table, key: str) -> Mapping[str, "_ShardKeys"] | None:
+    """The keys of each shard, None for keys that do not begin with an integer."""
     if not pa.types.is_integer(rows.schema.field(key).type):
         return None
-    shards, values = rows[SHARD].combine_chunks().dictionary_encode(), rows[key].to_numpy()
-    codes = shards.indices.to_numpy()
-    names = shards.dictionary.to_pylist()
-    return {name: _distinct(values[codes == code]) for code, name in enumerate(names)}
+    shards = rows[SHARD].combine_chunks().dictionary_encode()
+    codes, names = shards.indices.to_numpy(), shards.dictionary.to_pylist()
+    if len(names) == 1:
+        return {names[0]: _ShardKeys(rows, key)}
+    return {name: _ShardKeys(rows.filter(pa.array(codes == code)), key) for code, name in enumerate(names)}
+
+
+class _ShardKeys:
+    """Keys of one shard that begin with an integer. `distinct`: these integers, in order, once each."""
+
+    def __init__(self, rows: pa.Table, key: str) -> None:
+        values = rows[key].to_numpy()
+        if np.any(values[1:] < values[:-1]):
+            order = np.argsort(values, kind="stable")
+            rows, values = rows.take(pa.array(order)), values[order]
+        self._rows, self._values = rows, values
+        self.distinct = _distinct(values)
+
+    def between(self, least: int, largest: int) -> pa.Table:
+        """The keys whose integers lie between these two, or are one of them."""
+        begin = int(np.searchsorted(self._values, least))
+        return self._rows.slice(begin, int(np.searchsorted(self._values, largest, "right")) - begin)
 
 
 def _in_order(rows: pa.Table) -> Mapping[str, Keys]:

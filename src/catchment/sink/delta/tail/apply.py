@@ -11,7 +11,7 @@ from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId
 from catchment.sink.delta.layout import PART, delta_schema, epoch_app, table_dir, tail_dir
-from catchment.sink.delta.log.actions import Action, Add, Txn, commit_info
+from catchment.sink.delta.log.actions import Action, Add, MetaData, Txn, commit_info
 from catchment.sink.delta.log.commit import commit, create_table, fenced, gone, remarked
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
@@ -34,6 +34,8 @@ class DeltaSink:
         self.feed = feed
         self._after_table = after_table
         self._logs: dict[TableId, DeltaLog] = {}
+        # What a table's log says, and a shape of which it has all columns.
+        self._fits: dict[TableId, tuple[MetaData, TableShape]] = {}
         self._versions: dict[TableId, tuple[int, float]] = {}  # as of our last epoch, and when we knew
 
     def apply(self, delta: TableDelta, epoch: int, fence: int, *, first: bool = True) -> int:
@@ -136,7 +138,8 @@ class DeltaSink:
         return version
 
     def _log(self, name: TableId) -> DeltaLog:
-        return self._logs.setdefault(name, DeltaLog(tail_dir(self.root, name)))
+        log = self._logs.get(name)
+        return log or self._logs.setdefault(name, DeltaLog(tail_dir(self.root, name)))
 
     def _commit(self, on: Snapshot, delta: TableDelta, epoch: int, fence: int) -> int | None:
         """One try on top of one version; None when another commit came first."""
@@ -144,8 +147,13 @@ class DeltaSink:
         marks = [fenced(self.feed, fence), Txn(epoch_app(self.feed, delta.shape.table), epoch, now_ms)]
         adds = [add_action(file) for file in delta.files if file.rows]
         info = commit_info("WRITE", now_ms, **{EPOCH_NOTE: str(epoch)})
-        after = self._log(delta.shape.table).put(on, info, [*widened(on, delta.shape), *marks, *adds])
-        return None if after is None else after.version
+        name, shape = delta.shape.table, delta.shape
+        wider = [] if self._fits.get(name) == (on.metadata, shape) else widened(on, shape)
+        after = self._log(name).put(on, info, [*wider, *marks, *adds])
+        if after is None:
+            return None
+        self._fits[name] = (after.metadata, shape)
+        return after.version
 
     def _recent_version(self, name: TableId) -> int:
         """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
