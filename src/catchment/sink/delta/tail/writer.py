@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catchment.epoch.work import FewRows, Output
 from catchment.model.epoch import Part, TableShape
@@ -58,7 +57,8 @@ class LakeWriter:
 
         def converted() -> Iterator[pa.Table]:
             for rows in tables:
-                deletes = pc.sum(rows.column(DELETED)).as_py() or 0 if DELETED in rows.schema.names else 0
+                deleted = rows.column(DELETED).chunks if DELETED in rows.schema.names else ()
+                deletes = sum(chunk.true_count for chunk in deleted)
                 counts["deletes"] += deletes
                 counts["upserts"] += rows.num_rows - deletes
                 if rows.num_rows:
