@@ -1,4 +1,4 @@
-"""Bring a plain table to a later epoch in one commit: the dead get a deletion vector, what lives comes in one file.
+"""Bring a plain table to a later epoch in one commit: the dead get a deletion vector, what lives comes in new files.
 
 A settle takes whole epochs of the tail, the oldest first, nets them, and asks each data file which of its rows they
 replace. It reads committed epochs only. So it may be repeated after a crash, or beside another runner, and leads to
