@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -258,6 +259,11 @@ def test_a_promoted_replica_with_a_log_of_its_own_is_refused(steps: Steps) -> No
     """It has the rows and the GTIDs, at other places of other files."""
     source = steps.servers["a"]
     login = f"MASTER_HOST = '{source.host}', MASTER_PORT = {source.port}, MASTER_USER = 'catchment'"
+    newest = EpochsTable(steps.file.parent / "lake", "exact").newest()
+    assert newest is not None
+    born = newest.manifest.cut.positions["a"].born
+    while time.time() < born + 1:  # a log tells its birth in whole seconds
+        time.sleep(0.05)
     with PrivateServer(server_id=200, password="p", settings={"log_slave_updates": "ON"}) as replica:
         replica.sql(
             f"CHANGE MASTER TO {login}, MASTER_PASSWORD = 'p', MASTER_USE_GTID = slave_pos", "START SLAVE"
