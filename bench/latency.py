@@ -27,6 +27,8 @@ SECONDS = 45.0
 WARM_SECONDS = 5.0
 POLL_SECONDS = 0.05
 SCAN_SECONDS = 0.5
+# Until the first settle has made the plain table.
+SETTLED_WITHIN_SECONDS = 60.0
 TABLE = "bench.commits"
 
 # The rows behind a key: key and time, in order of key.
@@ -75,14 +77,16 @@ def _measure() -> Ages:
         )
         chosen = feed(Path(directory), [server])
         lake = Path(str(chosen.sink.path))
+        plain = lake / TABLE.replace(".", "/")
         now = "CONVERT_TZ(SYSDATE(6), @@time_zone, '+00:00')"
         insert = f"INSERT INTO {TABLE} (written, sig) VALUES ({now}, SHA1(@n))"
         with running(chosen) as ran:
             wait_for_copy(ran)
             with writing(server, insert, PER_SECOND):
                 time.sleep(WARM_SECONDS)
+                _wait_for(plain / "_delta_log")
                 own = readers.submit(_poll, lambda newest: _read(lake, newest), POLL_SECONDS)
-                others = readers.submit(_poll, lambda newest: _scanned(scan, lake, newest), SCAN_SECONDS)
+                others = readers.submit(_poll, lambda newest: _scanned(scan, plain, newest), SCAN_SECONDS)
                 return Ages(own.result(), others.result(), chosen.sink.settle)
 
 
@@ -102,9 +106,17 @@ def _poll(rows_after: RowsAfter, pause: float) -> list[float]:
     return ages
 
 
-def _scanned(scan: DeltaScan, lake: Path, newest: int) -> list[tuple[int, float]]:
-    place = lake / TABLE.replace(".", "/")
-    query = f"SELECT id, epoch(written) AS at FROM delta_scan('{place}') WHERE id > {newest} ORDER BY id"
+def _wait_for(log: Path) -> None:
+    """Return when a log has its first version."""
+    deadline = time.monotonic() + SETTLED_WITHIN_SECONDS
+    while not any(log.glob("*.json")):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no version of a plain table in {SETTLED_WITHIN_SECONDS:g} s: {log}")
+        time.sleep(POLL_SECONDS)
+
+
+def _scanned(scan: DeltaScan, plain: Path, newest: int) -> list[tuple[int, float]]:
+    query = f"SELECT id, epoch(written) AS at FROM delta_scan('{plain}') WHERE id > {newest} ORDER BY id"
     return [(int(row["id"]), float(row["at"])) for row in scan.query("", query).to_pylist()]
 
 
