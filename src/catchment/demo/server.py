@@ -28,6 +28,9 @@ from catchment.model.errors import SourceError
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
+# Of servers that choose a port in the same moment one gets it. MariaDB and MySQL name the loser's fault so.
+_PORTS_TRIED = 5
+_PORT_TAKEN = "Do you already have another"
 
 # The kernel sends the parent-death signal when the *thread* that forked ends (prctl(2), PR_SET_PDEATHSIG). So one
 # thread, which lives as long as the program, forks all servers.
@@ -96,16 +99,27 @@ class PrivateServer:
         """Start and wait for an answer; raises SourceError with the end of the error log."""
         if self.pid is not None:
             raise SourceError(f"the private server on port {self.port} runs already")
-        if not (self.datadir / "mysql").exists():
+        first = not (self.datadir / "mysql").exists()
+        if first:
             self._lay_out()
-            if (
-                self._given_port is None
-            ):  # another program may have taken the port since; a restart keeps its port
-                self.port = _free_port()
         self._write_accounts()
+        # A restart keeps its port.
+        if not first or self._given_port is not None:
+            self._start_once()
+            return self
+        for others in range(_PORTS_TRIED, 0, -1):
+            self.port = _free_port()
+            try:
+                self._start_once()
+                break
+            except SourceError:
+                if others == 1 or _PORT_TAKEN not in self._error_log_end():
+                    raise
+        return self
+
+    def _start_once(self) -> None:
         self._process = _launcher.submit(self._launch).result()
         self._await_answer()
-        return self
 
     def stop(self) -> None:
         """Shut down in order (SIGTERM); the data stay. Does nothing when the server does not run."""
@@ -254,6 +268,7 @@ class PrivateServer:
                 self.connect(connect_timeout=5).close()
                 return
             except pymysql.err.OperationalError as refused:
+                # Another server's answer is none: ours ends soon.
                 if self.pid is None or time.monotonic() > deadline:
                     self.kill9()
                     raise SourceError(

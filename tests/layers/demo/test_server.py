@@ -11,7 +11,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from catchment.demo import install
+from catchment.demo import install, server
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
 from tests.world.patience import PATIENCE_SECONDS
@@ -82,6 +82,18 @@ def test_a_server_started_by_a_thread_that_ends_stays() -> None:
     finally:
         for server in servers:
             server.close()
+
+
+def test_a_server_whose_port_another_took_in_the_same_moment_takes_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with PrivateServer() as first:
+        second = PrivateServer(server_id=2)
+        ports = iter([first.port, first.port, second.port])
+        monkeypatch.setattr(server, "_free_port", lambda: next(ports))
+        with second:
+            assert second.sql("SELECT @@server_id") == [(2,)]
+            assert second.port != first.port
 
 
 @pytest.mark.parametrize("dies", [True, False])

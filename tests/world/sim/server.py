@@ -99,6 +99,11 @@ class Server:
         file = self.files[-1]
         return file.number, len(file.data)
 
+    def last_group(self) -> Place:
+        """Where the last group of the log ends; its beginning where it holds none."""
+        groups = self.history.groups
+        return groups[-1].end if groups else (0, 0)
+
     def _write(self, kind: int, body: bytes, flags: int = 0) -> int:
         file = self.files[-1]
         at = len(file.data)

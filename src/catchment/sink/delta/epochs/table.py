@@ -179,8 +179,10 @@ class EpochsTable:
 
     def _write(self, rows: Iterable[pa.Table | pa.RecordBatch]) -> Add:
         path = f"{world.token()}.parquet"
-        file = write_parquet(self._directory / path, rows, SCHEMA)
-        stats = delta_stats(file.footer, ("feed", "epoch"))
+        told = ("feed", "epoch")
+        # Without those of the manifest, which a footer would hold four times over.
+        file = write_parquet(self._directory / path, rows, SCHEMA, told)
+        stats = delta_stats(file.footer, told)
         return Add(path, file.size, world.now_us() // 1000, True, stats)
 
     def _numbers(self, path: str, until: int | None) -> list[int]:
