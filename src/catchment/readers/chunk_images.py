@@ -31,6 +31,7 @@ class ChunkImages:
     wanted: Mapping[TableId, tuple[TableShape, Ranges]]
     kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
     keyless: dict[TableId, int] = field(default_factory=dict)
+    prepared: set[TableId] = field(default_factory=set)
     bytes: int = 0
 
     def add(self, read: Images) -> None:
@@ -54,20 +55,28 @@ class ChunkImages:
                 f"read, in more than {self.task.image_bytes} bytes of images; copied later, in smaller chunks"
             )
 
+    def add_prepared(self, read: Images) -> None:
+        """The same of images that stand in front of the floor: those of an XA PREPARE."""
+        count = len(self.kept.get(read.table.id, ()))
+        self.add(read)
+        if len(self.kept.get(read.table.id, ())) > count:
+            self.prepared.add(read.table.id)
+
     def before(self, table: TableId, group: int) -> bool:
         """Whether rows of a table are to be rewound over the beginning of a group."""
-        return any(pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, []))
+        return table in self.prepared or any(pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, []))
 
 
 def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
-    An ALTER up to the epoch is a reason only where some row is rewound over it. On a source at rest the stretch keeps
-    such an ALTER for ever. That is only known where rows count in the order of the log, and say themselves which
-    columns they have.
+    An ALTER up to the epoch is a reason only where some row is rewound over it: one that stands in front of it in the
+    log, whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which
+    rows are is only known where they say themselves which columns they have.
     """
     task, found = images.task, {}
-    unclear = bool(stretch.xa or task.state.position.prepared or task.state.definitions)
+    told = not task.state.definitions
+    xa = bool(stretch.xa or task.state.position.prepared)
     for fact in stretch.facts:
         if isinstance(fact, PartialImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
@@ -77,10 +86,11 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
             why = f"a statement that the log holds as text, at {event.at}: {did.reason}"
             found |= dict.fromkeys(did.tables, why)
         elif not isinstance(did, Harmless):
-            behind = event.group >= stretch.boundary or images.before(did.table, event.group)
-            if unclear or behind or not isinstance(did, Columns):
+            behind = event.group >= stretch.boundary
+            over = images.before(did.table, event.group)
+            if behind or over or not told or not isinstance(did, Columns):
                 found[did.table] = f"its definition changed at {event.at}"
     for table, group in images.keyless.items():
-        if unclear or group >= stretch.boundary:
+        if xa or not told or group >= stretch.boundary:
             found[table] = "a row whose key is a zero date was changed while rows were read"
     return {table: f"shard {task.endpoint.shard}, {table}: {reason}" for table, reason in found.items()}

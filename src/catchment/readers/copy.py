@@ -99,7 +99,7 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     ends = _commits(task, floor, stretch)
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
-        images.add(part)
+        images.add_prepared(part)
     if task.asks:
         # Behind the last reading: a floor has no event of its own, and may be a place in a log begun by RESET, too.
         must_be_same_log(task.endpoint, task.state.position)

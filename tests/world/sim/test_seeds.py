@@ -9,6 +9,8 @@ from tests.world.sim.simulation import Simulation
 
 SEEDS = 500
 _AT_ONCE = 20
+# A checkpoint event behind the last group; a copy that stood still at an ALTER in front of XA, on a source at rest.
+FAULTS_ONCE = (18839, 60591)
 # A SELECT takes no time in the simulator, so a proof that comes behind it is rarely another one.
 ESCAPING = ("the_floor_is_proven_after_the_select",)
 _ESCAPES = pytest.mark.xfail(reason="found in few sets of seeds only", strict=False)
@@ -36,6 +38,11 @@ def test_every_epoch_is_exact_whatever_breaks(first: int, tmp_path: Path) -> Non
 def test_of_a_hundred_thousand_seeds_every_epoch_is_exact(tmp_path: Path) -> None:
     for seed in range(SEEDS + 1, 100_001):
         turned(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", FAULTS_ONCE)
+def test_what_seeds_have_found_stays_mended(seed: int, tmp_path: Path) -> None:
+    assert turned(seed, tmp_path).epochs
 
 
 def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
