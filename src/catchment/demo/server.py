@@ -30,7 +30,7 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 # Of servers that choose a port in the same moment one gets it. MariaDB and MySQL name the loser's fault so.
 _PORTS_TRIED = 5
-_PORT_TAKEN = "Do you already have another"
+_PORT_TAKEN = "have another"
 
 # The kernel sends the parent-death signal when the *thread* that forked ends (prctl(2), PR_SET_PDEATHSIG). So one
 # thread, which lives as long as the program, forks all servers.

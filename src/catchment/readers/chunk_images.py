@@ -64,15 +64,17 @@ class ChunkImages:
 
     def before(self, table: TableId, group: int) -> bool:
         """Whether rows of a table are to be rewound over the beginning of a group."""
-        return table in self.prepared or any(pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, []))
+        return table in self.prepared or any(
+            pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, [])
+        )
 
 
 def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
-    An ALTER up to the epoch is a reason only where some row is rewound over it: one that stands in front of it in the
-    log, whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which
-    rows are is only known where they say themselves which columns they have.
+    An ALTER up to the epoch is a reason only where some row is rewound over it. That is one in front of it in the log,
+    whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which rows
+    are is only known where they say themselves which columns they have.
     """
     task, found = images.task, {}
     told = not task.state.definitions
