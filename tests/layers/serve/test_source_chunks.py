@@ -15,6 +15,7 @@ from catchment.serve.spark_source.offset import Offset, read
 from tests.conftest import Shards
 from tests.layers.serve.conftest import Drive, MakeFeed
 from tests.layers.serve.direct import Driver
+from tests.world.patience import PATIENCE_SECONDS
 
 FreshSchema = Callable[..., str]
 KV = "CREATE TABLE kv (k INT PRIMARY KEY, v VARCHAR(2000))"
@@ -38,6 +39,7 @@ def test_a_locked_table_is_named_and_the_checkpoint_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(driver_module, "ATTEMPTS", 1)  # a lock is waited for 5 s each time
+    monkeypatch.setattr(driver_module, "TICK_SECONDS", PATIENCE_SECONDS)
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)
     feed, name = make_feed(server), f"{schema}.kv"

@@ -18,7 +18,7 @@ from tests.promises.crash.conftest import MakeLife
 from tests.world.disks import small_disk
 
 DISK_BYTES = 8 << 20
-BEFORE_AN_EPOCH_BYTES = 48 << 10
+BEFORE_AN_EPOCH_BYTES = 40 << 10
 
 
 def test_a_lake_that_cannot_be_written(
