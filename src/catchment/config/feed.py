@@ -160,6 +160,13 @@ class Unusable(Enum):
     SKIP = "skip"
 
 
+class NewTables(Enum):
+    """What to do about chosen tables that come after a feed began."""
+
+    CARRY = "carry"
+    SKIP = "skip"
+
+
 class MetricsConfig(Section):
     """Where Prometheus finds the numbers; neither means nowhere."""
 
@@ -258,6 +265,12 @@ class Feed(Section):
         description="What a new feed does about [tables that cannot be carried]"
         "(ddl.md#tables-that-cannot-be-carried): `fail` names all of them and does not begin; `skip` begins "
         "without them, says so at each start and in `status`.",
+    )
+    new_tables: NewTables = Field(
+        default=NewTables.SKIP,
+        description="What a feed does about tables that `tables` takes and that [came after it began]"
+        "(ddl.md#tables-that-come): `carry` copies and follows each one as soon as every shard has it; `skip` leaves "
+        "them out and says so.",
     )
     state: Database = Field(
         description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "

@@ -90,7 +90,7 @@ class Loop:
         self._tasks = TaskMaker(
             endpoints, applier.sink.writer, policy.evolves, planner.image_bytes, policy.mask_key
         )
-        self._standing = standing
+        self._standing = self._committed = standing
         self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier
         self._store, self._lease = applier.store, applier.lease
@@ -106,14 +106,21 @@ class Loop:
         self._apply_seconds = 0.0
         self._unread: list[CatchmentError] = []
 
-    def run(self, done: Callable[[Manifest], bool]) -> Manifest:
-        """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed."""
+    def run(
+        self,
+        done: Callable[[Manifest], bool],
+        newcomers: Callable[[Manifest], Manifest | None] = lambda standing: None,
+    ) -> Manifest:
+        """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed.
+
+        `newcomers`: an epoch that ends where the one before does and has a table that enters the feed, if one can.
+        """
         failures = 0
-        committed = self._standing
         pending: world.Future[None] | None = None
         with world.pool(1, "apply") as applier:
             while not self._stop.is_set():
                 began = world.steady_seconds()
+                pending = self._let_in(newcomers(self._standing), applier, pending)
                 try:
                     read = self._read_epoch()
                 except CatchmentError as error:
@@ -130,31 +137,45 @@ class Loop:
                 failures = 0
                 self._tell_of_unread()
                 if pending is not None:
-                    if not self._applied(pending):
-                        return committed
+                    if not self._applied(pending) or done(self._committed):
+                        return self._committed
                     pending = None
-                    committed = self._standing
-                    if done(committed):
-                        return committed
                 if _brings_nothing(read, self._standing):
                     if done(read):
-                        return committed
-                    # Positions did not move: keep what the servers told since (counts of RESET, seals).
-                    cut = replace(self._standing.cut, shards=read.cut.shards)
-                    self._standing = replace(self._standing, cut=cut, absent=read.absent)
-                    self._audience.rested(Rest(read.time_us, self._standstill.refusals))
-                    self._stop.wait(self._interval)
+                        return self._committed
+                    self._rest(read)
                     continue
-                self._lease.check()
-                self._store.put_manifest(read, self._lease.fence)
-                self._fault(Fault.AFTER_MANIFEST)
-                self._standing = read
-                self._clock.verified(read.cut.positions)
-                pending = applier.submit(self._apply, read, {**self._phases}, self._existence)
+                pending = self._begun_to_apply(applier, read)
                 self._pause(began, read)
-            if pending is not None and self._applied(pending):
-                committed = self._standing
-        return committed
+            if pending is not None:
+                self._applied(pending)
+        return self._committed
+
+    def _rest(self, read: Manifest) -> None:
+        """Positions did not move: keep what the servers told since (counts of RESET, seals)."""
+        cut = replace(self._standing.cut, shards=read.cut.shards)
+        self._standing = replace(self._standing, cut=cut, absent=read.absent)
+        self._audience.rested(Rest(read.time_us, self._standstill.refusals))
+        self._stop.wait(self._interval)
+
+    def _let_in(
+        self, entered: Manifest | None, applier: world.Pool, pending: world.Future[None] | None
+    ) -> world.Future[None] | None:
+        """Begin the epoch with which a table enters, if one does; what is being applied then."""
+        if entered is None or (pending is not None and not self._applied(pending)):
+            return pending
+        return self._begun_to_apply(applier, entered)
+
+    def _begun_to_apply(self, applier: world.Pool, read: Manifest) -> world.Future[None]:
+        """Write a manifest, go on from it, and have it applied."""
+        self._lease.check()
+        self._store.put_manifest(read, self._lease.fence)
+        self._fault(Fault.AFTER_MANIFEST)
+        self._standing = read
+        self._clock.verified(read.cut.positions)
+        phases, self._phases = self._phases, {}
+        existence, self._existence = self._existence, {}
+        return applier.submit(self._apply, read, {**phases}, existence)
 
     def _tell_of_unread(self) -> None:
         """Count shards whose log could not be read for an epoch that closed without them."""
@@ -172,6 +193,7 @@ class Loop:
             if error.retry is Retry.NEVER or not self._stop.is_set():
                 raise
             return False
+        self._committed = self._standing
         return True
 
     def _read_epoch(self) -> Manifest | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 
 from catchment import world
-from catchment.config import Feed, SchemaChange
+from catchment.config import Feed, NewTables, SchemaChange
 from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
@@ -13,6 +13,7 @@ from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
 from catchment.feed.loop import Audience, Loop, Policy
+from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.watchers import Watchers
@@ -20,7 +21,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.errors import ConnectionLost
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.sink.port import Upkeep
+from catchment.sink.port import Sink, Upkeep
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.offsets import kept_seconds
 from catchment.source.session import connect
@@ -96,7 +97,9 @@ def run_feed(
                     applier=dataclasses.replace(applier, fault=fault),
                     audience=Audience(watchers.committed, watchers.rested, watch.troubles),
                 )
-                last = loop.run(_caught_up(settled) if until_caught_up else lambda manifest: False)
+                newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
+                done = _caught_up(settled) if until_caught_up else lambda manifest: False
+                last = loop.run(done, newcomers)
         finally:
             clock.stop()
             upkeep.stop(hurry=stop.is_set())
@@ -143,6 +146,14 @@ def _watchers(
         watch.write_metrics,
         observer,
     )
+
+
+def _newcomers(
+    feed: Feed, endpoints: dict[str, Endpoint], sink: Sink, uncarried: Uncarried
+) -> Callable[[Manifest], Manifest | None]:
+    if feed.new_tables is NewTables.SKIP:
+        return lambda standing: None
+    return Newcomers(feed, endpoints, sink, lambda: uncarried.now).next
 
 
 def _limits(feed: Feed) -> Limits:

@@ -64,7 +64,7 @@ class Sink(Protocol):
         ...
 
     def must_be_free(self, first: Manifest) -> None:
-        """Raise SinkError where something stands already that a feed's first epoch would make."""
+        """Raise SinkError where something stands already that the first epoch of a feed, or of a table, would make."""
         ...
 
     def must_hold(self, row: EpochRow) -> None:

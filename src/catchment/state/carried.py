@@ -100,7 +100,8 @@ def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[Tabl
     lines = [f"{_matching(known)} not carried: {listed(list(known.values()))}"] if known else []
     if late:
         lines.append(
-            f"{_matching(late)} not carried, because the feed began without: {listed(late)}; {NEW_FEED} carries them"
+            f"{_matching(late)} not carried, because the feed began without: {listed(late)}; with `new_tables: carry` "
+            "they enter the feed"
         )
     return lines
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from catchment.config import NotifyEvent, takes
 from catchment.model.epoch import Manifest
-from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.schema.existence import Existence
 from catchment.state.journal import Journal
@@ -40,9 +39,12 @@ class Uncarried:
 
     def observe(self, manifest: Manifest, existence: Mapping[str, Existence]) -> None:
         """An epoch is committed: `existence` says what its DDL did, by shard. New tables are logged at once."""
-        if not any(found.schemas_gone or found.there for found in existence.values()):
+        entered = {shape.table for shape in manifest.shapes} & {one.table for one in self.now}
+        if not entered and not any(found.schemas_gone or found.there for found in existence.values()):
             return
-        left = [one for one in self.now if _is_left(one, existence.get(one.shard))]
+        left = [
+            one for one in self.now if one.table not in entered and _is_left(one, existence.get(one.shard))
+        ]
         known = {(one.shard, one.table) for one in left}
         # The server may take names of any case for one.
         carried = {str(shape.table).lower() for shape in manifest.shapes}
@@ -55,8 +57,8 @@ class Uncarried:
         ]  # fmt: skip
         for one in made:
             message = (
-                f"{one.table} was created on shard {one.shard} and matches `tables`, but the feed began without it "
-                f"and does not carry it; {NEW_FEED} carries it"
+                f"{one.table} was created on shard {one.shard} and matches `tables`, but the feed began without it; "
+                "with `new_tables: carry` it enters the feed when every shard has it"
             )
             _log.warning("%s", message)
             self._notifier.tell(NotifyEvent.NEW_TABLE, message)

@@ -26,13 +26,21 @@ _VERSION_AGE_S = 60.0
 class DeltaSink:
     """The lake of one feed, for its one writer. Applies one epoch at a time.
 
-    `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
+    `after_table` is called after each table's commit of an epoch: the place for a crash between two tables. `is_new`:
+    whether no epoch that readers see has a table yet, which may be made then.
     """
 
-    def __init__(self, root: Location, feed: str, after_table: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        root: Location,
+        feed: str,
+        after_table: Callable[[], None] = lambda: None,
+        is_new: Callable[[TableId], bool] = lambda table: False,
+    ) -> None:
         self.root = location(root)
         self.feed = feed
         self._after_table = after_table
+        self._is_new = is_new
         self._logs: dict[TableId, DeltaLog] = {}
         # What a table's log says, and a shape of which it has all columns.
         self._fits: dict[TableId, tuple[MetaData, TableShape]] = {}
@@ -58,7 +66,7 @@ class DeltaSink:
             return self._commit(on, delta, epoch, fence)
 
         def create() -> None:
-            if not first or name in self._versions:
+            if name in self._versions or not (first or self._is_new(name)):
                 gone(str(name), log.directory)
             create_table(log, delta_schema(delta.shape), [PART], self.feed)
 

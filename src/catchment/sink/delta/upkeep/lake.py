@@ -38,9 +38,13 @@ class DeltaLake:
         self._order = order
         self._settle_seconds = settle_seconds
         self._root, self._feed = location(order.root), order.feed
-        self._tables = DeltaSink(self._root, self._feed, after_table)
+        self._tables = DeltaSink(self._root, self._feed, after_table, self._is_new)
         self._epochs = EpochsTable(self._root, self._feed)
         self.writer = LakeWriter(self._root)
+
+    def _is_new(self, table: TableId) -> bool:
+        newest = self._epochs.newest()
+        return newest is None or table not in {shape.table for shape in newest.manifest.shapes}
 
     def newest(self) -> EpochRow | None:
         """As the port has it."""

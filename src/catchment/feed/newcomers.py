@@ -1,0 +1,155 @@
+"""Tables that are chosen and came after the feed began: they enter it between two epochs.
+
+A table enters as of the newest epoch with no row copied. From then on its copy is as that of any other table: rows up
+to the last copied key follow the log.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from catchment import world
+from catchment.config import Feed
+from catchment.model.cut import Cut
+from catchment.model.epoch import Manifest, TableDelta, TableShape, epoch_text
+from catchment.model.errors import CatchmentError, CutMissed, Unsupported
+from catchment.model.position import LogOffset
+from catchment.model.shard import Copy, ShardState
+from catchment.model.source import Endpoint
+from catchment.model.table import RESERVED, Table, TableId
+from catchment.schema.ddl import Harmless
+from catchment.schema.events import SchemaEvents
+from catchment.schema.shape import first_shape, merge
+from catchment.sink.port import Sink
+from catchment.source.catalog import listed_tables, read_table
+from catchment.source.comments import commented_now
+from catchment.source.definitions_at import definitions_needed
+from catchment.source.log import read_facts
+from catchment.source.session import connect
+from catchment.state.notes import NotCarried
+
+# The epoch after a CREATE proves it visible, as a rule: some attempts come at once, later ones after longer pauses.
+_AT_ONCE = 3
+_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS_MAX = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Newcomers:
+    """Lets tables enter a feed, one at a time. The loop's thread alone uses it. `waiting` says which tables the feed
+    does not carry yet."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        endpoints: Mapping[str, Endpoint],
+        sink: Sink,
+        waiting: Callable[[], Sequence[NotCarried]],
+    ) -> None:
+        self._feed = feed
+        self._endpoints = endpoints
+        self._sink = sink
+        self._waiting = waiting
+        self._failures: dict[TableId, int] = {}
+        self._again: dict[TableId, float] = {}
+        self._told: dict[TableId, str] = {}
+        self._tried: dict[TableId, dict[str, LogOffset]] = {}
+
+    def next(self, standing: Manifest) -> Manifest | None:
+        """An epoch that ends where `standing` does and has one table more; None where none can enter now.
+
+        What keeps a table out is logged once. It is tried again when the servers have proven more visible and a pause
+        is over, and never ends a run.
+        """
+        for table in self._due(standing):
+            self._tried[table] = standing.cut.floors
+            try:
+                entered = self._with(standing, table)
+                self._sink.must_be_free(entered)
+            except CatchmentError as error:
+                self._put_off(table, str(error))
+                continue
+            _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
+            return entered
+        return None
+
+    def _due(self, standing: Manifest) -> list[TableId]:
+        """The tables that every shard has, that never belonged to the feed, and whose pause is over."""
+        shards: dict[TableId, set[str]] = {}
+        for one in self._waiting():
+            shards.setdefault(one.table, set()).add(one.shard)
+        if not shards:
+            return []
+        known = {out.table for out in standing.outside} | {shape.table for shape in standing.shapes}
+        now = world.steady_seconds()
+        return [
+            table
+            for table, having in sorted(shards.items())
+            if having == self._endpoints.keys() and table not in known
+            if self._tried.get(table) != standing.cut.floors and self._again.get(table, now) <= now
+        ]
+
+    def _put_off(self, table: TableId, why: str) -> None:
+        failures = self._failures[table] = self._failures.get(table, 0) + 1
+        if failures > _AT_ONCE:
+            pause = min(_PAUSE_SECONDS * 2.0 ** min(failures - _AT_ONCE, 16), _PAUSE_SECONDS_MAX)
+            self._again[table] = world.steady_seconds() + pause
+        if self._told.get(table) != why:
+            self._told[table] = why
+            _log.warning("%s does not enter the feed yet: %s", table, why)
+
+    def _with(self, standing: Manifest, table: TableId) -> Manifest:
+        """The epoch with the table; raises CatchmentError."""
+        tables: dict[str, Table] = {}
+        states: dict[str, ShardState] = {}
+        for shard, state in standing.cut.shards.items():
+            tables[shard], copy = _seen(self._endpoints[shard], state, table)
+            states[shard] = _entered(self._endpoints[shard], state, copy)
+        shape = first_shape(merge(tables), tables, self._feed.treatment_of(table))
+        (shape,) = commented_now([shape], list(self._endpoints.values()))
+        return _epoch_with(standing, shape, states)
+
+
+def _seen(endpoint: Endpoint, state: ShardState, table: TableId) -> tuple[Table, Copy]:
+    """A table of a shard as it was where the feed stands, and its copy.
+
+    The catalog tells it as it is now. No DDL on it stands in the log from the floor on, read after the catalog. So it
+    was the same at the position, and no chunk of it meets its CREATE. Raises CutMissed where there is one.
+    """
+    floor, position = state.sealed, state.position
+    if floor is None:
+        raise CutMissed(f"shard {endpoint.shard}: nothing is proven visible up to {position.at} yet")
+    with connect(endpoint, position.server) as session:
+        estimate = listed_tables(session, lambda one: one == table).get(table)
+        if isinstance(estimate, Unsupported):
+            raise estimate
+        if estimate is None:
+            raise CutMissed(f"shard {endpoint.shard}: it has no table {table} any more")
+        found = read_table(session, table, RESERVED)
+    facts = read_facts(endpoint, position.server, floor, None).facts
+    for event in SchemaEvents([table]).of(facts):
+        if not isinstance(event.effect, Harmless):
+            raise CutMissed(
+                f"shard {endpoint.shard}: the log does not prove yet that its DDL at {event.at} is visible; it does "
+                "when another transaction follows"
+            )
+    return found, Copy(table, rows_expected=estimate)
+
+
+def _entered(endpoint: Endpoint, state: ShardState, copy: Copy) -> ShardState:
+    known = state.definitions
+    if known:
+        known += definitions_needed(endpoint, state.position, [copy.table])
+    return replace(state, copies=(*state.copies, copy), definitions=known)
+
+
+def _epoch_with(standing: Manifest, shape: TableShape, states: Mapping[str, ShardState]) -> Manifest:
+    epoch = standing.epoch + 1  # the next tick has a higher number, or is waited for
+    return replace(
+        standing.repeated(epoch),
+        cut=Cut(epoch, standing.time_us, dict(states)),
+        shapes=(*standing.shapes, shape),
+        deltas=(TableDelta(shape, ()),),
+    )
