@@ -171,7 +171,7 @@ def test_an_altered_table_enters_as_it_is(steps: Steps) -> None:
 def test_tables_enter_while_their_rows_change(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each epoch of a run that takes up table after table is compared with the rows that the shards had then."""
+    """Six tables, one after another, of which all are written to while others enter."""
     run_here(monkeypatch)
     shards = list(servers.values())
     schema = fresh_schema(*shards)
