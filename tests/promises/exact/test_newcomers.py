@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
+from tests.world.oracle import Oracle
 from tests.world.patience import PATIENCE_SECONDS
 
 NEW = "CREATE TABLE u (id INT PRIMARY KEY, n INT)"
@@ -220,3 +221,30 @@ def test_tables_enter_while_their_rows_change(
     assert not errors
     for number in range(6):
         steps.must_be_equal(f"n{number}", "id", "n")
+    assert _judged(steps, [f"{schema}.n{number}" for number in range(6)]) > 12
+
+
+def _judged(steps: Steps, tables: Sequence[str]) -> int:
+    """Compare every epoch of tables with an integer key with the log, replayed by the oracle, as far as each is copied.
+    How many epochs of a table were compared while it was copied or followed."""
+    keys = {table: ("id",) for table in tables}
+    oracles = {
+        shard: Oracle.from_birth(server.login("root"), keys) for shard, server in steps.servers.items()
+    }
+    compared = 0
+    for row in EpochsTable(steps.feed.sink.path, steps.feed.name).read_all():
+        found = {str(shape.table) for shape in row.manifest.shapes} & keys.keys()
+        lake = {table: read(steps.feed, table, row.commit.epoch).arrow().to_pylist() for table in found}
+        for shard, state in row.manifest.cut.shards.items():
+            true = oracles[shard].advance(state.position.at.file, state.position.at.offset)
+            for copy in (copy for copy in state.copies if str(copy.table) in found):
+                table, limit = str(copy.table), copy.copied[0] if copy.copied else 0
+                want = {
+                    (key[0], record["n"])
+                    for key, record in true[table].items()
+                    if copy.done or int(str(key[0])) <= int(limit)
+                }
+                have = {(one["id"], one["n"]) for one in lake[table] if one["_shard"] == shard}
+                assert have == want, f"{table} on {shard} as of epoch {row.commit.epoch}"
+                compared += copy.copied is not None or copy.done
+    return compared
