@@ -28,7 +28,8 @@ from catchment.model.errors import SourceError
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
-# Of servers that choose a port in the same moment one gets it. MariaDB and MySQL name the loser's fault so.
+# Of servers that choose a port in the same moment one gets it. MariaDB and MySQL ask the loser in its error log: "Do
+# you already have another mysqld server running on port".
 _PORTS_TRIED = 5
 _PORT_TAKEN = "have another"
 

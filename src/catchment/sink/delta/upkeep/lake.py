@@ -42,10 +42,6 @@ class DeltaLake:
         self._epochs = EpochsTable(self._root, self._feed)
         self.writer = LakeWriter(self._root)
 
-    def _is_new(self, table: TableId) -> bool:
-        newest = self._epochs.newest()
-        return newest is None or table not in {shape.table for shape in newest.manifest.shapes}
-
     def newest(self) -> EpochRow | None:
         """As the port has it."""
         return self._epochs.newest()
@@ -116,6 +112,10 @@ class DeltaLake:
     def upkeep(self, fence: int) -> LakeUpkeep:
         """As the port has it, in processes of their own."""
         return LakeUpkeep(replace(self._order, fence=fence), self._settle_seconds)
+
+    def _is_new(self, table: TableId) -> bool:
+        newest = self._epochs.newest()
+        return newest is None or table not in {shape.table for shape in newest.manifest.shapes}
 
 
 def _must_serve(root: Location) -> None:
