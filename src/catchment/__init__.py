@@ -1,5 +1,6 @@
 """Catchment: copy a sharded MySQL or MariaDB into a lakehouse, exact at every epoch."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from catchment.model.version import LAKE_LAYOUT, __version__
@@ -8,27 +9,25 @@ if TYPE_CHECKING:
     from catchment.api.changes import changes
     from catchment.api.epochs import epochs
     from catchment.api.read import read
+    from catchment.feed.dump import dump, stop, tables
     from catchment.feed.erase import erase
 
-__all__ = ["LAKE_LAYOUT", "__version__", "changes", "epochs", "erase", "read"]
+__all__ = ["LAKE_LAYOUT", "__version__", "changes", "dump", "epochs", "erase", "read", "stop", "tables"]
+
+
+_MODULES = {
+    "changes": "catchment.api.changes",
+    "dump": "catchment.feed.dump",
+    "epochs": "catchment.api.epochs",
+    "erase": "catchment.feed.erase",
+    "read": "catchment.api.read",
+    "stop": "catchment.feed.dump",
+    "tables": "catchment.feed.dump",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """What reads a lake, imported at its first use: tasks on executors need none of the query engines."""
-    if name == "changes":
-        from catchment.api.changes import changes
-
-        return changes
-    if name == "epochs":
-        from catchment.api.epochs import epochs
-
-        return epochs
-    if name == "erase":
-        from catchment.feed.erase import erase
-
-        return erase
-    if name == "read":
-        from catchment.api.read import read
-
-        return read
+    """What reads a lake or commands a feed, imported at its first use: tasks on executors need none of it."""
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module catchment has no attribute {name}")

@@ -84,7 +84,7 @@ def write_views(
 
 def _text(found: Committed) -> str:
     row = found.row
-    tables = sorted(s.table for s in row.manifest.shapes if str(s.table) in row.commit.versions)
+    tables = sorted(row.manifest.tables)
     _must_be_told_apart(found.place.path, tables)
     text = [_HEADER.format(epoch=epoch_text(row.commit.epoch)), *_duckdb_schemas(tables)]
     for table in tables:
@@ -96,7 +96,11 @@ def _text(found: Committed) -> str:
 def _newest(lake: Lake, feed: str | None) -> tuple[Reading, list[TableShape]]:
     """What reads a lake, and the tables of its newest epoch."""
     found = committed(lake, feed=feed)
-    shapes = sorted(found.row.manifest.shapes, key=lambda shape: shape.table)
+    manifest = found.row.manifest
+    stale = {one.table for one in manifest.stale}
+    shapes = [shape for shape in manifest.shapes if shape.table not in stale]
+    shapes += [state(found, table).shape for table in stale]
+    shapes.sort(key=lambda shape: shape.table)
     _must_be_told_apart(found.place.path, [shape.table for shape in shapes])
     return found.place.reading, shapes
 

@@ -58,7 +58,7 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
         f"{how} at epoch {epoch_text(outcome.manifest.epoch)}: {seen.copied_rows:,} rows copied, {seen.changes:,} "
         "changes applied"
     )
-    return EXIT_INTERRUPTED if outcome.stopped else 0
+    return EXIT_INTERRUPTED if outcome.stopped and not outcome.ordered else 0
 
 
 @contextmanager

@@ -41,10 +41,12 @@ def _lines(status: Status) -> Iterable[str]:
     for shard, since in status.absent.items():
         yield f"shard {shard} could not be read for this epoch: its rows stand as of {_when(since)}"
     yield ""
-    rows = [(t.table, t.phase.value, f"{t.rows:,}", _share(t.rows, t.rows_expected)) for t in status.tables]
-    yield from columns([("table", "phase", "rows copied", "of expected"), *rows])
+    rows = [(t.table, t.state.value, f"{t.rows:,}", _share(t.rows, t.rows_expected)) for t in status.tables]
+    yield from columns([("table", "state", "rows copied", "of expected"), *rows])
     for table in status.tables:
         yield from table.refused
+        if table.as_of:
+            yield f"{table.table} stands as of {table.as_of}: {table.reason}"
     yield from _not_carried(status)
     yield from _errors(status)
 

@@ -8,7 +8,6 @@ from catchment.config.feed import (
     NewTables,
     NotifyConfig,
     NotifyEvent,
-    SchemaChange,
     ShardConfig,
     SourceConfig,
     TlsConfig,
@@ -18,6 +17,7 @@ from catchment.config.file import load
 from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import takes
+from catchment.model.treatment import SchemaChange
 
 __all__ = [
     "CopyConfig",

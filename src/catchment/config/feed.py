@@ -22,7 +22,7 @@ from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
-from catchment.model.treatment import Mode, Treatment
+from catchment.model.treatment import Mode, SchemaChange, Treatment
 
 TICK_SECONDS_MIN = 0.01
 INTERVAL_SECONDS_MIN = 0.05
@@ -146,13 +146,6 @@ class CopyConfig(Section):
     )
 
 
-class SchemaChange(Enum):
-    """What to do when a table's definition changes."""
-
-    EVOLVE = "evolve"
-    FAIL = "fail"
-
-
 class Unusable(Enum):
     """What to do about chosen tables that cannot be carried, when a feed begins."""
 
@@ -192,6 +185,7 @@ class NotifyEvent(Enum):
     RETENTION = "retention"
     NEW_TABLE = "new_table"
     SHARD_AWAY = "shard_away"
+    STALE = "stale"
 
 
 class NotifyConfig(Section):
@@ -257,8 +251,9 @@ class Feed(Section):
     sink: SinkConfig = Field(description="The lake.")
     schema_change: SchemaChange = Field(
         default=SchemaChange.EVOLVE,
-        description="`evolve` follows ADD of a nullable column and DROP. `fail` ends the run before the epoch that "
-        "holds one; with `evolve` the next run follows it.",
+        description="What a feed does about [DDL on its tables](ddl.md). `evolve` follows it where the log tells "
+        "what it does, and copies the table anew where it does not. `freeze` leaves the table as of the epoch before, "
+        "and goes on with others. `fail` ends the run before the epoch that holds it.",
     )
     unusable: Unusable = Field(
         default=Unusable.FAIL,
@@ -267,7 +262,7 @@ class Feed(Section):
         "without them, says so at each start and in `status`.",
     )
     new_tables: NewTables = Field(
-        default=NewTables.SKIP,
+        default=NewTables.CARRY,
         description="What a feed does about tables that `tables` takes and that [came after it began]"
         "(ddl.md#tables-that-come): `carry` copies and follows each one as soon as every shard has it; `skip` leaves "
         "them out and says so.",

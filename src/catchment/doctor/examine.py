@@ -113,7 +113,7 @@ def must_be_set_up(endpoint: Endpoint, rules: Sequence[str]) -> list[TableId]:
 
 def must_take(rules: Sequence[str], manifest: Manifest) -> None:
     """Raise ConfigError for rules of a new feed that take no table."""
-    taken = {shape.table for shape in manifest.shapes} | {outside.table for outside in manifest.outside}
+    taken = manifest.tables | {outside.table for outside in manifest.outside}
     idle = unmatched_rules(rules, taken)
     if idle:
         raise ConfigError("\n".join(f"{f.found}: {f.risk}; {f.remedy}" for f in idle))

@@ -18,6 +18,7 @@ from catchment.model.source import Endpoint
 from catchment.readers.checks import judgements, must_keep_keys
 from catchment.schema.ddl import Here
 from catchment.schema.events import SchemaEvents, tables_here
+from catchment.schema.judge import ByText
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.source.log import read_log
@@ -33,6 +34,8 @@ from catchment.state.treatments import must_keep_treatments
 LOOK_SECONDS = 20.0
 _SHARDS_AT_ONCE = 16
 _ENDS = "the run ends before the epoch that holds it"
+_COPIES = "readers see the table as of the epoch before, until it is copied again"
+_STANDS = "readers see the table as of the epoch before"
 
 
 def check_standing(feed: Feed) -> tuple[Manifest | None, list[Finding]]:
@@ -105,13 +108,15 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
     here = tables_here(shapes, shard, standing.holders)
     events = SchemaEvents(here, here).of(ahead.facts)
     stored = StoredAt(endpoint, position.server, position.at, ahead.at, events)
-    stops = _stops(shard, here, stored, evolves=feed.schema_change is SchemaChange.EVOLVE)
+    found = _stops(shard, here, stored, feed.schema_change)
     if ahead.whole:
-        stops += _lost_keys(endpoint, position, [s for s in shapes if s.table in here], stored)
+        mine = [s for s in shapes if s.table in here]
+        lost = _lost_keys(endpoint, position, mine, stored)
+        found += [_stopped(shard, str(error), feed.schema_change) for error in lost]
     stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
     return [
         _looked_at(shard, stands, ahead),
-        *(Finding(Severity.ERROR, shard, str(error), _ENDS) for error in stops),
+        *found,
     ]
 
 
@@ -141,16 +146,30 @@ def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> Stret
     return stretch
 
 
-def _stops(shard: str, here: Here, stored: StoredAt, *, evolves: bool) -> list[Unsupported]:
-    """The errors by which statements end a run, in the order of the log; a statement has one for each table."""
+def _stops(shard: str, here: Here, stored: StoredAt, changes: SchemaChange) -> list[Finding]:
+    """What statements end a run or stop a table, in the order of the log. A statement has one for each table."""
+    evolves = changes is SchemaChange.EVOLVE
     facts = [event.fact for event, _ in judgements(shard, here, stored, stored.events, evolves=evolves)]
-    found: dict[str, tuple[int, Unsupported]] = {}
+    found: dict[str, tuple[int, Finding]] = {}
     for table, columns in here.items():
         events = SchemaEvents([table], {table: columns}).of(facts)
         for event, error in judgements(shard, [table], stored, events, evolves=evolves):
             if isinstance(error, Unsupported):  # one that names no table is the same for all of them
-                found.setdefault(str(error), (facts.index(event.fact), error))
-    return [error for _, error in sorted(found.values(), key=lambda one: one[0])]
+                by_text = isinstance(stored.judged(event, [table]), ByText)
+                finding = (
+                    Finding(Severity.ERROR, shard, str(error), _ENDS)
+                    if by_text
+                    else _stopped(shard, str(error), changes)
+                )
+                found.setdefault(str(error), (facts.index(event.fact), finding))
+    return [finding for _, finding in sorted(found.values(), key=lambda one: one[0])]
+
+
+def _stopped(shard: str, said: str, changes: SchemaChange) -> Finding:
+    """What DDL on a table means that is not followed."""
+    if changes is SchemaChange.FAIL:
+        return Finding(Severity.ERROR, shard, said, _ENDS)
+    return Finding(Severity.WARNING, shard, said, _COPIES if changes is SchemaChange.EVOLVE else _STANDS)
 
 
 def _lost_keys(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
-from catchment.model.epoch import DataFile, Manifest, Plan, TableDelta, TableShape
-from catchment.model.errors import Retry, Unsupported
+from catchment.model.epoch import DataFile, Manifest, Plan, Stale, TableDelta, TableShape
+from catchment.model.errors import Retry, SourceError, Unsupported
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import ShardTable, Table, TableId
 from catchment.schema.columns import shape_after
@@ -29,6 +29,7 @@ class Gathered:
     chunk_bytes: int
     log_bytes: int
     refused: tuple[tuple[Chunk, str], ...]
+    stale: tuple[Stale, ...] = ()
 
 
 def gather(
@@ -43,27 +44,58 @@ def gather(
     `late_tables`: definitions of tables with added columns that no row event has shown yet. Chunks are as of their
     shard's cut in the plan, so those of a shard that did not arrive bring nothing. Raises the error of a failed group
     when repeating it cannot help.
+
+    A table that stopped on one shard brings nothing from any, and is without shape and copies from this epoch on.
     """
     for receipt in copies.values():
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
             raise receipt.error
     copies = _of_arrived(copies, segments)
+    reasons = _stopped(segments)
     log = _Log.of(segments, late_tables)
+    shapes = _shapes(previous, log, plan.epoch, reasons)
     altered = set(log.passages)
     accepted = _accept(copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
+    cut = _cut(previous.cut, plan, segments, accepted.chunks).without(reasons)
     return Gathered(
         segments=dict(segments),
-        cut=_cut(previous.cut, plan, segments, accepted.chunks),
-        shapes=_shapes(previous, log, plan.epoch),
-        outputs=tuple(outputs),
+        cut=cut,
+        shapes=shapes,
+        outputs=tuple(output for output in outputs if output.table not in reasons),
         copied_rows=accepted.rows,
         chunk_bytes=accepted.bytes,
         log_bytes=sum(s.log_bytes for s in segments.values())
         + sum(c.log_bytes for c in copies.values() if isinstance(c, ChunkReceipt)),
-        refused=tuple(accepted.refused),
+        refused=tuple((chunk, why) for chunk, why in accepted.refused if chunk.table not in reasons),
+        stale=_stale(previous, plan, cut, reasons),
     )
+
+
+def _stopped(segments: Mapping[str, SegmentReceipt]) -> dict[TableId, str]:
+    """The tables that cannot be followed from this epoch on, and why."""
+    found: dict[TableId, str] = {}
+    for segment in segments.values():
+        for one in segment.stopped:
+            found.setdefault(one.table, one.reason)
+    return found
+
+
+def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, str]) -> tuple[Stale, ...]:
+    """The tables that readers see as of an earlier epoch: those that stopped, as of the one before. One leaves them
+    when its new copy is complete."""
+    if not reasons and not previous.stale:
+        return ()
+    copying = {copy.table for copy in cut.copies if not copy.done}
+    copied = {copy.table for copy in cut.copies} - copying
+    known = {one.table: one for one in previous.stale}
+    holders = previous.holders
+    found = [one for one in previous.stale if one.table not in copied and one.table not in reasons]
+    for table, reason in reasons.items():
+        epoch = known[table].epoch if table in known else previous.epoch
+        found.append(Stale(table, epoch, plan.tick.time_us, holders[table], reason))
+    return tuple(sorted(found, key=lambda one: one.table))
 
 
 def _of_arrived(
@@ -104,14 +136,21 @@ class _Log:
         return cls(met, passages, written)
 
 
-def _shapes(previous: Manifest, log: _Log, epoch: int) -> tuple[TableShape, ...]:
+def _shapes(previous: Manifest, log: _Log, epoch: int, reasons: dict[TableId, str]) -> tuple[TableShape, ...]:
+    """The shapes after an epoch, of the tables that did not stop. Those whose shards do not agree stop, too."""
     altered = {table for _, table in log.passages}
-    moved = [s for s in previous.shapes if s.table in altered or not _is_met(s, log.met.get(s.table, {}))]
+    stay = [s for s in previous.shapes if s.table not in reasons] if reasons else previous.shapes
+    moved = [s for s in stay if s.table in altered or not _is_met(s, log.met.get(s.table, {}))]
     if not moved:
-        return previous.shapes
+        return tuple(stay)
     holders = previous.holders
-    after = {shape.table: _shape(shape, holders[shape.table], log, epoch) for shape in moved}
-    return tuple(after.get(shape.table, shape) for shape in previous.shapes)
+    after: dict[TableId, TableShape] = {}
+    for shape in moved:
+        try:
+            after[shape.table] = _shape(shape, holders[shape.table], log, epoch)
+        except SourceError as why:
+            reasons[shape.table] = str(why)
+    return tuple(after.get(shape.table, shape) for shape in stay if shape.table not in reasons)
 
 
 def _is_met(shape: TableShape, met: Mapping[str, Table]) -> bool:
@@ -279,4 +318,5 @@ def manifest(
         chunk_bytes=gathered.chunk_bytes,
         outside=previous.outside,
         absent=dict(absent),
+        stale=gathered.stale,
     )

@@ -5,6 +5,7 @@ The planner tries a refused chunk again, and usually it succeeds. This module no
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
@@ -19,6 +20,8 @@ EPOCHS_MAX = 100
 LOGGED_FROM = 3
 # A shard whose log grew for as long as a feed paused, or whose commits waited, needs a few epochs.
 _HELD_FROM = 10
+
+V = TypeVar("V")
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ class Standstill:
                 copied = ShardTable(shard, state.copies[place].table)
                 known.pop(copied, None)
                 reasons.pop(copied, None)
+        reasons, known = _still_copied(reasons, after), _still_copied(known, after)
         for of, reason in reasons.items():
             last = known.get(of)
             known[of] = _told(Refusal(*of, reason, last.epochs + 1 if last else 1), last)
@@ -89,6 +93,12 @@ class Standstill:
             for table in cut.shards[shard].copying
             if ShardTable(shard, table) not in self._known
         ]
+
+
+def _still_copied(of_tables: dict[ShardTable, V], cut: Cut) -> dict[ShardTable, V]:
+    """The entries of tables of which rows are left to copy; others may have left the feed, or begin anew."""
+    copying = {shard: cut.shards[shard].copying for shard, _ in of_tables}
+    return {of: value for of, value in of_tables.items() if of.table in copying[of.shard]}
 
 
 def _told(refusal: Refusal, last: Refusal | None) -> Refusal:

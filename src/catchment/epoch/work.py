@@ -15,8 +15,9 @@ from catchment.model.position import LogOffset, Position, Server
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.model.treatment import SchemaChange
 from catchment.schema.existence import Existence
-from catchment.schema.passage import Alteration, MetTable, Passage
+from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class SegmentTask:
     """Read one shard's log from the position of `start` to `stop` and write the net changes of the chosen tables.
 
     `start`: copies that are done may be left out. `holders`: the shards that have each table; all of the target's where
-    it is not named. `evolves`: whether ALTERs may be followed.
+    it is not named. `changes`: what is done about DDL.
     """
 
     endpoint: Endpoint
@@ -111,7 +112,7 @@ class SegmentTask:
     shapes: tuple[TableShape, ...]
     target: Target
     holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
-    evolves: bool = True
+    changes: SchemaChange = SchemaChange.FAIL
     mask_key: MaskKey | None = None
 
     @property
@@ -156,7 +157,8 @@ class SegmentReceipt:
 
     `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
     since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
-    stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not.
+    stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not. `stopped`: tables
+    whose rows the log does not tell any more; the receipt says nothing else of them.
     """
 
     shard: str
@@ -170,6 +172,7 @@ class SegmentReceipt:
     event_time: int
     definitions: tuple[Definition, ...] = ()
     existence: Existence = field(default_factory=Existence)
+    stopped: tuple[Stopped, ...] = ()
 
     def passages(self) -> dict[TableId, Passage]:
         """What the tables went through that were altered."""

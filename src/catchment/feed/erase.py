@@ -73,6 +73,9 @@ def _newest(feed: Feed, sink: Sink, store: Store) -> EpochRow:
 
 def _shape(row: EpochRow, table: TableId) -> TableShape:
     """The table as the newest epoch has it. Raises ConfigError where it has none of that name."""
+    stale = row.manifest.stale_since(table)
+    if stale is not None:
+        raise ConfigError(f"{stale}; erase when the feed has copied it again")
     found = next((shape for shape in row.manifest.shapes if shape.table == table), None)
     if found is not None:
         return found

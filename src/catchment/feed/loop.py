@@ -28,9 +28,10 @@ from catchment.feed.unmoved import at_rest, inherited, unmoved
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
-from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
+from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed, Unsupported
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, Table
+from catchment.model.table import ShardTable, Table, TableId
+from catchment.model.treatment import SchemaChange
 from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
 from catchment.source.catalog import read_table
@@ -51,12 +52,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Policy:
-    """`interval`: seconds between two epochs while there is nothing to copy. `evolves`: ALTERs may be followed.
+    """`interval`: seconds between two epochs while there is nothing to copy. `changes`: what is done about DDL.
     `away_max`: seconds for which epochs may close without a shard. `mask_key`: for columns whose values become
     HMACs."""
 
     interval: float
-    evolves: bool
+    changes: SchemaChange
     away_max: float = 0.0
     mask_key: MaskKey | None = None
 
@@ -88,7 +89,7 @@ class Loop:
         self._endpoints = endpoints
         self._interval = policy.interval
         self._tasks = TaskMaker(
-            endpoints, applier.sink.writer, policy.evolves, planner.image_bytes, policy.mask_key
+            endpoints, applier.sink.writer, policy.changes, planner.image_bytes, policy.mask_key
         )
         self._standing = self._committed = standing
         self._arrivals = Arrivals(standing, policy.away_max)
@@ -109,18 +110,18 @@ class Loop:
     def run(
         self,
         done: Callable[[Manifest], bool],
-        newcomers: Callable[[Manifest], Manifest | None] = lambda standing: None,
+        between: Callable[[Manifest], Manifest | None] = lambda standing: None,
     ) -> Manifest:
         """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed.
 
-        `newcomers`: an epoch that ends where the one before does and has a table that enters the feed, if one can.
+        `between`: an epoch that ends where the one before does, if one is due: a table enters, or an order is obeyed.
         """
         failures = 0
         pending: world.Future[None] | None = None
         with world.pool(1, "apply") as applier:
             while not self._stop.is_set():
                 began = world.steady_seconds()
-                pending = self._let_in(newcomers(self._standing), applier, pending)
+                pending = self._go_between(between(self._standing), applier, pending)
                 try:
                     read = self._read_epoch()
                 except CatchmentError as error:
@@ -158,13 +159,13 @@ class Loop:
         self._audience.rested(Rest(read.time_us, self._standstill.refusals))
         self._stop.wait(self._interval)
 
-    def _let_in(
-        self, entered: Manifest | None, applier: world.Pool, pending: world.Future[None] | None
+    def _go_between(
+        self, next_one: Manifest | None, applier: world.Pool, pending: world.Future[None] | None
     ) -> world.Future[None] | None:
-        """Begin the epoch with which a table enters, if one does; what is being applied then."""
-        if entered is None or (pending is not None and not self._applied(pending)):
+        """Begin the epoch that comes between two others, if one does; what is being applied then."""
+        if next_one is None or (pending is not None and not self._applied(pending)):
             return pending
-        return self._begun_to_apply(applier, entered)
+        return self._begun_to_apply(applier, next_one)
 
     def _begun_to_apply(self, applier: world.Pool, read: Manifest) -> world.Future[None]:
         """Write a manifest, go on from it, and have it applied."""
@@ -224,12 +225,13 @@ class Loop:
         arrived |= self._segments(read, arrived)
         late_tables = self._late_tables(arrived.values())
         gathered = self._commented(previous, gather(previous, plan, arrived, copies, late_tables))
+        lost = self._lost(previous, gathered)
         files = self._applier.sink.complete(plan.epoch, gathered)
         self._learn(copies)
         self._event_times |= {shard: one.event_time for shard, one in arrived.items() if one.event_time}
         unplanned = {table: str(error) for table, error in self._planner.unplanned.items()}
         refused, held = gathered.refused, self._planner.held
-        self._standstill.count(previous.cut, gathered.cut, refused, unplanned, held)
+        self._standstill.count(previous.cut.without(lost), gathered.cut, refused, unplanned, held)
         self._existence = {shard: segment.existence for shard, segment in gathered.segments.items()}
         self._phases = {"plan": planned - began, "read": world.steady_seconds() - planned}
         return manifest(previous, plan, gathered, files, self._arrivals.absent(tick, arrived))
@@ -256,6 +258,16 @@ class Loop:
         self._arrivals.must_do_without(failed, [*found, *unmoved])
         self._unread = [one.error for one in failed]
         return found
+
+    def _lost(self, previous: Manifest, gathered: Gathered) -> set[TableId]:
+        """The tables that cannot be followed any more. Raises Unsupported where they are to end the run."""
+        if not gathered.stale:
+            return set()
+        lost = {one.table for one in gathered.stale} - {shape.table for shape in gathered.shapes}
+        lost -= {one.table for one in previous.lost}
+        if lost and self._tasks.changes is SchemaChange.FAIL:
+            raise Unsupported("; ".join(one.reason for one in gathered.stale if one.table in lost))
+        return lost
 
     def _learn(self, copies: Mapping[Group, ChunkReceipt | Failed]) -> None:
         """Tell the planner what became of its groups."""
@@ -311,7 +323,7 @@ class Loop:
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy. It grows while the apply takes more
         than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
-        if read.cut.copied:
+        if read.cut.idle:
             interval = max(self._interval, 2 * self._apply_seconds)
             self._stop.wait(max(0.0, interval - (world.steady_seconds() - began)))
 

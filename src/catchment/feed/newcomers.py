@@ -1,7 +1,8 @@
-"""Tables that are chosen and came after the feed began: they enter it between two epochs.
+"""Tables whose copy begins while the feed runs: they enter it between two epochs.
 
-A table enters as of the newest epoch with no row copied. From then on its copy is as that of any other table: rows up
-to the last copied key follow the log.
+They are chosen and came after it began, or they are stale: DDL changed their rows in no log. A table enters as of the
+newest epoch with no row copied. From then on its copy is as that of any other table: rows up to the last copied key
+follow the log. Of a stale one readers see the old copy until the new one is complete.
 """
 
 import logging
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from catchment import world
-from catchment.config import Feed
+from catchment.config import Feed, SchemaChange, takes
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest, TableDelta, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, Unsupported
@@ -18,8 +19,10 @@ from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId
+from catchment.model.treatment import Mode
 from catchment.schema.ddl import Harmless
 from catchment.schema.events import SchemaEvents
+from catchment.schema.indexes import touch
 from catchment.schema.shape import first_shape, merge
 from catchment.sink.port import Sink
 from catchment.source.catalog import listed_tables, read_table
@@ -72,23 +75,36 @@ class Newcomers:
                 self._put_off(table, str(error))
                 continue
             _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
+            self._failures.pop(table, None)
+            self._told.pop(table, None)
             return entered
         return None
 
     def _due(self, standing: Manifest) -> list[TableId]:
-        """The tables that every shard has, that never belonged to the feed, and whose pause is over."""
+        """The tables that may enter and whose pause is over: stale ones, and those that every shard has and that never
+        belonged to the feed."""
         shards: dict[TableId, set[str]] = {}
         for one in self._waiting():
             shards.setdefault(one.table, set()).add(one.shard)
-        if not shards:
+        if not shards and not standing.stale:
             return []
         known = {out.table for out in standing.outside} | {shape.table for shape in standing.shapes}
+        new = [t for t, having in shards.items() if having == self._endpoints.keys() and t not in known]
         now = world.steady_seconds()
         return [
             table
-            for table, having in sorted(shards.items())
-            if having == self._endpoints.keys() and table not in known
+            for table in sorted({*new, *self._renewed(standing)})
             if self._tried.get(table) != standing.cut.floors and self._again.get(table, now) <= now
+        ]
+
+    def _renewed(self, standing: Manifest) -> list[TableId]:
+        """The stale tables that are to be copied anew."""
+        evolves = self._feed.schema_change is SchemaChange.EVOLVE
+        return [
+            one.table
+            for one in standing.lost
+            if takes(self._feed.tables, one.table)
+            and (one.asked or (evolves and self._feed.treatment_of(one.table).mode is Mode.MIRROR))
         ]
 
     def _put_off(self, table: TableId, why: str) -> None:
@@ -101,19 +117,27 @@ class Newcomers:
             _log.warning("%s does not enter the feed yet: %s", table, why)
 
     def _with(self, standing: Manifest, table: TableId) -> Manifest:
-        """The epoch with the table; raises CatchmentError."""
+        """The epoch with the table, on all shards or, of a stale one, on those that have it; raises CatchmentError."""
         tables: dict[str, Table] = {}
-        states: dict[str, ShardState] = {}
+        states = dict(standing.cut.shards)
+        stale = standing.stale_since(table)
+        needed = states.keys() if stale is None else set(stale.shards)
         for shard, state in standing.cut.shards.items():
-            tables[shard], copy = _seen(self._endpoints[shard], state, table)
-            states[shard] = _entered(self._endpoints[shard], state, copy)
+            endpoint = self._endpoints[shard]
+            seen = _seen(endpoint, state, table)
+            if seen is not None:
+                tables[shard], copy = seen
+                states[shard] = _entered(endpoint, state, copy)
+            elif shard in needed:
+                raise CutMissed(f"shard {shard}: it has no table {table} any more")
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table))
-        (shape,) = commented_now([shape], list(self._endpoints.values()))
+        holders = [self._endpoints[shard] for shard in tables]
+        (shape,) = commented_now([shape], holders)
         return _epoch_with(standing, shape, states)
 
 
-def _seen(endpoint: Endpoint, state: ShardState, table: TableId) -> tuple[Table, Copy]:
-    """A table of a shard as it was where the feed stands, and its copy.
+def _seen(endpoint: Endpoint, state: ShardState, table: TableId) -> tuple[Table, Copy] | None:
+    """A table of a shard as it was where the feed stands, and its copy; None where the shard has none.
 
     The catalog tells it as it is now. No DDL on it stands in the log from the floor on, read after the catalog. So it
     was the same at the position, and no chunk of it meets its CREATE. Raises CutMissed where there is one.
@@ -125,17 +149,17 @@ def _seen(endpoint: Endpoint, state: ShardState, table: TableId) -> tuple[Table,
         estimate = listed_tables(session, lambda one: one == table).get(table)
         if isinstance(estimate, Unsupported):
             raise estimate
-        if estimate is None:
-            raise CutMissed(f"shard {endpoint.shard}: it has no table {table} any more")
-        found = read_table(session, table, RESERVED)
+        found = None if estimate is None else read_table(session, table, RESERVED)
     facts = read_facts(endpoint, position.server, floor, None).facts
     for event in SchemaEvents([table]).of(facts):
-        if not isinstance(event.effect, Harmless):
+        # Where its key was no key yet, rows cannot be told apart: an index that came matters as much as a column.
+        touched = touch(event, table)
+        if not isinstance(event.effect, Harmless) or touched.drops or touched.adds_unique:
             raise CutMissed(
                 f"shard {endpoint.shard}: the log does not prove yet that its DDL at {event.at} is visible; it does "
                 "when another transaction follows"
             )
-    return found, Copy(table, rows_expected=estimate)
+    return None if found is None or estimate is None else (found, Copy(table, rows_expected=estimate))
 
 
 def _entered(endpoint: Endpoint, state: ShardState, copy: Copy) -> ShardState:
@@ -147,6 +171,7 @@ def _entered(endpoint: Endpoint, state: ShardState, copy: Copy) -> ShardState:
 
 def _epoch_with(standing: Manifest, shape: TableShape, states: Mapping[str, ShardState]) -> Manifest:
     epoch = standing.epoch + 1  # the next tick has a higher number, or is waited for
+    shape = replace(shape, generation=epoch)
     return replace(
         standing.repeated(epoch),
         cut=Cut(epoch, standing.time_us, dict(states)),

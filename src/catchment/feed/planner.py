@@ -63,7 +63,7 @@ class Planner:
         self.held = {}
         self._shrunk = set()
         for shard, state in cut.shards.items():
-            if shard not in tick.offsets or state.copied:
+            if shard not in tick.offsets or state.idle:
                 continue
             floor, now = state.sealed, tick.offsets[shard]
             # Where the log stands still, so does the floor: a nearer one would never come.
@@ -137,7 +137,8 @@ class Planner:
         """Chunks of one shard with the rows expected in each."""
         # A table whose chunks were refused comes behind the others: it may be locked.
         copies = sorted(
-            state.copying.values(), key=lambda copy: ShardTable(shard, copy.table) in self._refused
+            (copy for copy in state.copying.values() if not copy.paused),
+            key=lambda copy: ShardTable(shard, copy.table) in self._refused,
         )
         budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
         planned: list[tuple[Chunk, int]] = []

@@ -5,13 +5,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 
 from catchment import world
-from catchment.config import Feed, NewTables, SchemaChange
+from catchment.config import Feed, NewTables
 from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
+from catchment.feed.commands import Commands
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
@@ -33,20 +34,24 @@ from catchment.state.store import Store
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
 from catchment.watch.report import Observer
+from catchment.watch.stale_tables import StaleTables
 from catchment.watch.troubles import Troubles
 from catchment.watch.uncarried import Uncarried
 from catchment.watch.vitals import Vitals
 from catchment.watch.watch import Watch
 
+# So long a run that is to catch up waits for stale tables to enter again.
+_ENTERS_SECONDS = 2.0
 NOBODY = Observer()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: the last epoch committed, and whether it was told to stop before it was done."""
+    """How a run ended: the last epoch committed, whether it was told to stop before it was done, and by an order."""
 
     manifest: Manifest
     stopped: bool
+    ordered: bool = False
 
 
 def run_feed(
@@ -83,6 +88,7 @@ def run_feed(
         watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, began.present)
         clock = _started_clock(feed, endpoints, began, watch.troubles)
+        commands = Commands(store, lease.fence, stop)
         try:
             with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
                 watchers.begun(standing, clock)
@@ -99,11 +105,12 @@ def run_feed(
                 )
                 newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
                 done = _caught_up(settled) if until_caught_up else lambda manifest: False
-                last = loop.run(done, newcomers)
+                last = loop.run(done, lambda standing: commands.next(standing) or newcomers(standing))
+                commands.answer()
         finally:
             clock.stop()
             upkeep.stop(hurry=stop.is_set())
-    return Outcome(last, stop.is_set())
+    return Outcome(last, stop.is_set(), commands.ended_it)
 
 
 def usual_ports(nursery: Nursery | None = None) -> Ports:
@@ -112,14 +119,13 @@ def usual_ports(nursery: Nursery | None = None) -> Ports:
 
 
 def _policy(feed: Feed) -> Policy:
-    evolves = feed.schema_change is SchemaChange.EVOLVE
-    return Policy(feed.epoch.interval, evolves, feed.epoch.away_max, feed.key_of_masks())
+    return Policy(feed.epoch.interval, feed.schema_change, feed.epoch.away_max, feed.key_of_masks())
 
 
 def _first_epoch(standing: Manifest) -> str:
     """What the first epoch of a run brings."""
     since = f"reading the log since {time_text(standing.time_us)}"
-    return since if standing.cut.copied else f"{since}, and rows to copy"
+    return since if standing.cut.idle else f"{since}, and rows to copy"
 
 
 def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) -> Watch:
@@ -142,6 +148,7 @@ def _watchers(
         upkeep,
         Metrics(standing, _kept_seconds(endpoints), registry=watch.vitals.registry),
         Uncarried(feed.tables, watch.journal, watch.vitals, watch.notifier),
+        StaleTables(standing, watch.vitals, watch.notifier),
         watch.notifier,
         watch.write_metrics,
         observer,
@@ -151,9 +158,8 @@ def _watchers(
 def _newcomers(
     feed: Feed, endpoints: dict[str, Endpoint], sink: Sink, uncarried: Uncarried
 ) -> Callable[[Manifest], Manifest | None]:
-    if feed.new_tables is NewTables.SKIP:
-        return lambda standing: None
-    return Newcomers(feed, endpoints, sink, lambda: uncarried.now).next
+    carries = feed.new_tables is NewTables.CARRY
+    return Newcomers(feed, endpoints, sink, lambda: uncarried.now if carries else ()).next
 
 
 def _limits(feed: Feed) -> Limits:
@@ -194,15 +200,21 @@ def _served(vitals: Vitals, feed: Feed) -> Iterator[None]:
 
 def _caught_up(settled: world.Event | None) -> Callable[[Manifest], bool]:
     """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the
-    lake.
+    lake. A stale table has some seconds to enter again; where the log stands still it may never do so.
     """
     complete_since: list[int] = []
+    lost_since: list[float] = []
 
     def done(manifest: Manifest) -> bool:
-        if not manifest.cut.copied or (settled is not None and not settled.is_set()):
+        if not manifest.cut.idle or (settled is not None and not settled.is_set()):
+            complete_since.clear()
             return False
         if manifest.absent:
             return False
+        if manifest.lost:
+            lost_since.append(world.steady_seconds())
+            if lost_since[-1] - lost_since[0] < _ENTERS_SECONDS:
+                return False
         if not complete_since:
             complete_since.append(manifest.epoch)
             return False

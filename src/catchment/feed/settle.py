@@ -3,19 +3,18 @@
 from collections.abc import Iterable
 
 from catchment.feed.applier import Applier
-from catchment.model.epoch import Commit, EpochRow
+from catchment.model.epoch import Commit, EpochRow, TableShape
 from catchment.model.errors import LeaseHeld
-from catchment.model.table import TableId
 from catchment.state.resume import Continue
 
 
-def take_over(applier: Applier, tables: Iterable[TableId], lake: EpochRow | None) -> None:
+def take_over(applier: Applier, shapes: Iterable[TableShape], lake: EpochRow | None) -> None:
     """Have lake tables and epochs table carry our fence, so that an older runner cannot write from now on.
 
     `lake`: the newest epoch by which it was decided what to do. Raises LeaseHeld when another one has come since: where
     the state store was lost, an older runner does not know that it has a successor.
     """
-    applier.sink.take_over(tables, applier.lease.fence)
+    applier.sink.take_over(shapes, applier.lease.fence)
     if applier.sink.newest() != lake:
         raise LeaseHeld(
             f"feed {applier.store.feed}: another runner committed an epoch while this one began; start it again"

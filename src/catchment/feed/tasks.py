@@ -8,6 +8,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.source import Endpoint
+from catchment.model.treatment import SchemaChange
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class TaskMaker:
 
     endpoints: Mapping[str, Endpoint]
     writer: Writer
-    evolves: bool
+    changes: SchemaChange
     image_bytes: int
     mask_key: MaskKey | None = None
 
@@ -39,7 +40,7 @@ class TaskMaker:
                 shapes=previous.shapes,
                 target=target,
                 holders=apart,
-                evolves=self.evolves,
+                changes=self.changes,
                 mask_key=self.mask_key,
             )
             for shard, endpoint in self.endpoints.items()

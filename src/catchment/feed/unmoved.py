@@ -28,7 +28,7 @@ def unmoved(standing: Cut, tick: Tick) -> tuple[str, ...]:
 
 
 def _rests(state: ShardState, at: LogOffset) -> bool:
-    return state.position.at == at and state.position.resets is not None and state.copied
+    return state.position.at == at and state.position.resets is not None and state.idle
 
 
 def inherited(

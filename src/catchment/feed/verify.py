@@ -12,7 +12,7 @@ from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Nowhere, Targe
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.column_rule import MaskKey
-from catchment.model.epoch import EpochRow, Manifest
+from catchment.model.epoch import EpochRow, Manifest, Stale
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
@@ -33,12 +33,14 @@ Compared = dict[str, tuple[Copy, ...]]
 
 @dataclass
 class Verdict:
-    """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table."""
+    """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table. `stale`: tables that
+    stand as of an earlier epoch, which nothing of now can be compared with."""
 
     rows: dict[TableId, int] = field(default_factory=dict)
     found: dict[TableId, Differences] = field(default_factory=dict)
     epochs: tuple[int, int] = (0, 0)
     partial: tuple[str, ...] = ()
+    stale: tuple[Stale, ...] = ()
 
     @property
     def differences(self) -> int:
@@ -75,11 +77,14 @@ def verify(
     verdict = Verdict(
         epochs=(row.manifest.epoch, row.manifest.epoch),
         partial=tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying),
+        stale=row.manifest.stale,
     )
     fruitless = 0
     while not all(copy.done for copies in compared.values() for copy in copies):
         row = _newest(sink, feed)
         verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
+        verdict.stale = row.manifest.stale
+        compared = _exact(compared, row.manifest)
         groups = _groups(planner, row.manifest, compared, whole)
         tasks = [_task(sink, endpoints, row, group, mask_key) for group in groups]
         receipts = engine.each(verify_chunks, tasks) if tasks else []
@@ -92,12 +97,20 @@ def verify(
     return verdict
 
 
+def _exact(compared: Compared, manifest: Manifest) -> Compared:
+    """What there is to compare without the tables that became stale, or left."""
+    tables = {shape.table for shape in manifest.shapes} - {one.table for one in manifest.stale}
+    return {
+        shard: tuple(copy for copy in copies if copy.table in tables) for shard, copies in compared.items()
+    }
+
+
 def must_be_verifiable(feed: Feed, shards: Collection[str], only: Sequence[TableId]) -> EpochRow:
     """The newest epoch. Raises StateError when none was ever committed, ConfigError when it has no such table. Raises
     SinkError when the lake has gone, cannot be read or holds other shards. Writes nothing."""
     row = _newest(sink_of(feed), feed)
     must_name_shards(shards, row.manifest)
-    unknown = set(only) - {shape.table for shape in row.manifest.shapes}
+    unknown = set(only) - row.manifest.tables
     if unknown:
         raise ConfigError(f"feed {feed.name} carries no table {', '.join(map(str, sorted(unknown)))}")
     return row

@@ -16,6 +16,7 @@ from catchment.sink.port import Upkeep
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
 from catchment.watch.report import Observer, Report, Rest
+from catchment.watch.stale_tables import StaleTables
 from catchment.watch.uncarried import Uncarried
 
 # Beyond it the start of a run does not wait to know whether the source has moved.
@@ -35,6 +36,7 @@ class Watchers:
     upkeep: Upkeep
     metrics: Metrics
     uncarried: Uncarried
+    stale: StaleTables
     notifier: Notifier
     write: Callable[[], None]
     observer: Observer
@@ -54,6 +56,7 @@ class Watchers:
         self._let("metrics", lambda: self.metrics.observe(report.manifest, report.phases))
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
         self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
+        self._let("stale tables", lambda: self.stale.observe(report.manifest))
         self._turned(report.refused)
         self._let("the observer of epochs", lambda: self.observer.committed(self._with_upkeep(report)))
 

@@ -1,7 +1,5 @@
 """Chunks of a table: ranges of its keys that are copied one after another."""
 
-from enum import Enum
-
 import msgspec
 
 from catchment.model.table import (
@@ -75,10 +73,3 @@ class Chunk(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.table} on {self.shard}, keys ({self.lo}, {self.hi}]"
-
-
-class Phase(Enum):
-    """Where the copy of a table stands; derived from the durable facts, for people and metrics."""
-
-    COPYING = "copying"
-    FOLLOWING = "following"

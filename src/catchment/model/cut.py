@@ -3,13 +3,15 @@
 A cut's JSON is the same in a manifest and in the offset of a stream.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from catchment.model.position import LogOffset, Position
 from catchment.model.shard import Copy, ShardState
+from catchment.model.table import TableId
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -57,6 +59,17 @@ class Cut(msgspec.Struct, frozen=True):
     def copied(self) -> bool:
         """Whether no row is left to copy."""
         return all(state.copied for state in self.shards.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether no row is to be copied now."""
+        return all(state.idle for state in self.shards.values())
+
+    def without(self, tables: Collection[TableId]) -> "Cut":
+        """The same without the copies of these tables."""
+        if not tables:
+            return self
+        return replace(self, shards={shard: state.without(tables) for shard, state in self.shards.items()})
 
     def stood_at(self, tick: Tick) -> bool:
         """Whether every shard's log still stood here when `tick` was taken; not where one is absent there."""

@@ -136,7 +136,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a lake table looks like as of an epoch: its columns, and the names of its key columns. `rules`: what the
     feed does with columns, those too that come later. `mode`: what the sink keeps of rows. `comments`: of the table and
     of kept columns, as they were when a run began, or when columns came or went. `arrangement`: how rows lie in the
-    sink's files."""
+    sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -145,6 +145,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: Mode = Mode.MIRROR
     comments: Comments = Comments()
     arrangement: Arrangement = AS_THEY_COME
+    generation: int = 0
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:
@@ -208,11 +209,31 @@ class Outside(msgspec.Struct, frozen=True):
         return f"{self.table} ({self.why})"
 
 
+class Stale(msgspec.Struct, frozen=True):
+    """A table that readers see as of an earlier `epoch`, the last at which it was exact. `reason` says what happened to
+    it at `time_us` (microseconds since 1970), and `shards` had it then. `asked`: somebody ordered to copy it anew, also
+    where the feed's policy is to leave it.
+
+    The feed copies it anew: a manifest has a shape and copies of it from then on. It is stale until they are done.
+    """
+
+    table: TableId
+    epoch: int
+    time_us: int
+    shards: tuple[str, ...]
+    reason: str
+    asked: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
     `outside`: the tables that left the feed, or could not be carried when it began. `absent`: the shards that did not
-    take part and inherited their state, and as of when their rows stand (microseconds since 1970).
+    take part and inherited their state, and as of when their rows stand (microseconds since 1970). `stale`: the tables
+    that readers see as of an earlier epoch.
 
     Raises ValueError for one that speaks of shards or tables that it does not have.
     """
@@ -228,6 +249,7 @@ class Manifest(msgspec.Struct, frozen=True):
     chunk_bytes: int = 0
     outside: tuple[Outside, ...] = ()
     absent: dict[str, int] = {}
+    stale: tuple[Stale, ...] = ()
 
     def __post_init__(self) -> None:
         shards = self.cut.shards
@@ -254,6 +276,28 @@ class Manifest(msgspec.Struct, frozen=True):
     def time_us(self) -> int:
         """When its cut was taken, in microseconds since 1970."""
         return self.cut.time_us
+
+    @property
+    def tables(self) -> set[TableId]:
+        """The tables of the feed, those too that are stale."""
+        return {shape.table for shape in self.shapes} | {one.table for one in self.stale}
+
+    @property
+    def lost(self) -> tuple[Stale, ...]:
+        """The stale tables whose new copy has not begun."""
+        carried = {shape.table for shape in self.shapes} if self.stale else set()
+        return tuple(one for one in self.stale if one.table not in carried)
+
+    def stale_since(self, table: TableId) -> Stale | None:
+        """Why readers see a table as of an earlier epoch; None where they see it as of this one."""
+        return next((one for one in self.stale if one.table == table), None)
+
+    def shape(self, table: TableId) -> TableShape:
+        """The shape of a table; raises KeyError."""
+        for shape in self.shapes:
+            if shape.table == table:
+                return shape
+        raise KeyError(f"epoch {epoch_text(self.epoch)} has no table {table}")
 
     @property
     def holders(self) -> dict[TableId, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.differences import replaced, restored
-from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape
+from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
 from catchment.model.position import LogOffset, Position, Resets
 from catchment.model.shard import Copy, ShardState
 
@@ -44,6 +44,7 @@ class ManifestChange(msgspec.Struct, frozen=True, omit_defaults=True):
     chunk_bytes: int = 0
     outside: tuple[Outside, ...] | None = None
     absent: dict[str, int] = {}
+    stale: tuple[Stale, ...] = ()
 
 
 def change_of(
@@ -83,6 +84,7 @@ def change_of(
         chunk_bytes=after.chunk_bytes,
         outside=None if after.outside == before.outside else after.outside,
         absent=after.absent,
+        stale=after.stale,
     )
 
 
@@ -122,6 +124,7 @@ def manifest_after(change: ManifestChange, base: Manifest) -> Manifest:
         chunk_bytes=change.chunk_bytes,
         outside=base.outside if change.outside is None else change.outside,
         absent=change.absent,
+        stale=change.stale,
     )
 
 

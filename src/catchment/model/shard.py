@@ -3,12 +3,12 @@
 It is one value everywhere: in a manifest, in a task, and in the offset of a stream.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from catchment.model.chunk import Bound, Chunk, Phase
+from catchment.model.chunk import Bound, Chunk
 from catchment.model.definition import Definition
 from catchment.model.position import LogOffset, Position
 from catchment.model.table import TableId
@@ -18,7 +18,8 @@ class Copy(msgspec.Struct, frozen=True, omit_defaults=True):
     """How much of a table is copied from a shard, as of a cut.
 
     Rows with `key <= copied` are delivered and follow the log. So do rows with `key > born_after`, the largest
-    key when the copy began: later rows come from the log alone. Both None: nothing copied, no upper limit.
+    key when the copy began: later rows come from the log alone. Both None: nothing copied, no upper limit. `paused`: no
+    chunk is read until somebody orders it.
     """
 
     table: TableId
@@ -27,11 +28,7 @@ class Copy(msgspec.Struct, frozen=True, omit_defaults=True):
     done: bool = False
     rows: int = 0
     rows_expected: int = 0
-
-    @property
-    def phase(self) -> Phase:
-        """COPYING until every chunk is delivered."""
-        return Phase.FOLLOWING if self.done else Phase.COPYING
+    paused: bool = False
 
     def advanced(self, chunks: Sequence[Chunk], rows: int = 0) -> "Copy":
         """The copy once these chunks of so many rows, which follow one another, are delivered."""
@@ -77,6 +74,19 @@ class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     def copied(self) -> bool:
         """Whether no row is left to copy."""
         return all(copy.done for copy in self.copies)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no row is to be copied now: all are, or their copies are paused."""
+        return all(copy.done or copy.paused for copy in self.copies)
+
+    def without(self, tables: Collection[TableId]) -> "ShardState":
+        """The same without these tables; the same object where it has none of them."""
+        if not any(copy.table in tables for copy in self.copies):
+            return self
+        copies = tuple(copy for copy in self.copies if copy.table not in tables)
+        definitions = tuple(one for one in self.definitions if one.table not in tables)
+        return replace(self, copies=copies, definitions=definitions)
 
     @property
     def floor(self) -> LogOffset:

@@ -17,6 +17,14 @@ class Mode(Enum):
     HISTORY = "history"  # of every row each version, with the epochs between which it was the row
 
 
+class SchemaChange(Enum):
+    """What a feed does when the definition or the rows of a table are changed by DDL."""
+
+    EVOLVE = "evolve"  # follow it, or copy the table anew
+    FREEZE = "freeze"  # leave the table as it was before
+    FAIL = "fail"  # end the run in front of it
+
+
 class Treatment(msgspec.Struct, frozen=True):
     """What a feed file says of a table."""
 

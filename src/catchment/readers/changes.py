@@ -1,6 +1,6 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -9,19 +9,21 @@ import pyarrow as pa
 from catchment.epoch.work import Output, SegmentReceipt, SegmentTask
 from catchment.epoch.xa import Commits, commits
 from catchment.model.epoch import Part, TableShape
-from catchment.model.errors import SourceError
-from catchment.model.position import Resets
-from catchment.readers.checks import alterations, arrived, must_be_whole, must_keep_keys
+from catchment.model.errors import SourceError, Unsupported
+from catchment.model.position import LogOffset, Resets
+from catchment.model.table import TableId
+from catchment.model.treatment import SchemaChange
+from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
 from catchment.readers.segment_images import SegmentImages
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
 from catchment.rewind.states import in_commit_order, last_images, states_of, without_values, without_voids
 from catchment.schema.columns import shape_after
-from catchment.schema.events import tables_here
+from catchment.schema.events import SchemaEvent, tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
-from catchment.schema.passage import Alteration, MetTable, Passage
+from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
@@ -42,9 +44,10 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         stretch, resets = _read(task, images, followed)
         events = tuple(followed.events.of(stretch.facts))
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
-        altered = alterations(shard, shapes, stored, evolves=task.evolves)
-        keyed = (shapes[table] for table in here)
-        must_keep_keys(task.endpoint, start.server, keyed, events, stretch.at)
+        went = went_through(shard, shapes, stored, task.changes)
+        altered, stopped = went.altered, {one.table: one for one in went.stopped}
+        keyed = [shapes[table] for table in here if table not in stopped]
+        stopped |= _without_keys(task, keyed, events, stretch.at)
         ends = commits(shard, start.prepared, stretch.xa)
         at_start = Wanted.of(task.shapes, task.start.definitions, mask_key=task.mask_key)
         prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
@@ -52,16 +55,45 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             images.add(part)
         outputs, met = [], images.met()
         for number, (table, spool) in enumerate(sorted(images.spools.items())):
+            if table in stopped:
+                continue
             mine = [a for a in altered if a.effect.table == table]
             passage = Passage.of(met.get(table), mine)
-            shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
+            try:
+                shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
+            except SourceError as why:
+                if task.changes is SchemaChange.FAIL:
+                    raise
+                stopped[table] = Stopped(table, str(why))
+                continue
             output = _write(task, stretch, ends, spool, shape, mine, number)
             if output is not None:
                 outputs.append(output)
-    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), tuple(met.values()))
-    log_bytes = stretch.read_bytes + prepared.read_bytes
-    definitions = tuple(followed.now.values())
-    return replace(receipt, log_bytes=log_bytes, definitions=definitions, existence=existence(events))
+    altered = [one for one in altered if one.effect.table not in stopped]
+    known = tuple(one for one in met.values() if one.table.id not in stopped)
+    receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), known)
+    return replace(
+        receipt,
+        log_bytes=stretch.read_bytes + prepared.read_bytes,
+        definitions=tuple(one for one in followed.now.values() if one.table not in stopped),
+        existence=existence(events),
+        stopped=tuple(stopped.values()),
+    )
+
+
+def _without_keys(
+    task: SegmentTask, shapes: Iterable[TableShape], events: Sequence[SchemaEvent], at: LogOffset
+) -> dict[TableId, Stopped]:
+    """The tables of which an index was dropped by which the lake tells their rows apart."""
+    found = {}
+    for shape in shapes:
+        try:
+            must_keep_keys(task.endpoint, task.start.position.server, [shape], events, at)
+        except Unsupported as why:
+            if task.changes is SchemaChange.FAIL:
+                raise
+            found[shape.table] = Stopped(shape.table, str(why))
+    return found
 
 
 def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple[Stretch, Resets]:

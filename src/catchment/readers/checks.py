@@ -11,11 +11,12 @@ from catchment.model.errors import NEW_FEED, CutMissed, IncompleteImage, Unsuppo
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.model.treatment import SchemaChange
 from catchment.schema.ddl import Columns, Stop
-from catchment.schema.events import SchemaEvent, SchemaEvents
+from catchment.schema.events import SchemaEvent, SchemaEvents, stops
 from catchment.schema.indexes import touch
 from catchment.schema.judge import ByText
-from catchment.schema.passage import Alteration
+from catchment.schema.passage import Alteration, Stopped
 from catchment.schema.statement import beginning
 from catchment.source.catalog import read_table
 from catchment.source.log import read_facts
@@ -85,6 +86,44 @@ def alterations(
             raise judged
         found.append(judged)
     return found
+
+
+@dataclass(frozen=True)
+class WentThrough:
+    """What DDL in a stretch of log did: columns that came and went, and tables that cannot be followed any more."""
+
+    altered: list[Alteration]
+    stopped: list[Stopped]
+
+
+def went_through(
+    shard: str, chosen: Collection[TableId], stored: StoredAt, changes: SchemaChange
+) -> WentThrough:
+    """What DDL in a stretch of log did to the chosen tables.
+
+    Raises Unsupported as `alterations` does where `changes` is FAIL. Otherwise it raises that for a statement that the
+    log holds as text, which names no table for certain.
+    """
+    altered: list[Alteration] = []
+    stopped: dict[TableId, Stopped] = {}
+    for event, judged in judgements(
+        shard, chosen, stored, stored.events, evolves=changes is not SchemaChange.FAIL
+    ):
+        if isinstance(judged, Unsupported):
+            stopping = stops(event, chosen)
+            by_text = isinstance(stored.judged(event, chosen), ByText)
+            if changes is SchemaChange.FAIL or by_text or not stopping:
+                raise judged
+            for stop in stopping:
+                reason = f"shard {shard} at {event.at}: {stop.reason}"
+                stopped.setdefault(stop.table, Stopped(stop.table, reason))
+        elif changes is SchemaChange.FREEZE:
+            table = judged.effect.table
+            reason = f"shard {shard} at {event.at}: {_said(judged.effect)}, and schema_change is freeze"
+            stopped.setdefault(table, Stopped(table, reason))
+        else:
+            altered.append(judged)
+    return WentThrough([one for one in altered if one.effect.table not in stopped], list(stopped.values()))
 
 
 def judgements(
@@ -182,7 +221,7 @@ def _must_not_come_back(
 def _unkept(endpoint: Endpoint, table: TableId, at: LogOffset, what: str) -> Unsupported:
     return Unsupported(
         f"shard {endpoint.shard}, {table} at {at}: an index was dropped, and {what}: rows that the lake cannot tell "
-        f"apart may have been there; copy it again with {NEW_FEED}"
+        "apart may have been there"
     )
 
 

@@ -15,6 +15,7 @@ from catchment.model.table import TableId
 from catchment.rewind.keyless import apart
 from catchment.rewind.ranges import covered
 from catchment.schema.ddl import Columns, Harmless
+from catchment.schema.events import stops
 from catchment.schema.judge import ByText
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
@@ -91,7 +92,8 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
             behind = event.group >= stretch.boundary
             over = images.before(did.table, event.group)
             if behind or over or not told or not isinstance(did, Columns):
-                found[did.table] = f"its definition changed at {event.at}"
+                touched = [did.table, *(stop.table for stop in stops(event, images.wanted.keys()))]
+                found |= dict.fromkeys(touched, f"its definition changed at {event.at}")
     for table, group in images.keyless.items():
         if xa or not told or group >= stretch.boundary:
             found[table] = "a row whose key is a zero date was changed while rows were read"

@@ -32,7 +32,7 @@ from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
 from catchment.schema.ddl import Harmless
-from catchment.schema.events import SchemaEvents
+from catchment.schema.events import SchemaEvents, stops
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts, read_log
@@ -225,9 +225,11 @@ def _stopped(wanted: Wanted, events: SchemaEvents, epoch_at: LogOffset) -> Wante
     lasting = not wanted.definitions
 
     def on_ddl(ddl: Ddl) -> dict[TableId, Definition | None]:
-        did = events.next(ddl).effect
+        event = events.next(ddl)
         before = lasting and reaches(epoch_at, ddl.at)
-        return {} if before or isinstance(did, Harmless) else {did.table: None}
+        if before or isinstance(event.effect, Harmless):
+            return {}
+        return dict.fromkeys([event.effect.table, *(stop.table for stop in stops(event, events.chosen))])
 
     return replace(wanted, on_ddl=on_ddl)
 

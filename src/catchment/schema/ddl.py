@@ -7,7 +7,6 @@ known: none, empty columns added, or columns dropped. Pure: looks at no server a
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.schema.names import without_marks
 from catchment.schema.statement import NOT_UNDERSTOOD, Word
@@ -57,8 +56,8 @@ _WITHOUT = (
     'add "!{table}" to `tables` and start once with `--leave {table}`: the feed goes on without it, and its lake table '
     "stays as it is"
 )
-AGAIN = f"start {NEW_FEED} to copy {{table}} again, or " + _WITHOUT
-_REMOVE = _WITHOUT + f"; if the table is back, {NEW_FEED} copies it"
+AGAIN = "with `schema_change: evolve` the next run copies {table} again; or " + _WITHOUT
+_REMOVE = "with `schema_change: evolve` the next run goes on without {table}; or " + _WITHOUT
 BY_ROWS = "set binlog_format=ROW for every session, then " + AGAIN
 _PLAIN = (
     AGAIN

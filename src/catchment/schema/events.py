@@ -7,7 +7,7 @@ from catchment.model.epoch import TableShape
 from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.schema.columns import table_on
-from catchment.schema.ddl import Columns, Effect, Here, effect_of
+from catchment.schema.ddl import Columns, Effect, Here, Stop, effect_of
 from catchment.schema.text import Text, read_text
 from catchment.wire.log.facts import Ddl, Fact, Statement
 
@@ -67,6 +67,25 @@ class SchemaEvents:
     def _event(self, fact: Ddl | Statement, here: Here | None) -> SchemaEvent:
         text = text_of(fact)
         return SchemaEvent(fact, text, effect_of(text, self.chosen, here), here)
+
+
+def stops(event: SchemaEvent, chosen: Collection[TableId]) -> list[Stop]:
+    """Of each of the chosen tables, what keeps the statement from being followed there: it may name several. None where
+    its effect is no Stop."""
+    if not isinstance(event.effect, Stop):
+        return []
+    here = event.here
+    found = []
+    for table in sorted(chosen):
+        mine: Here | None = (
+            None if here is None else {t: columns for t, columns in here.items() if t == table}
+        )
+        alone = effect_of(event.text, [table], mine)
+        if isinstance(alone, Stop):
+            found.append(alone)
+        elif table == event.effect.table:
+            found.append(event.effect)
+    return found
 
 
 def _behind(event: SchemaEvent) -> Here | None:

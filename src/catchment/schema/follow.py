@@ -9,7 +9,7 @@ from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.table import TableId
 from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
-from catchment.schema.events import SchemaEvents
+from catchment.schema.events import SchemaEvents, stops
 from catchment.schema.statement import NO_BACKSLASH_ESCAPES, AmbiguousText, Word, beginning, parted
 from catchment.wire.log.facts import Ddl, Fact
 
@@ -40,9 +40,10 @@ class Followed:
 
     def on_ddl(self, fact: Ddl) -> dict[TableId, Definition | None]:
         """Take a DDL; what it changes (None: its rows cannot be read any more). Raises AlteredUnseen, Unsupported."""
-        did = self.events.next(fact).effect
+        event = self.events.next(fact)
+        did = event.effect
         if isinstance(did, Stop):
-            return {did.table: None}
+            return {stop.table: None for stop in stops(event, self.events.chosen)}
         if not isinstance(did, Columns) or did.table not in self._now:
             return {}
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from catchment.model.table import Table
+from catchment.model.table import Table, TableId
 from catchment.schema.ddl import Columns
 
 
@@ -13,6 +13,14 @@ class Alteration:
 
     effect: Columns
     group: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A table whose rows the log does not tell from some statement on. `reason` says which, where and why."""
+
+    table: TableId
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def lines(verdict: Verdict) -> list[str]:
         )
         text += [f"  {name}" for name in found.named]
     text += [f"not copied completely yet, compared as far as it is: {where}" for where in verdict.partial]
+    text += [f"not compared: {stale}" for stale in verdict.stale]
     first, last = verdict.epochs
     compared = f"compared as of epoch {epoch_text(first)}"
     text.append(compared if first == last else f"{compared} to {epoch_text(last)}")

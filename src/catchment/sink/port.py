@@ -8,7 +8,7 @@ import msgspec
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader, Writer
 from catchment.model.epoch import Commit as CommitRecord
-from catchment.model.epoch import DataFile, EpochRow, Manifest
+from catchment.model.epoch import DataFile, EpochRow, Manifest, TableShape
 from catchment.model.table import TableId
 from catchment.sink.erasure import Erased, Erasure
 
@@ -83,7 +83,7 @@ class Sink(Protocol):
         """Raise SinkError when something is gone that an epoch, not applied yet, needs."""
         ...
 
-    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+    def take_over(self, shapes: Iterable[TableShape], fence: int) -> None:
         """Carry the fence of a new runner everywhere, so that an older one cannot write from now on."""
         ...
 

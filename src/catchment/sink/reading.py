@@ -34,6 +34,11 @@ class TableState(Protocol):
         ...
 
     @property
+    def as_of(self) -> int:
+        """As of which epoch the rows stand: that one, or an earlier one of a table that is copied anew (`Stale`)."""
+        ...
+
+    @property
     def version(self) -> int:
         """The version of the table at the sink that is read."""
         ...

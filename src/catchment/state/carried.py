@@ -31,7 +31,7 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
     Raises ConfigError when one of these three does not hold while the others do, and when no table would stay.
     Tables of `leave` that left before are no fault.
     """
-    carried = {shape.table for shape in manifest.shapes}
+    carried = manifest.tables
     gone = sorted(table for table in carried if not takes(rules, table))
     if len(gone) == len(carried):
         raise ConfigError(
@@ -63,23 +63,24 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manife
     """An epoch that ends where `manifest` does, without the tables that leave; each one is logged."""
     for table in gone:
         _log.warning(
-            "%s has left the feed: its lake table stays as of epoch %s", table, epoch_text(manifest.epoch)
+            "%s has left the feed: its lake table stays as of epoch %s",
+            table,
+            epoch_text(_last(manifest, table)),
         )
-    shards = {
-        shard: replace(
-            state,
-            copies=tuple(copy for copy in state.copies if copy.table not in gone),
-            definitions=tuple(d for d in state.definitions if d.table not in gone),
-        )
-        for shard, state in manifest.cut.shards.items()
-    }
     after = manifest.repeated(epoch)
     return replace(
         after,
-        cut=replace(after.cut, shards=shards),
+        cut=after.cut.without(gone),
         shapes=tuple(shape for shape in manifest.shapes if shape.table not in gone),
-        outside=(*manifest.outside, *(Outside(table, manifest.epoch) for table in gone)),
+        outside=(*manifest.outside, *(Outside(table, _last(manifest, table)) for table in gone)),
+        stale=tuple(one for one in manifest.stale if one.table not in gone),
     )
+
+
+def _last(manifest: Manifest, table: TableId) -> int:
+    """The last epoch at which a table is exact."""
+    stale = manifest.stale_since(table)
+    return manifest.epoch if stale is None else stale.epoch
 
 
 def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> None:
@@ -93,7 +94,7 @@ def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[Tabl
     them out, or they left it, or they came later. To be exact, those that came later would need a first cut of their
     own.
     """
-    carried = {shape.table for shape in manifest.shapes}
+    carried = manifest.tables
     outside = {one.table: one for one in manifest.outside}
     known = {table: one for table, one in outside.items() if table in present and takes(rules, table)}
     late = sorted(set(present) - carried - known.keys())

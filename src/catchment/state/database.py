@@ -77,6 +77,15 @@ journal_table = Table(
     Column("kind", String(16), primary_key=True),
     Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
 )
+# The same.
+order_table = Table(
+    "catchment_order",
+    metadata,
+    Column("feed", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("asked", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
+    Column("answer", LargeBinary(_RECORD_BYTES_MAX), nullable=True),
+)
 _VERSION = select(version_table.c.version)
 _NEEDED = {table.name for table in (version_table, record_table, lease_table)}
 

@@ -5,26 +5,32 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from catchment import world
-from catchment.model.chunk import Phase
 from catchment.model.epoch import Manifest, Plan, epoch_text
+from catchment.model.order import Kept
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
+from catchment.model.table_state import TableState, state_of
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
 from catchment.state.moments import time_text
 from catchment.state.notes import Entries, ErrorNote, NotCarried, Trouble
+from catchment.state.orders import listed
 from catchment.state.store import Store
+
+_ORDERS_SHOWN = 20
 
 
 class TableStatus(msgspec.Struct, frozen=True):
     """A table over all shards; COPYING until it is copied from every one of them. `refused`: where its copy
-    stands still, and why."""
+    stands still, and why. `as_of`: the epoch as of which readers see it, where that is not the newest, and `reason`."""
 
     table: str
-    phase: Phase
+    state: TableState
     rows: int
     rows_expected: int
     refused: tuple[str, ...] = ()
+    as_of: str = ""
+    reason: str = ""
 
 
 class ErrorStatus(msgspec.Struct, frozen=True):
@@ -74,13 +80,25 @@ class NotCarriedStatus(msgspec.Struct, frozen=True):
     reason: str
 
 
+class OrderStatus(msgspec.Struct, frozen=True):
+    """An order under its number: what was asked by whom and when, and what became of it (`open`, `done` or
+    `refused`)."""
+
+    number: int
+    order: str
+    user: str
+    asked: str
+    state: str
+    answer: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
     stand. `runner` is empty when nobody runs the feed; `run` is unknown until a run of a
-    Catchment that keeps it has written the store. `troubles`: of a feed that is run; `errors`: the newest ones, the
-    newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
+    Catchment that keeps it has written the store. `troubles`: of a feed that is run; `errors` and `orders`: the newest
+    ones, the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
@@ -95,6 +113,7 @@ class Status(msgspec.Struct, frozen=True):
     absent: dict[str, str]
     tables: tuple[TableStatus, ...]
     tables_not_carried: tuple[NotCarriedStatus, ...]
+    orders: tuple[OrderStatus, ...] = ()
 
 
 def read_status(store: Store) -> Status:
@@ -104,6 +123,7 @@ def read_status(store: Store) -> Status:
         committed = store.manifest_in(connection, commit.epoch) if commit else None
         owner = holder_in(connection, store)
         journal = entries(connection, store)
+        kept = listed(connection, store)[:_ORDERS_SHOWN]
     epoch = commit.epoch if commit else 0
     lives = owner is not None and not owner.is_dead()
     return Status(
@@ -122,7 +142,15 @@ def read_status(store: Store) -> Status:
         absent={s: time_text(since) for s, since in committed.absent.items()} if committed else {},
         tables=_tables(committed, plan),
         tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
+        orders=tuple(map(_order, kept)),
     )
+
+
+def _order(kept: Kept) -> OrderStatus:
+    order, answer = kept.order, kept.answer
+    state = "open" if answer is None else "done" if answer.done else "refused"
+    said = "" if answer is None else answer.said
+    return OrderStatus(kept.number, str(order), order.user, time_text(order.asked_us), state, said)
 
 
 def _run(journal: Entries) -> RunStatus | None:
@@ -169,20 +197,25 @@ def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
 
 
 def _tables(manifest: Manifest | None, plan: Plan | None) -> tuple[TableStatus, ...]:
-    by_table: dict[str, dict[str, Copy]] = {}
-    for shard, state in manifest.cut.shards.items() if manifest else ():
+    if manifest is None:
+        return ()
+    by_table: dict[TableId, dict[str, Copy]] = {table: {} for table in manifest.tables}
+    for shard, state in manifest.cut.shards.items():
         for copy in state.copies:
-            by_table.setdefault(str(copy.table), {})[shard] = copy
-    return tuple(_table(name, copies, plan) for name, copies in sorted(by_table.items()))
+            by_table[copy.table][shard] = copy
+    return tuple(_table(manifest, table, copies, plan) for table, copies in sorted(by_table.items()))
 
 
-def _table(name: str, copies: Mapping[str, Copy], plan: Plan | None) -> TableStatus:
+def _table(manifest: Manifest, table: TableId, copies: Mapping[str, Copy], plan: Plan | None) -> TableStatus:
     open_on = [shard for shard, copy in copies.items() if not copy.done]
-    refused = [r for r in (plan.refused if plan else ()) if str(r.table) == name and r.shard in open_on]
+    refused = [r for r in (plan.refused if plan else ()) if r.table == table and r.shard in open_on]
+    stale = manifest.stale_since(table)
     return TableStatus(
-        name,
-        Phase.COPYING if open_on else Phase.FOLLOWING,
+        str(table),
+        state_of(manifest, table),
         sum(copy.rows for copy in copies.values()),
         sum(copy.rows_expected for copy in copies.values()),
         tuple(str(refusal) for refusal in refused),
+        "" if stale is None else epoch_text(stale.epoch),
+        "" if stale is None else stale.reason,
     )

@@ -29,7 +29,7 @@ class Uncarried:
     def begin(self, standing: Manifest, present: Mapping[str, Collection[TableId]]) -> None:
         """The run begins: `present` are the tables of each shard that the rules take."""
         known = {(one.shard, one.table): one for one in self._journal.uncarried()}
-        carried = {shape.table for shape in standing.shapes}
+        carried = standing.tables
         self._replace(
             known.get((shard, table), NotCarried(table, shard, standing.epoch))
             for shard, tables in present.items()
@@ -47,7 +47,7 @@ class Uncarried:
         ]
         known = {(one.shard, one.table) for one in left}
         # The server may take names of any case for one.
-        carried = {str(shape.table).lower() for shape in manifest.shapes}
+        carried = {str(table).lower() for table in manifest.tables}
         made = [
             NotCarried(table, shard, manifest.epoch)
             for shard, found in existence.items()

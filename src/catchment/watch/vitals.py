@@ -40,6 +40,7 @@ class Vitals:
         self._uncarried = self._gauge(
             "tables_not_carried", "Tables that `tables` takes and the feed does not carry."
         )
+        self._stale = self._gauge("tables_stale", "Tables that readers see as of an earlier epoch.")
         self.observe_troubles(())
 
     def observe_troubles(self, troubles: Iterable[Trouble]) -> None:
@@ -52,6 +53,10 @@ class Vitals:
     def observe_uncarried(self, tables: int) -> None:
         """How many tables are not carried."""
         self._uncarried.labels(self._feed).set(tables)
+
+    def observe_stale(self, tables: int) -> None:
+        """How many tables are stale."""
+        self._stale.labels(self._feed).set(tables)
 
     def count(self, errors: Iterable[ErrorNote]) -> None:
         """Errors that were met since the last call."""

@@ -90,7 +90,15 @@ def test_status(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["epoch"], found["runner"]) == (3 << 32, "")
     assert found["epoch_text"] == "1970-01-01T00:00:03Z.0000"
     assert found["tables"] == [
-        {"table": "shop.orders", "phase": "copying", "rows": 30, "rows_expected": 100, "refused": []}
+        {
+            "table": "shop.orders",
+            "state": "copying",
+            "rows": 30,
+            "rows_expected": 100,
+            "refused": [],
+            "as_of": "",
+            "reason": "",
+        }
     ]
 
 

@@ -75,7 +75,7 @@ class World:
             digests = store.digests(stored.epoch) if stored is not None else ()
             decision = decide(FEED, stored, committed, row, digests)
             if isinstance(decision, Continue):
-                take_over(applier, [table.table for table in TABLES if row], row)
+                take_over(applier, list(TABLES) if row else [], row)
                 settle(applier, decision, committed, row)
             work(applier)
 

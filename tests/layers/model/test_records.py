@@ -234,7 +234,7 @@ def test_what_has_not_changed_is_not_written_again() -> None:
     assert len(change) < 1200 < len(record) / 4
     assert link_of(change) == Link(epoch_number(1), digest(record))
     assert (after.digest, after.used) == (base.digest, 1)
-    assert json.loads(change)["version"] == json.loads(record)["version"] == 3
+    assert json.loads(change)["version"] == json.loads(record)["version"] == 4
 
 
 def test_a_shard_at_rest_writes_when_it_was_asked_and_no_more() -> None:
@@ -281,11 +281,19 @@ def test_records_without_a_version() -> None:
     "record", [whole(made.manifest(1)), encoded(large(2), encoded(large(1), None)[1])[0]]
 )
 def test_a_record_of_a_later_version_is_refused(record: bytes) -> None:
-    later = record.replace(b'"version":3', b'"version":4')
+    later = record.replace(b'"version":4', b'"version":5')
     assert later != record
     for look in (link_of, plan_of, lambda r: base_of(r, Manifest), lambda r: value_of(r, None, Manifest)):
-        with pytest.raises(OfLater, match=r"version 4, of a later Catchment.*docs/upgrade\.md"):
+        with pytest.raises(OfLater, match=r"version 5, of a later Catchment.*docs/upgrade\.md"):
             look(later)
+
+
+def test_a_record_of_version_3_knows_no_stale_tables() -> None:
+    manifest = made.manifest(1)
+    now = whole(manifest)
+    then = now.replace(b'"version":4', b'"version":3').replace(b',"stale":[]', b"")
+    assert len(then) < len(now)
+    assert value_of(then, None, Manifest) == manifest
 
 
 def _copies(entries: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def test_what_wrote_it(feeder: Feeder) -> None:
 
 def test_a_lake_without_the_mark_is_read_and_goes_on(unmarked: Feeder) -> None:
     assert read(unmarked.root, "shop.orders").arrow().num_rows == 2
-    DeltaSink(unmarked.root, FEED).take_over([ORDERS.table], 2)
+    DeltaSink(unmarked.root, FEED).take_over([ORDERS], 2)
     EpochsTable(unmarked.root, FEED).take_over(2)
     assert [layout(of(unmarked.root)) for of in TABLES] == [str(LAKE_LAYOUT)] * 2
     assert read(unmarked.root, "shop.orders").arrow().num_rows == 2
@@ -64,7 +64,7 @@ def test_a_lake_without_the_mark_is_read_and_goes_on(unmarked: Feeder) -> None:
 USES: tuple[Callable[[Path], Any], ...] = (
     lambda root: read(root, "shop.orders"),
     views,
-    lambda root: DeltaSink(root, FEED).take_over([ORDERS.table], 2),
+    lambda root: DeltaSink(root, FEED).take_over([ORDERS], 2),
 )
 OF_EPOCHS: tuple[Callable[[Path], Any], ...] = (
     epochs,

@@ -114,7 +114,7 @@ def run(directory: Path, work: Callable[[Applier], None], fault: Callable[[Fault
     ):
         applier = Applier(store, lease, sink, threading.Event(), fault)
         row = sink.newest()
-        take_over(applier, [table.table for table in TABLES if row], row)
+        take_over(applier, list(TABLES) if row else [], row)
         work(applier)
 
 

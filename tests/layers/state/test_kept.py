@@ -204,9 +204,9 @@ def test_records_of_a_later_version_are_refused(kept: Path) -> None:
     go_on(directory, turns=1)
     with closing(sqlite3.connect(directory / "state.db")) as connection, connection:
         connection.execute(
-            "UPDATE catchment_record SET record = CAST(replace(record, '\"version\":3', '\"version\":4') AS BLOB)"
+            "UPDATE catchment_record SET record = CAST(replace(record, '\"version\":4', '\"version\":5') AS BLOB)"
         )
-    said = r"has version 4, of a later Catchment.*docs/upgrade\.md"
+    said = r"has version 5, of a later Catchment.*docs/upgrade\.md"
     with (
         closing(Store.open(f"sqlite:///{directory}/state.db", FEED)) as store,
         pytest.raises(StateError, match=said),

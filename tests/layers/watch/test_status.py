@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from catchment.model.chunk import Phase
 from catchment.model.epoch import Refusal
+from catchment.model.table_state import TableState
 from catchment.state.lease import hold
 from catchment.state.store import Store
 from catchment.watch.status import TableStatus, read_status
@@ -46,18 +46,18 @@ def test_epochs_and_what_is_pending(store: Store) -> None:
     assert (later.pending, later.epoch, later.runner) == ("manifest", records.commit(1).epoch, "")
     assert found.lag_seconds == pytest.approx(time.time() - 1_700_000_001, abs=5)
     assert found.cut == {"-80": "binlog.000001:1000 [0-1-1]"}
-    assert found.tables == (TableStatus("shop.orders", Phase.COPYING, 10, 100),)
+    assert found.tables == (TableStatus("shop.orders", TableState.COPYING, 10, 100),)
 
 
 def test_a_table_is_copied_when_all_its_shards_are(store: Store) -> None:
-    for turn, phase in ((1, Phase.COPYING), (2, Phase.FOLLOWING)):
+    for turn, phase in ((1, TableState.COPYING), (2, TableState.FOLLOWING)):
         manifest = records.manifest(turn)
         state = manifest.cut.shards["-80"]
         first, second = (
             msgspec.structs.replace(
                 state, copies=(msgspec.structs.replace(state.copies[0], done=done, rows=rows),)
             )
-            for done, rows in ((phase is Phase.FOLLOWING, 10), (True, 50))
+            for done, rows in ((phase is TableState.FOLLOWING, 10), (True, 50))
         )
         manifest = records.with_shards(manifest, {"-80": first, "80-": second})
         commit = msgspec.structs.replace(records.commit(turn), digest=records.name_of(manifest))
@@ -65,7 +65,7 @@ def test_a_table_is_copied_when_all_its_shards_are(store: Store) -> None:
             store.put_manifest(manifest, lease.fence)
             store.put_commit(commit, lease.fence)
         (table,) = read_status(store).tables
-        assert (table.phase, table.rows_expected) == (phase, 200)
+        assert (table.state, table.rows_expected) == (phase, 200)
 
 
 def test_a_source_at_rest_does_not_lag(store: Store) -> None:

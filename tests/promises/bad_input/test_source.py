@@ -254,6 +254,7 @@ def test_a_dropped_index_that_was_the_key_stops_the_feed(
     assert life.run() == 0
     own["-80"].sql(f"DROP INDEX other ON {table}")
     assert life.run() == 0
+    life.describe(schema_change="fail")
     own["-80"].sql(statement.format(table), f"INSERT INTO {table} VALUES (1, 2)")
     said = refusal(life, SourceError.exit_code)
     assert "shard -80" in said

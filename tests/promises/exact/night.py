@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from catchment.config import Feed
 from catchment.feed.runner import run_feed
-from catchment.model.chunk import Phase
 from catchment.model.errors import StateError
+from catchment.model.table_state import TableState
 from catchment.state.notes import Trouble
 from catchment.state.store import Store
 from catchment.watch.report import Observer
@@ -62,7 +62,7 @@ class Night:
             tables = self.status().tables
         except StateError:  # its store is not made yet
             return False
-        return bool(tables) and all(table.phase is Phase.FOLLOWING for table in tables)
+        return bool(tables) and all(table.state is TableState.FOLLOWING for table in tables)
 
     def status(self) -> Status:
         """What the feed says now."""

@@ -3,6 +3,7 @@
 The tasks of an epoch run one after another in this process, pickled as on their way through Spark.
 """
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from catchment.config import Feed, load
 from catchment.feed import runner
 from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
+from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.upkeep import turns
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import make_feed
 from tests.world.engines import Here
 
 Rows = list[tuple[Any, ...]]
+RENEWALS_MAX = 10
 
 
 def run_here(patch: pytest.MonkeyPatch) -> Here:
@@ -61,6 +64,27 @@ class Steps:
             stop=threading.Event(),
             leave=[TableId(self.schema, name) for name in leave],
         )
+
+    def renew(self, *proof: str) -> None:
+        """Run the feed until no table is stale. `proof`: statements on other tables, that show more of the log visible:
+        a server at rest need not do so at once."""
+        epochs = EpochsTable(self.feed.sink.path, self.feed.name)
+        for _ in range(RENEWALS_MAX):
+            self.run()
+            row = epochs.newest()
+            assert row is not None
+            if not row.manifest.stale:
+                return
+            for shard in self.servers:
+                self.sql(shard, *proof)
+        raise AssertionError("tables are still stale")
+
+    def must_stop(self, caplog: pytest.LogCaptureFixture, table: str, why: str) -> None:
+        """Run the feed; DDL has to make a table stale, for a reason that matches. Others do not wait for it."""
+        self.run()
+        begin = f"{self.schema}.{table} stands as of epoch "
+        told = [message for message in caplog.messages if message.startswith(begin)]
+        assert any(re.search(why, message) for message in told), caplog.messages
 
     def sql(self, shard: str, *statements: str) -> None:
         """Run statements in the schema."""

@@ -5,7 +5,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from catchment.api.read import read
 from catchment.cli.main import execute
@@ -13,9 +15,12 @@ from catchment.demo.server import PrivateServer
 from catchment.feed.applier import Applier
 from catchment.model.epoch import Commit, Manifest, epoch_text
 from catchment.model.errors import ConfigError
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.layout import table_dir
 from catchment.state.store import Store
 from tests.promises.exact.steps import Steps, run_here
+from tests.world.settled import settled
 
 Begin = Callable[..., Steps]
 MADE = (
@@ -145,3 +150,14 @@ def test_the_command(steps: Steps, tmp_path: Path, capfd: pytest.CaptureFixture[
     assert "--leave: u is not of the form schema.name" in capfd.readouterr().err
     assert execute(["run", file, "--until-caught-up", "--leave", f"{steps.schema}.u"]) == 0
     assert carried(steps) == ["t", "v"]
+
+
+def test_the_plain_table_of_one_that_left_has_all_that_was_committed(steps: Steps) -> None:
+    steps.sql("a", "INSERT INTO u VALUES (3)", "DELETE FROM u WHERE id = 1")
+    steps.run()  # nothing is settled yet
+    steps.set(tables=[f"{steps.schema}.*", f"!{steps.schema}.u"])
+    steps.run("u")
+    settled(steps.feed)
+    place = table_dir(Path(str(steps.feed.sink.path)), TableId(steps.schema, "u"))
+    engine = QueryBuilder().register("plain", DeltaTable(place))
+    assert sorted(pa.table(engine.execute("SELECT id FROM plain").read_all())["id"].to_pylist()) == [2, 3]

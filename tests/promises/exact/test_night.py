@@ -44,6 +44,7 @@ def feed(
     make_feed(tmp_path, servers, schema, chunk_rows=1000, interval="50ms")
     described = yaml.safe_load((tmp_path / "feed.yaml").read_text())
     described["source"]["shards"][0].update(host=proxy.host, port=proxy.port)
+    described |= {"schema_change": "fail", "new_tables": "skip"}
     described["metrics"] = {"file": str(tmp_path / "metrics")}
     described["notify"] = {"command": list(to_file(tmp_path / "told"))}
     (tmp_path / "feed.yaml").write_text(yaml.safe_dump(described))

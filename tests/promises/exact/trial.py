@@ -106,7 +106,7 @@ class Trial:
                     self._rest(run)
                 else:
                     self.servers[alter.shard].sql(alter.sql, database=self.schema)
-            run.wait("all is copied", lambda done: done[-1].cut.copied)
+            run.wait("all is copied", lambda done: done[-1].cut.copied and not done[-1].stale)
             self._rest(run)
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)
         return Court(self.feed, self.files, self.keys, oracles, order).judge(self.rests, self.beside.readings)

@@ -69,6 +69,8 @@ class Verdict:
     rows: int = 0
     plain: int = 0
     told: int = 0
+    stale: int = 0
+    renewed: int = 0
 
     def must_be_clean(self, seed: int) -> None:
         """Fail and say what differs."""
@@ -107,6 +109,7 @@ class Court:
         for reading in readings:
             self._readings.setdefault((reading.epoch, reading.table), []).append(reading)
         self._known: dict[str, set[tuple[str, Key]]] = {table: set() for table in self.keys}
+        self._exact: dict[str, tuple[int, Rows]] = {}
         rows = EpochsTable(self.feed.sink.path, self.feed.name).read_all()
         self._first = rows[0].manifest.cut.positions
         before: EpochRow | None = None
@@ -135,6 +138,11 @@ class Court:
         for table, state in zip(self.keys, read(self.feed, list(self.keys), manifest.epoch), strict=True):
             records = state.arrow()
             self._readers(row, table, records)
+            if (stale := manifest.stale_since(TableId.parse(table))) is not None:
+                self._standing(row, table, stale.epoch, lake_rows(records.to_pylist(), self.keys[table]))
+                assert state.as_of == stale.epoch
+                continue
+            assert state.as_of == manifest.epoch
             shape = next(s for s in row.manifest.shapes if str(s.table) == table)
             for line in self._plain[table].differing(manifest.epoch, shape, records):
                 self._fault(row, f"{table} {line}", "its plain table")
@@ -145,6 +153,16 @@ class Court:
             self._compare(row, table, columns, lake, replayed, "log")
             if rest is not None:
                 self._compare(row, table, columns, lake, rest.rows[table], "SELECT")
+            self._exact[table] = manifest.epoch, lake
+
+    def _standing(self, row: EpochRow, table: str, epoch: int, lake: Rows) -> None:
+        """A stale table is what it was when it was judged last."""
+        self._verdict.stale += 1
+        then, rows = self._exact[table]
+        if then != epoch:
+            self._fault(row, f"{table} stands as of {epoch}, and was exact at {then}", "the epochs table")
+        for line in compare(lake, rows):
+            self._fault(row, f"{table} {line}", "itself")
 
     def _compare(
         self, row: EpochRow, table: str, columns: list[str], lake: Rows, source: Rows, judge: str
@@ -233,8 +251,16 @@ class Court:
             {(shard, copy.table): copy for shard, state in cut.shards.items() for copy in state.copies}
             for cut in (before.manifest.cut, row.manifest.cut)
         )
+        stale = {one.table for one in row.manifest.stale}
+        was_stale = {one.table for one in before.manifest.stale}
+        then = {place: old for place, old in then.items() if place[1] not in stale - was_stale}
+        self._verdict.renewed += len(was_stale - stale)
         for place, now in copies.items():
-            old = then.pop(place)
+            old = then.pop(place, None)
+            if old is None:
+                if place[1] not in stale:
+                    self._fault(row, f"the copy {place} begins anew", "the epochs table")
+                continue
             ordered = self._is_ordered(row, str(now.table))
             back = (
                 now.rows < old.rows
@@ -249,7 +275,7 @@ class Court:
             )
             if back:
                 self._fault(row, f"the copy went back at {place} from {old} to {now}", "the epochs table")
-        if then:
+        if any(place[1] not in stale for place in then):
             self._fault(row, f"the copies {list(then)} are gone", "the epochs table")
 
     def _shrunk(self, old: Bound, now: Bound, ordered: bool) -> bool:

@@ -40,7 +40,10 @@ class Checker:
     epochs: int = 0
     alone: int = 0
     planned: list[Any] = field(default_factory=list)
+    renewed: int = 0
     _newest: Any = None
+    _exact: dict[Any, Any] = field(default_factory=dict)
+    _whole: set[Any] = field(default_factory=set)
     _logs: dict[str, list[History]] = field(default_factory=dict)
     _born_in: dict[str, int] = field(default_factory=dict)
 
@@ -54,6 +57,7 @@ class Checker:
         before, self._newest = self._newest, manifest
         if before is not None:
             self._must_follow(before, manifest)
+        self._must_stand(manifest)
         for server in self.servers:
             position = manifest.cut.positions[server.name]
             at = _place(position)
@@ -70,14 +74,35 @@ class Checker:
 
     def _difference(self, manifest: Any, shard: str, at: Place, log: History) -> str:
         """What readers see otherwise of a shard than the log's rows at a place; empty where nothing is."""
+        generations = {shape.table: shape.generation for shape in manifest.shapes}
         for copy in manifest.cut.shards[shard].copies:
             expected = dict(_copied(copy, log.rows_at(copy.table.name, at)))
-            rows = self.storage.tables[copy.table].rows
+            rows = self.storage.tables[copy.table, generations[copy.table]].rows
             found = {key: _trimmed(row) for (of, key), row in rows.items() if of == shard}
             if found != expected:
                 more, less = found.items() - expected.items(), expected.items() - found.items()
                 return f"{copy}: read {sorted(more)[:4]}, held {sorted(less)[:4]}"
         return ""
+
+    def _must_stand(self, manifest: Any) -> None:
+        """A stale table is as of the last epoch at which it was not, and its rows do not change."""
+        stale = {one.table: one.epoch for one in manifest.stale}
+        for table, epoch in stale.items():
+            then, held, rows = self._exact[table]
+            if then != epoch:
+                self._found(manifest, f"{table} stands as of {epoch}, and was exact at {then}")
+            if held.rows != rows:
+                self._found(manifest, f"{table} is stale, and its rows have changed")
+        for shape in manifest.shapes:
+            if shape.table not in stale:
+                held = self.storage.tables[shape.table, shape.generation]
+                before = self._exact.get(shape.table)
+                self.renewed += before is not None and before[1] is not held
+                self._exact[shape.table] = manifest.epoch, held, dict(held.rows)
+                if all(copy.done for copy in manifest.cut.copies if copy.table == shape.table):
+                    self._whole.add(shape.table)
+                elif shape.table in self._whole:
+                    self._found(manifest, f"{shape.table} was complete, and is a part of itself")
 
     def _must_follow(self, before: Any, manifest: Any) -> None:
         """Numbers grow, positions do not go back, and a shard that is absent stands where it stood."""
@@ -93,7 +118,8 @@ class Checker:
                 self._found(manifest, f"{server.name} is absent, and moves from {old} to {new}")
         for shard in manifest.absent:
             old, new = (one.cut.shards[shard].copies for one in (before, manifest))
-            if old != new:
+            stale = {one.table for one in manifest.stale}
+            if [c for c in old if c.table not in stale] != [c for c in new if c.table not in stale]:
                 self._found(manifest, f"{shard} is absent, and its copies go on from {old} to {new}")
 
     def _found(self, manifest: Any, what: str) -> None:

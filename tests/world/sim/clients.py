@@ -20,13 +20,14 @@ _HANGS = (0.5, 3.0, 12.0, 40.0)
 class Clients:
     """`calm`: what was begun is ended, and a transaction comes now and then. `last`: nothing comes any more.
 
-    `read`: number of the oldest log file of a server that a feed may still need.
+    `read`: number of the oldest log file of a server that a feed may still need. `truncates`: weight of TRUNCATE.
     """
 
     world: SimWorld
     network: Network
     read: Callable[[Server], int]
     theme: Theme
+    truncates: float = 0.0
     calm: bool = False
     last: bool = False
     idle: set[str] = field(default_factory=set)
@@ -43,6 +44,7 @@ class Clients:
             Clients._cut_off: rng.choice((0, 3, 6)),
             Clients._hang: rng.choice((0, 2, 5)),
             Clients._purge_read: rng.choice(theme.purges),
+            Clients.truncate: self.truncates,
         }
 
     def of(self, server: Server) -> Callable[[], None]:
@@ -93,6 +95,15 @@ class Clients:
                 self.write(server, hold=0.0)
             if self.world.rng.random() < 0.5:
                 server.add_column("t", f"c{len(server.tables['t'].columns)}")
+
+    def truncate(self, server: Server) -> None:
+        """Truncate a table on which no transaction is open."""
+        table = self.world.rng.choice(sorted(server.tables))
+        if not any(locked == table for locked, _ in server.locked()):
+            server.settle_all()
+            server.truncate(table)
+            if self.world.rng.random() < 0.7:
+                self.write(server, hold=0.0)
 
     def _cut_off(self, server: Server) -> None:
         self.network.cut_until[self._port(server)] = self.world.now + self.world.rng.choice((0.1, 1.0, 8.0))

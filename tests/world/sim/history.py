@@ -12,7 +12,8 @@ Place = tuple[int, int]  # number of the file, offset in it
 class Group:
     """What the log holds between two places: `changes` count where they stand, unless an XA PREPARE made them.
 
-    `late`: of an XA COMMIT, for how long its rows stay hidden when the group has passed.
+    `late`: of an XA COMMIT, for how long its rows stay hidden when the group has passed. `empties`: the table that it
+    truncates.
     """
 
     start: Place
@@ -22,6 +23,7 @@ class Group:
     shown: bool = False
     xid: bytes = b""
     late: float | None = None
+    empties: str = ""
 
 
 @dataclass(eq=False)
@@ -44,6 +46,8 @@ class History:
         if not count or self.groups[count - 1].end > place:
             count, rows = 0, dict(self.loaded.get(table, {}))
         while count < len(self.groups) and self.groups[count].end <= place:
+            if self.groups[count].empties == table:
+                rows.clear()
             for name, key, row in self.groups[count].changes:
                 if name == table:
                     change(rows, key, row)

@@ -204,6 +204,16 @@ class Server:
         group.shown = True
         self.snapshot = self.end()
 
+    def truncate(self, table: str) -> None:
+        """TRUNCATE, when no transaction is open on the table."""
+        start = self._begin_group(binlog.STANDALONE | binlog.DDL)
+        self._write(binlog.QUERY, binlog.query_body(SCHEMA, f"TRUNCATE TABLE {table}"))
+        self.tables[table].visible = {}
+        self.tables[table].logged = {}
+        self._table_number += 1
+        self.history.groups.append(Group(start, self.end(), (), self._now(), shown=True, empties=table))
+        self.snapshot = self.end()
+
     def rotate(self) -> None:
         """FLUSH BINARY LOGS."""
         file = self.files[-1]

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlalchemy import Engine, StaticPool, create_engine, event
 
 from catchment import world as door
 from catchment.config import Feed
-from catchment.feed import loop, take_up
+from catchment.feed import loop, newcomers, take_up
 from catchment.feed.runner import run_feed
 from catchment.feed.take_up import Ports
 from catchment.model.epoch import Manifest
@@ -45,9 +46,10 @@ _REFUSALS = 2
 
 @dataclass(frozen=True)
 class Setting:
-    """How many simulated seconds the feed may take to catch up once nothing breaks any more."""
+    """How many simulated seconds the feed may take to catch up once nothing breaks any more; the weight of TRUNCATE."""
 
     patience: float = 400.0
+    truncates: float = 0.0
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Simulation:
         self.network = Network(self.world, servers, self.rng.choice(self.theme.select_seconds))
         self.world.servers = self.network
         self.servers = list(servers.values())
-        self.clients = Clients(self.world, self.network, self._needed, self.theme)
+        self.clients = Clients(self.world, self.network, self._needed, self.theme, self.setting.truncates)
         self.nemesis = Nemesis(self.world, self.theme)
         self.attempts: list[Attempt] = []
         self._engines: dict[str, Engine] = {}
@@ -101,6 +103,11 @@ class Simulation:
     def epochs(self) -> int:
         """Epochs that were looked at, of all feeds."""
         return sum(attempt.checker.epochs for attempt in self.attempts)
+
+    @property
+    def renewed(self) -> int:
+        """Tables that took the place of an earlier copy."""
+        return sum(attempt.checker.renewed for attempt in self.attempts)
 
     @property
     def kills(self) -> int:
@@ -124,6 +131,8 @@ class Simulation:
             self._begin()
             self._calm_at = self.world.now + self.rng.choice(self.theme.trouble)
             for server in self.servers:
+                if self.setting.truncates:
+                    server.before_select = partial(self._truncate_before_select, server)
                 self.world.spawn(outside, f"clients of {server.name}", self.clients.of(server))
             self.world.spawn(outside, "clocks", self.nemesis.set_clocks)
             if self.rng.random() < _BREAKS_OFF:
@@ -139,7 +148,11 @@ class Simulation:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prove, "WORTH_BYTES", self.rng.choice(self.theme.worth))
             patch.setattr(database, "_engine", self._engine)
-            for caller in (take_up, loop):  # comments are for people, and have no part in what is proven
+            for caller in (
+                take_up,
+                loop,
+                newcomers,
+            ):  # comments are for people, and have no part in what is proven
                 patch.setattr(caller, "commented_now", lambda shapes, endpoints: tuple(shapes))
             patch.setattr(first_cut, "read_comments", lambda session, tables: {})
             patch.setattr(
@@ -224,6 +237,10 @@ class Simulation:
             if self.nemesis.dangerous:
                 self.clients.break_off(server)
 
+    def _truncate_before_select(self, server: Server) -> None:
+        if self.nemesis.dangerous and self.rng.random() < 0.05:
+            self.clients.truncate(server)
+
     def _reset_behind_select(self, server: Server) -> None:
         if self.nemesis.dangerous and len(server.histories) <= _RESETS_MAX and self.rng.random() < 0.2:
             server.reset(ends_sessions=False)
@@ -254,7 +271,7 @@ class Simulation:
                 until += self.setting.patience
             elif quiet and job.error is None:
                 break
-            elif calm and job.error is None:
+            elif calm and job.error is None and not attempt.storage.epochs[-1].manifest.stale:
                 self.clients.last = True
             self.world.sleep(self.rng.choice((0.0, 0.5, 3.0)))
             if attempt.storage.epochs and self.nemesis.dangerous and self.rng.random() < 0.1:
@@ -262,6 +279,8 @@ class Simulation:
         else:
             raise AssertionError(f"the feed does not catch up; its runs ended by {self.ended[-3:]}")
         newest = self.attempts[-1].storage.epochs[-1].manifest
+        if newest.stale:
+            raise AssertionError(f"caught up, but {newest.stale[0]}")
         for server in self.servers:
             at = newest.cut.positions[server.name].at
             # A checkpoint event may come behind the last group, when its rows have become visible.

@@ -36,7 +36,7 @@ class Storage:
 
     world: SimWorld
     files: dict[str, pa.Table] = field(default_factory=dict)
-    tables: dict[TableId, Held] = field(default_factory=dict)
+    tables: dict[tuple[TableId, int], Held] = field(default_factory=dict)  # by table and generation
     epochs: list[EpochRow] = field(default_factory=list)
     epochs_fence: int = 0
     runner: str = ""
@@ -113,15 +113,17 @@ class SimSink:
 
     def must_be_free(self, first: Manifest) -> None:
         """As the port has it."""
-        for name, held in self._storage.tables.items():
+        for shape in first.shapes if first.previous == 0 else ():
+            held = self._storage.tables.get(_copy(shape), Held())
             if held.epoch not in (0, first.epoch):
-                raise SinkError(f"{name} holds something")
+                raise SinkError(f"{shape.table} holds something")
 
     def must_hold(self, row: EpochRow) -> None:
         """As the port has it."""
-        for name, version in row.commit.versions.items():
-            if len(self._storage.tables[TableId.parse(name)].versions) < version:
-                raise SinkRestored(f"{name} is older than its epoch")
+        for shape in row.manifest.shapes:
+            version = row.commit.versions[str(shape.table)]
+            if len(self._storage.tables[_copy(shape)].versions) < version:
+                raise SinkRestored(f"{shape.table} is older than its epoch")
 
     def older(self, row: EpochRow) -> tuple[TableId, ...]:
         """As the port has it."""
@@ -133,13 +135,13 @@ class SimSink:
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""
         for delta in manifest.deltas:
-            held = self._storage.tables.get(delta.shape.table, Held())
+            held = self._storage.tables.get(_copy(delta.shape), Held())
             if held.epoch != manifest.epoch:
                 lost = [file.path for file in delta.files if file.path not in self._storage.files]
                 if lost:
                     raise SinkError(f"{lost[0]} is gone")
 
-    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+    def take_over(self, shapes: Iterable[TableShape], fence: int) -> None:
         """As the port has it."""
         self._world.step("take the epochs over")
         self._fenced(self._storage.epochs_fence, fence)
@@ -147,9 +149,9 @@ class SimSink:
         if self._storage.epochs_fence == fence and self._storage.runner not in ("", ours):
             raise LeaseLost("another runner has this fence")
         self._storage.epochs_fence, self._storage.runner = fence, ours
-        for name in tables:
+        for shape in shapes:
             self._world.step("take a table over")
-            held = self._storage.tables.get(name)
+            held = self._storage.tables.get(_copy(shape))
             if held is not None:
                 self._fenced(held.fence, fence)
                 held.fence = fence
@@ -157,12 +159,13 @@ class SimSink:
     def restore(self, row: EpochRow, fence: int, applies: int | None) -> int:
         """As the port has it."""
         highest = row.manifest.epoch
-        for name, held in self._storage.tables.items():
+        for shape in row.manifest.shapes:
+            held = self._storage.tables[_copy(shape)]
             if held.epoch > row.manifest.epoch and held.epoch != applies:
                 highest = max(highest, held.epoch)
                 self._world.step("restore a table")
                 self._fenced(held.fence, fence)
-                held.rows = dict(held.versions[row.commit.versions[str(name)] - 1])
+                held.rows = dict(held.versions[row.commit.versions[str(shape.table)] - 1])
                 held.versions.append(dict(held.rows))
                 held.epoch, held.fence = row.manifest.epoch, fence
         return highest
@@ -187,7 +190,7 @@ class SimSink:
             self.must_be_free(manifest)
         for delta in manifest.deltas:
             self._world.step("before a table's commit")
-            held = self._storage.tables.setdefault(delta.shape.table, Held())
+            held = self._storage.tables.setdefault(_copy(delta.shape), Held())
             self._fenced(held.fence, fence)
             held.fence = fence
             if held.epoch >= manifest.epoch:
@@ -199,7 +202,7 @@ class SimSink:
             held.versions.append(dict(held.rows))
             self._world.step("behind a table's commit")
         return {
-            str(shape.table): len(self._storage.tables[shape.table].versions) for shape in manifest.shapes
+            str(shape.table): len(self._storage.tables[_copy(shape)].versions) for shape in manifest.shapes
         }
 
     def record(self, manifest: Manifest, commit: Commit, fence: int) -> None:
@@ -232,6 +235,10 @@ class SimSink:
     def _fenced(known: int, fence: int) -> None:
         if known > fence:
             raise LeaseLost(f"a later runner wrote: its fence is {known}, ours {fence}")
+
+
+def _copy(shape: TableShape) -> tuple[TableId, int]:
+    return shape.table, shape.generation
 
 
 def _add(held: dict[tuple[str, int], Row], rows: pa.Table, names: Sequence[str]) -> None:

@@ -4,21 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.world.sim.mistakes import MISTAKES
-from tests.world.sim.simulation import Simulation
+from tests.world.sim.mistakes import MISTAKES, OF_TRUNCATES
+from tests.world.sim.simulation import Setting, Simulation
 
 SEEDS = 500
+SEEDS_TRUNCATED = 60
 _AT_ONCE = 20
 # A checkpoint event behind the last group; a copy that stood still at an ALTER in front of XA, on a source at rest.
 FAULTS_ONCE = (18839, 60591)
 # A SELECT takes no time in the simulator, so a proof that comes behind it is rarely another one.
 ESCAPING = ("the_floor_is_proven_after_the_select",)
+USUAL, TRUNCATED = Setting(), Setting(truncates=12.0)
 _ESCAPES = pytest.mark.xfail(reason="found in few sets of seeds only", strict=False)
 
 
-def turned(seed: int, directory: Path) -> Simulation:
+def turned(seed: int, directory: Path, setting: Setting = USUAL) -> Simulation:
     """A simulation that was run; raises what went wrong, with the command that repeats it."""
-    simulation = Simulation(seed, directory / str(seed))
+    simulation = Simulation(seed, directory / str(seed), setting)
     try:
         simulation.run()
     except Exception as error:
@@ -31,6 +33,12 @@ def test_every_epoch_is_exact_whatever_breaks(first: int, tmp_path: Path) -> Non
     found = [turned(seed, tmp_path) for seed in range(first, first + _AT_ONCE)]
     assert sum(simulation.epochs for simulation in found) > 3 * _AT_ONCE
     assert sum(simulation.kills for simulation in found) > 5
+
+
+@pytest.mark.parametrize("first", range(1, SEEDS_TRUNCATED + 1, _AT_ONCE))
+def test_every_epoch_is_exact_while_tables_are_truncated(first: int, tmp_path: Path) -> None:
+    found = [turned(seed, tmp_path, TRUNCATED) for seed in range(first, first + _AT_ONCE)]
+    assert sum(simulation.renewed for simulation in found) > 3
 
 
 @pytest.mark.long
@@ -69,6 +77,23 @@ def test_each_planted_mistake_is_found_by_a_seed_of_the_suite(
             print(f"{name}: seed {seed}: {type(error).__name__}: {str(error)[:200]}")
             return
     pytest.fail(f"none of {SEEDS} seeds finds it: {name}")
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", OF_TRUNCATES)
+def test_each_mistake_of_ddl_is_found_by_a_seed_of_the_suite(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    OF_TRUNCATES[name](monkeypatch)
+    for seed in range(1, SEEDS_TRUNCATED + 1):
+        try:
+            Simulation(seed, tmp_path / str(seed), TRUNCATED).run()
+        except (TypeError, AttributeError, NameError):
+            raise
+        except Exception as error:
+            print(f"{name}: seed {seed}: {type(error).__name__}: {str(error)[:200]}")
+            return
+    pytest.fail(f"none of {SEEDS_TRUNCATED} seeds finds it: {name}")
 
 
 @pytest.mark.parametrize("name", MISTAKES)

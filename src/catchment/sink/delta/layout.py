@@ -4,6 +4,7 @@
     <root>/_catchment/tail/<schema>/<table>/  epochs that the plain table does not have yet, a Delta table, too
         _part=base/                     chunks: rows that were copied
         _part=changes/                  net changes
+    <root>/_catchment/tail-<epoch>/<schema>/<table>/  the same of a copy that began with that epoch
     <root>/_catchment/epochs/           one row per committed epoch
     <root>/_catchment/versions/         one row per version of a plain table
     <root>/_catchment/kept/             one row per epoch that is kept beyond the readers' window
@@ -25,7 +26,7 @@ from catchment.model.table import ENDED, VALID_FROM, VALID_TO, TableId
 from catchment.wire.cells.masks import kept_type
 
 Root = TypeVar("Root", bound=Location)
-_OURS = "_catchment"
+_OURS, _TAIL = "_catchment", "tail"
 
 PART = "_part"
 SHARD = "_shard"
@@ -78,14 +79,27 @@ def table_dir(root: Root, table: TableId) -> Root:
     return _below(root, directory_name(table.schema), directory_name(table.name))
 
 
-def tail_dir(root: Root, table: TableId) -> Root:
-    """Directory of a table's tail: what its plain table does not have yet."""
-    return table_dir(tails_dir(root), table)
+def tail_dir(root: Root, table: TableId, generation: int = 0) -> Root:
+    """Directory of the tail of a table's copy: what its plain table does not have yet."""
+    return table_dir(tails_dir(root, generation), table)
 
 
-def tails_dir(root: Root) -> Root:
-    """Directory under which all tails lie, as plain tables lie under the root."""
-    return _below(root, _OURS, "tail")
+def tails_dir(root: Root, generation: int = 0) -> Root:
+    """Directory under which the tails of a generation lie, as plain tables lie under the root."""
+    return _below(root, _OURS, f"{_TAIL}-{generation}" if generation else _TAIL)
+
+
+def ours_dir(root: Root) -> Root:
+    """Directory of all that is Catchment's own."""
+    return _below(root, _OURS)
+
+
+def generation_of(name: str) -> int | None:
+    """The generation whose tails lie below a directory of this name; None where none do."""
+    first, dash, number = name.partition("-")
+    if first != _TAIL or (dash and not number.isdecimal()):
+        return None
+    return int(number) if dash else 0
 
 
 def epochs_dir(root: Root) -> Root:
@@ -138,6 +152,11 @@ def identity_columns(shape: TableShape) -> tuple[str, ...]:
 def epoch_app(feed: str, table: TableId) -> str:
     """Application id under which a table carries its newest epoch."""
     return f"catchment/{feed}/{table}"
+
+
+def generation_app(feed: str, table: TableId) -> str:
+    """Application id under which a plain table carries of which copy of the table it is."""
+    return f"{epoch_app(feed, table)}/generation"
 
 
 def settled_app(feed: str, table: TableId) -> str:

@@ -161,7 +161,7 @@ _FOOT = """
   and earlier ones of 11.8 log them). There a table with generated columns is refused: drop them, or exclude the table.
 - `COMPRESSED` columns of MariaDB hold what the same column without `COMPRESSED` holds.
 - The log of MariaDB shows UUID, INET4 and INET6 as BINARY; the catalog tells what they are. A UUID column
-  that is added to a table which is followed therefore ends the run (exit code 3): see [DDL](ddl.md).
+  that is added to a table which is followed therefore [copies it anew](ddl.md).
 - **Bytes that are no text of the column's character set** are not left out. In the log they end the run (exit code
   3) before the epoch that holds them, and so every later one, until the table is excluded (`"!schema.table"` in
   `tables`, and one start with `--leave schema.table`): the feed goes on without it. Where the copy meets them, the

@@ -122,7 +122,7 @@ class NothingSink:
         """As the port has it."""
         self._asked.note("must_have_files", manifest.epoch)
 
-    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+    def take_over(self, shapes: Iterable[TableShape], fence: int) -> None:
         """As the port has it."""
         self._asked.note("take_over")
         self._asked.fence = fence

@@ -1,18 +1,17 @@
 """Which committed epochs the plain tables of a feed all are: those can be kept without the tails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from catchment.model.epoch import EpochRow, epoch_number, gci_of
+from catchment.model.epoch import EpochRow, TableShape, epoch_number, gci_of
 from catchment.model.errors import SinkError
-from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.retained import retained
 from catchment.sink.delta.layout import epoch_app
 from catchment.sink.delta.log.delta_log import DeltaLog
 
-Logs = Callable[[TableId], tuple[DeltaLog, DeltaLog]]
+Logs = Callable[[TableShape], tuple[DeltaLog, DeltaLog]]
 
 
 class SettledEpochs(msgspec.Struct, frozen=True):
@@ -44,18 +43,28 @@ class SettledEpochs(msgspec.Struct, frozen=True):
             (row,) = rows
             if row.commit.epoch <= after:
                 return None
-            until = min((self._reached(row, shape.table) for shape in row.manifest.shapes), default=0)
+            until = min(self._all_reached(row), default=0)
             if until == row.commit.epoch:
                 return until
         return None
 
-    def _reached(self, row: EpochRow, table: TableId) -> int:
+    def _all_reached(self, row: EpochRow) -> Iterator[int]:
+        """Of each table what `_reached` says; of a stale one, whether it is what it is to readers."""
+        for shape in row.manifest.shapes:
+            if row.manifest.stale_since(shape.table) is None:
+                yield self._reached(row, shape)
+        for stale in row.manifest.stale:
+            then = self.epochs.at(stale.epoch)
+            reached = 0 if then is None else self._reached(then, then.manifest.shape(stale.table))
+            yield row.commit.epoch if reached == stale.epoch else reached
+
+    def _reached(self, row: EpochRow, shape: TableShape) -> int:
         """The epoch itself, where the plain table has all that had come to the table; else the one that it is."""
-        plain, tail = self.logs(table)
-        app, epoch = epoch_app(row.manifest.feed, table), row.commit.epoch
+        plain, tail = self.logs(shape)
+        app, epoch = epoch_app(row.manifest.feed, shape.table), row.commit.epoch
         found = retained(plain, app, epoch)
         settled = 0 if found is None else found.epoch
-        come = self._come(tail, app, row.commit.versions.get(str(table)), epoch)
+        come = self._come(tail, app, row.commit.versions.get(str(shape.table)), epoch)
         return epoch if come is not None and come <= settled else settled
 
     def _come(self, tail: DeltaLog, app: str, version: int | None, epoch: int) -> int | None:

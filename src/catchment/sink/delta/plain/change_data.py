@@ -41,6 +41,10 @@ class ChangeData:
         """Rows of keys that had none."""
         self._write(self._typed(part, Change.INSERT) for part in rows)
 
+    def deleted(self, rows: Iterable[pa.Table]) -> None:
+        """Rows of keys that have none any more."""
+        self._write(self._typed(part, Change.DELETE) for part in rows)
+
     def replaced(self, before: Iterable[pa.Table], after: Iterable[pa.Table]) -> None:
         """Rows as they were, and as they are from now on."""
         self._write(self._typed(part, Change.BEFORE) for part in before)

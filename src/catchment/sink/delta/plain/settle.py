@@ -17,6 +17,7 @@ from catchment.sink.delta.files import make_directory
 from catchment.sink.delta.layout import (
     epoch_app,
     fence_app,
+    generation_app,
     identity_columns,
 )
 from catchment.sink.delta.log.actions import Action, MetaData, Txn, commit_info
@@ -26,6 +27,7 @@ from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import CONFIGURATION, marks
 from catchment.sink.delta.plain.arranged import partition_columns
 from catchment.sink.delta.plain.foreign import take_back_foreign
+from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.made import Made, Making
 from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
@@ -85,21 +87,23 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
             continue
         if on is not None and since >= order.until:
             return None
+        anew = on is not None and generation(on, order.feed, order.shape.table) < order.shape.generation
         found = waiting(
             order.tail,
             identity_columns(order.shape),
             since=since,
             until=order.until,
             limits=order.limits,
+            whole=anew,
         )
         step = order
         if found is not None and found.epoch < order.until:
             step = msgspec.structs.replace(order, until=found.epoch, shape=shape_at(found.epoch))
         step = msgspec.structs.replace(step, form=step.form.for_table(step.shape))
         head = _head(step, on)
-        if found is None and not head:
+        if found is None and not head and not anew:
             return None  # nothing has come to this table
-        settled = _commit(step, log, on, found, head)
+        settled = _commit(step, log, on, found, head, anew=anew)
         if settled is not None:
             return settled
     raise SinkConflict(
@@ -116,14 +120,23 @@ def _since(order: SettleOrder, on: Snapshot | None) -> int:
 
 
 def _commit(
-    order: SettleOrder, log: DeltaLog, on: Snapshot | None, found: Waiting | None, head: list[Action]
+    order: SettleOrder,
+    log: DeltaLog,
+    on: Snapshot | None,
+    found: Waiting | None,
+    head: list[Action],
+    *,
+    anew: bool,
 ) -> Settled | None:
-    """One try on top of one version; None when another commit came first."""
+    """One try on top of one version; None when another commit came first. `anew`: the table was copied anew, so what it
+    has now goes, and what has come is all of it."""
     now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
     made = Made(_making(order), now_ms)
     try:
-        made.take(on, found)
+        if anew and on is not None:
+            made.replace_all(on)
+        made.take(None if anew else on, found)
     except BaseException as error:
         made.discard()
         # Files that an erasure has deleted since are missed by those alone that began before its commit.
@@ -131,7 +144,10 @@ def _commit(
             return None
         raise
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
-    info = commit_info("CREATE TABLE" if on is None else "MERGE", now_ms, **{EPOCH_NOTE: str(order.until)})
+    if anew or (on is None and order.shape.generation):
+        marks.append(Txn(generation_app(order.feed, order.shape.table), order.shape.generation, now_ms))
+    operation = "CREATE TABLE" if on is None else "WRITE" if anew else "MERGE"
+    info = commit_info(operation, now_ms, **{EPOCH_NOTE: str(order.until)})
     after = log.put(on, info, [*head, *marks, *made.actions])
     if after is None:
         made.discard()

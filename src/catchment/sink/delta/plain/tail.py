@@ -55,9 +55,10 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 def waiting(
-    log: DeltaLog, identity: tuple[str, ...], *, since: int, until: int, limits: Limits
+    log: DeltaLog, identity: tuple[str, ...], *, since: int, until: int, limits: Limits, whole: bool = False
 ) -> Waiting | None:
-    """The oldest epochs behind `since` that the limits admit, up to `until`; None when there is none.
+    """The oldest epochs behind `since` that the limits admit, up to `until`, or all of them (`whole`); None when there
+    is none.
 
     Raises SinkError.
     """
@@ -68,7 +69,7 @@ def waiting(
     if not dated:
         return None
     sizes = {f.path: plain_size(log.directory, f.path) for _, f in dated if _is_change(f)}
-    epoch, chosen = _chosen(dated, sizes, limits)
+    epoch, chosen = (until, [f for _, f in dated]) if whole else _chosen(dated, sizes, limits)
     changes = [f for f in chosen if _is_change(f)]
     rows, size = sum(f.rows for f in changes), sum(sizes[f.path] for f in changes)
     return Waiting(

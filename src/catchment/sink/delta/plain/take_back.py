@@ -28,8 +28,10 @@ def take_back(log: DeltaLog, app: str, epoch: int) -> int:
                 f"{log.directory} is newer than the epochs that the lake records, and its log or files do not reach "
                 "back to them; put back the newest copy of the lake's directory _catchment, or remove both"
             )
-        carries = Txn(app, then.transactions[app], _now_ms())
-        if log.put(on, restore_info(then), [carries, *restored(on, then)]) is not None:
+        carries = [
+            Txn(name, then.transactions.get(name, 0), _now_ms()) for name in (app, f"{app}/generation")
+        ]
+        if log.put(on, restore_info(then), [*carries, *restored(on, then)]) is not None:
             return carried
     raise SinkConflict(f"{log.directory}: other writers won {_ATTEMPTS} commits in a row; end them")
 

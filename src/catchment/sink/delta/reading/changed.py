@@ -107,14 +107,15 @@ def changes(
 ) -> DeltaChanges:
     """The changes of a table behind an epoch, up to another. Both were settled, or brought nothing since one that was.
     Raises SinkError."""
-    at = places(root, table)
+    shape = until.manifest.shape(table)
+    at = places(root, table, shape.generation)
     log, app = DeltaLog(at.plain), epoch_app(feed, table)
     last = _settled_at(log, at.tail, until, table, app)
-    shape = next(shape for shape in until.manifest.shapes if shape.table == table)
     found = DeltaChanges(shape, None, until.commit.epoch, str(at.plain), 0, last.version)
     if since is None:
         return found
-    before = _settled_at(log, at.tail, since, table, app)
+    then = places(root, table, since.manifest.shape(table).generation)
+    before = _settled_at(log, then.tail, since, table, app)
     found = msgspec.structs.replace(found, since=since.commit.epoch, first=before.version + 1)
     _must_tell(log, found)
     return found

@@ -23,8 +23,10 @@ from catchment.sink.delta.layout import (
 )
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain.complete import is_complete, last_complete
+from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.reading.catalogs import duckdb_query, spark_statement
 from catchment.sink.delta.reading.changed import DeltaChanges, changes, newest_settled
+from catchment.sink.delta.reading.exact import exact
 from catchment.sink.delta.reading.past import is_kept, nearest, version_at
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.reach import readable, readable_since
@@ -75,7 +77,9 @@ class DeltaReading:
             raise SinkError(
                 f"{table}: it is an epoch that the epochs table lacks; put back a copy of the lake"
             )
-        return changes(self._root, feed, table, since, until)
+        known = self.epochs(feed)
+        since = None if since is None else exact(known, since, table)
+        return changes(self._root, feed, table, since, exact(known, until, table))
 
     def following_query(self, shape: TableShape) -> str:
         """As the port has it: over the plain table."""
@@ -96,10 +100,12 @@ class DeltaReading:
 
 
 def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> DeltaState:
-    """A table of the lake at `root` as of an epoch that has it. Raises SinkError where it cannot be read any more."""
-    shape = next(shape for shape in row.manifest.shapes if shape.table == table)
-    at = places(root, table)
-    plain, tail = _newest(at, row, table) or _then(at, row, table) or _kept(root, at, row, table)
+    """A table of the lake at `root` as of an epoch that has it. A stale one is read as of the last at which it was
+    exact. Raises SinkError where it cannot be read any more."""
+    asked, row = row, exact(EpochsTable(root, row.manifest.feed), row, table)
+    shape = row.manifest.shape(table)
+    at = places(root, table, shape.generation)
+    plain, tail = _newest(at, row, shape) or _then(at, row, shape) or _kept(root, at, asked, row, table)
     settled = _settled(plain, row, table)
     waited = [] if tail is None else with_epochs(at.tail, tail)
     waiting = [file for epoch, file in waited if epoch > settled]
@@ -109,7 +115,8 @@ def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> Del
     }
     tail_version = None if tail is None else tail.version
     version = row.commit.versions[str(table)] if tail is None else tail.version
-    found = DeltaState(shape, row.commit.epoch, version, later[Part.BASE], later[Part.CHANGES], origin)
+    found = DeltaState(shape, asked.commit.epoch, version, later[Part.BASE], later[Part.CHANGES], origin)
+    found = replace(found, as_of=row.commit.epoch)
     if plain is None:
         return found
     directory = at.plain
@@ -126,11 +133,11 @@ def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> Del
     return replace(found, base=(*whole, *found.base))
 
 
-def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot] | None:
+def _newest(at: Places, row: EpochRow, shape: TableShape) -> tuple[Snapshot | None, Snapshot] | None:
     """Both tables at their newest versions, as long as no later epoch has come to the table. So what is settled
     and joined since, which changes no row, serves at once, also while the source is at rest.
     """
-    feed = row.manifest.feed
+    feed, table = row.manifest.feed, shape.table
     log = DeltaLog(at.plain)
     while True:
         # The plain table first: what it has more than the tail tells, it got later.
@@ -141,26 +148,30 @@ def _newest(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None,
         if carried > row.commit.epoch or tail.version < row.commit.versions[str(table)]:
             return None
         trimmed = tail.transactions.get(settled_app(feed, table), 0)
+        if generation(plain, feed, table) > shape.generation:
+            return None
         if trimmed <= _settled(plain, row, table):
-            return plain, tail
+            return _of_generation(plain, feed, shape), tail
 
 
-def _then(at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, Snapshot] | None:
+def _then(at: Places, row: EpochRow, shape: TableShape) -> tuple[Snapshot | None, Snapshot] | None:
     """Both tables as they were when the epoch was the newest; None where that is behind the readers' window."""
-    feed, epoch = row.manifest.feed, row.commit.epoch
+    feed, epoch, table = row.manifest.feed, row.commit.epoch, shape.table
     log, app = DeltaLog(at.tail), epoch_app(feed, table)
     tail = last_complete(log, app, epoch, row.commit.versions[str(table)])
-    plain = DeltaLog(at.plain).carrying(app, epoch)
+    plain = _of_generation(DeltaLog(at.plain).carrying(app, epoch), feed, shape)
     if plain is not None and not is_complete(at.plain, plain):
         return None
     trimmed = 0 if tail is None else tail.transactions.get(settled_app(feed, table), 0)
     return None if tail is None or trimmed > _settled(plain, row, table) else (plain, tail)
 
 
-def _kept(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Snapshot | None, None]:
-    """The plain table alone, as of a kept epoch. Raises SinkError for others."""
-    feed, epoch = row.manifest.feed, row.commit.epoch
-    if is_kept(root, row):
+def _kept(
+    root: Location, at: Places, asked: EpochRow, row: EpochRow, table: TableId
+) -> tuple[Snapshot | None, None]:
+    """The plain table alone, as `row` has it, where `asked` is a kept epoch. Raises SinkError for others."""
+    feed, epoch = row.manifest.feed, asked.commit.epoch
+    if is_kept(root, asked):
         plain, whole = version_at(at, row, table)
         if whole:
             return plain, None
@@ -170,6 +181,11 @@ def _kept(root: Location, at: Places, row: EpochRow, table: TableId) -> tuple[Sn
         f"{table} cannot be read as of epoch {epoch_text(epoch)} any more: files that others replaced "
         f"stay for the feed's sink.keep, and an erasure deletes them; {since}{kept}"
     )
+
+
+def _of_generation(plain: Snapshot | None, feed: str, shape: TableShape) -> Snapshot | None:
+    """A plain table, unless it is an earlier copy of the table: then all rows of this one stand in its tail."""
+    return None if generation(plain, feed, shape.table) < shape.generation else plain
 
 
 def _settled(plain: Snapshot | None, row: EpochRow, table: TableId) -> int:

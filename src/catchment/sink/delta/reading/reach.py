@@ -27,6 +27,7 @@ class _Reach(msgspec.Struct, frozen=True):
     floor: int
     carried: int
     plain_floor: int
+    generation: int
 
     def holds(self, version: int | None, epoch: int) -> bool:
         if version is None or self.carried <= epoch:
@@ -36,28 +37,36 @@ class _Reach(msgspec.Struct, frozen=True):
             if last is None or last.version < self.floor:
                 return False
         plain = self.plain.carrying(self.app, epoch)
-        return plain is None or plain.version >= self.plain_floor
+        if plain is None or plain.transactions.get(f"{self.app}/generation", 0) < self.generation:
+            return True
+        return plain.version >= self.plain_floor
 
 
 def readable(root: Location, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
     """Of each epoch, whether every table can be read as of it and as of all later ones."""
-    tables = {shape.table for row in rows for shape in row.manifest.shapes}
-    asked = {t: min(row.commit.versions.get(str(t), 0) for row in rows) for t in tables}
-    reaches = {t: _reach(root, feed, t, asked[t]) for t in tables}
-    return [
-        _readable(row, {shape.table: reaches[shape.table] for shape in row.manifest.shapes}) for row in rows
-    ]
+    asked: dict[_Copy, int] = {}
+    for row in rows:
+        for copy in _copies(row):
+            version = row.commit.versions.get(str(copy.table), 0)
+            asked[copy] = min(version, asked.get(copy, version))
+    reaches = {copy: _reach(root, feed, copy, version) for copy, version in asked.items()}
+    return [_readable(row, {copy.table: reaches[copy] for copy in _copies(row)}) for row in rows]
 
 
 def readable_since(root: Location, feed: str, tables: Iterable[TableId]) -> str:
     """For messages: from which epoch on every one of the tables can be read, and up to which."""
-    table = EpochsTable(root, feed)
+    table, asked = EpochsTable(root, feed), set(tables)
     numbers = table.numbers()
-    reaches = {t: _reach(root, feed, t, 0) for t in tables}
+    reaches: dict[_Copy, _Reach] = {}
 
     def can_be_read(number: int) -> bool:
         row = table.at(number)
-        return row is not None and _readable(row, reaches)
+        if row is None or not asked <= {copy.table for copy in _copies(row)}:
+            return False
+        mine = [copy for copy in _copies(row) if copy.table in asked]
+        for copy in mine:
+            reaches[copy] = reaches.get(copy) or _reach(root, feed, copy, 0)
+        return _readable(row, {copy.table: reaches[copy] for copy in mine})
 
     first = bisect_left(numbers, True, key=can_be_read)
     if first == len(numbers):
@@ -65,13 +74,27 @@ def readable_since(root: Location, feed: str, tables: Iterable[TableId]) -> str:
     return f"epochs from {epoch_text(numbers[first])} to {epoch_text(numbers[-1])} can be read"
 
 
+class _Copy(msgspec.Struct, frozen=True):
+    """A copy of a table."""
+
+    table: TableId
+    generation: int
+
+
+def _copies(row: EpochRow) -> list[_Copy]:
+    """The copies that readers of an epoch see; stale tables are read as of another one."""
+    stale = {one.table for one in row.manifest.stale}
+    return [_Copy(s.table, s.generation) for s in row.manifest.shapes if s.table not in stale]
+
+
 def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
     versions = row.commit.versions
     return all(reach.holds(versions.get(str(t)), row.commit.epoch) for t, reach in reaches.items())
 
 
-def _reach(root: Location, feed: str, table: TableId, asked: int) -> _Reach:
-    at, app = places(root, table), epoch_app(feed, table)
+def _reach(root: Location, feed: str, copy: _Copy, asked: int) -> _Reach:
+    table = copy.table
+    at, app = places(root, table, copy.generation), epoch_app(feed, table)
     directory = at.tail
     tail = DeltaLog(directory)
     newest = tail.newest()
@@ -82,6 +105,6 @@ def _reach(root: Location, feed: str, table: TableId, asked: int) -> _Reach:
     log = DeltaLog(at.plain)
     plain = log.newest()
     if plain is None:
-        return _Reach(log, tail, app, floor, carried, 0)
+        return _Reach(log, tail, app, floor, carried, 0, copy.generation)
     plain_floor = oldest_version(log.directory, plain.version)
-    return _Reach(log, tail, app, floor, carried, plain_floor)
+    return _Reach(log, tail, app, floor, carried, plain_floor, copy.generation)

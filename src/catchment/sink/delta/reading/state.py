@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class DeltaState(msgspec.Struct, frozen=True):
     """`catchment.sink.reading.TableState`: the files of one version, with absolute paths. They stay for the feed's
     `sink.keep` after others have replaced them. `base`: files of which all rows live; `worn`: the others, which come
-    with `tables`."""
+    with `tables`. `as_of`: the epoch as of which the rows stand, an earlier one of a table that is stale."""
 
     shape: TableShape
     epoch: int
@@ -45,6 +45,7 @@ class DeltaState(msgspec.Struct, frozen=True):
     origin: bool = True
     worn: tuple[Worn, ...] = ()
     tables: Tables | None = None
+    as_of: int = 0
 
     def __repr__(self) -> str:
         columns = len(self.shape.kept)

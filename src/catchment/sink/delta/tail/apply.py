@@ -17,17 +17,29 @@ from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import must_own
 from catchment.sink.delta.log.schemas import arrow_of, protocol_of, schema_text
+from catchment.sink.delta.tail.generations import tails_of
 
 EPOCH_NOTE = "catchment.epoch"
 _THREADS = 8
 _VERSION_AGE_S = 60.0
 
 
+class Tail(msgspec.Struct, frozen=True, cache_hash=True):
+    """Which copy of a table a tail is of."""
+
+    table: TableId
+    generation: int
+
+    @classmethod
+    def of(cls, shape: TableShape) -> "Tail":
+        """The tail of a table as an epoch has it."""
+        return cls(shape.table, shape.generation)
+
+
 class DeltaSink:
     """The lake of one feed, for its one writer. Applies one epoch at a time.
 
-    `after_table` is called after each table's commit of an epoch: the place for a crash between two tables. `is_new`:
-    whether no epoch that readers see has a table yet, which may be made then.
+    `after_table` is called after each table's commit of an epoch: the place for a crash between two tables.
     """
 
     def __init__(
@@ -35,25 +47,27 @@ class DeltaSink:
         root: Location,
         feed: str,
         after_table: Callable[[], None] = lambda: None,
-        is_new: Callable[[TableId], bool] = lambda table: False,
     ) -> None:
         self.root = location(root)
         self.feed = feed
         self._after_table = after_table
-        self._is_new = is_new
-        self._logs: dict[TableId, DeltaLog] = {}
+        self._logs: dict[Tail, DeltaLog] = {}
         # What a table's log says, and a shape of which it has all columns.
-        self._fits: dict[TableId, tuple[MetaData, TableShape]] = {}
-        self._versions: dict[TableId, tuple[int, float]] = {}  # as of our last epoch, and when we knew
+        self._fits: dict[Tail, tuple[MetaData, TableShape]] = {}
+        self._versions: dict[Tail, tuple[int, float]] = {}  # as of our last epoch, and when we knew
 
     def apply(self, delta: TableDelta, epoch: int, fence: int, *, first: bool = True) -> int:
         """Commit a table's part of an epoch; the version that holds it.
 
-        A replay of an applied epoch commits nothing. `first`: this may be the table's first epoch, which
-        creates it. Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every
+        A replay of an applied epoch commits nothing. `first`: this may be the feed's first epoch, which
+        creates the table; so does the one with which its copy begins.
+
+        Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every
         attempt. Raises SinkError when the lake refuses, or the table is another feed's or is gone.
         """
-        name, log = delta.shape.table, self._log(delta.shape.table)
+        name, tail = delta.shape.table, Tail.of(delta.shape)
+        log = self._log(tail)
+        first = first or delta.shape.generation == epoch
 
         def attempt(on: Snapshot) -> int | None:
             must_lead(on, self.feed, fence, str(name))
@@ -66,12 +80,12 @@ class DeltaSink:
             return self._commit(on, delta, epoch, fence)
 
         def create() -> None:
-            if name in self._versions or not (first or self._is_new(name)):
+            if tail in self._versions or not first:
                 gone(str(name), log.directory)
             create_table(log, delta_schema(delta.shape), [PART], self.feed)
 
         version = commit(log, attempt, create)
-        self._versions[name] = (version, world.steady_seconds())
+        self._versions[tail] = (version, world.steady_seconds())
         return version
 
     def apply_epoch(self, manifest: Manifest, fence: int) -> dict[str, int]:
@@ -92,25 +106,25 @@ class DeltaSink:
         versions = {name: future.result() for name, future in work.items()}
         for shape in manifest.shapes:
             if str(shape.table) not in versions:
-                versions[str(shape.table)] = self._recent_version(shape.table)
+                versions[str(shape.table)] = self._recent_version(Tail.of(shape))
         return versions
 
     def must_be_free(self, manifest: Manifest) -> None:
         """Raise SinkError when a table that the feed's first epoch would create holds something already."""
         with world.pool(_THREADS) as pool:
-            list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest.epoch), manifest.deltas))
+            list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest), manifest.deltas))
 
-    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+    def take_over(self, shapes: Iterable[TableShape], fence: int) -> None:
         """Carry the fence of a new runner in every table that exists, so that an older one cannot commit to any.
 
         Without it, a frozen runner could still apply its epoch to tables that the new one has not written yet.
         Raises LeaseLost when a later runner wrote a table, SinkError when the lake refuses.
         """
         with world.pool(_THREADS) as pool:
-            list(pool.map(lambda name: self._take_over_one(name, fence), tables))
+            list(pool.map(lambda shape: self._take_over_one(shape, fence), shapes))
 
-    def _take_over_one(self, name: TableId, fence: int) -> None:
-        log = self._log(name)
+    def _take_over_one(self, shape: TableShape, fence: int) -> None:
+        name, log = shape.table, self._log(Tail.of(shape))
 
         def attempt(on: Snapshot) -> bool | None:
             must_lead(on, self.feed, fence, str(name))
@@ -120,17 +134,28 @@ class DeltaSink:
         if log.newest() is not None:
             commit(log, attempt, lambda: gone(str(name), log.directory))
 
-    def _must_be_free(self, name: TableId, epoch: int) -> None:
-        plain = table_dir(self.root, name)
-        if DeltaLog(plain).newest() is not None:
-            raise self._stands(name, plain)
-        log = self._log(name)
+    def _must_be_free(self, name: TableId, manifest: Manifest) -> None:
+        plain, mine = DeltaLog(table_dir(self.root, name)), Tail.of(manifest.shape(name))
+        again = manifest.stale_since(name) is not None
+        before = [plain]
+        before += [
+            DeltaLog(directory)
+            for generation, directory in tails_of(self.root, name).items()
+            if generation != mine.generation
+        ]
+        for log in before:
+            stands = log.newest()
+            if stands is not None and not again:
+                raise self._stands(name, log.directory)
+            if stands is not None:
+                must_own(stands.metadata.configuration, self.feed, str(name), log.directory)
+        log = self._log(mine)
         on = log.newest()
         if on is None:
             return
         must_own(on.metadata.configuration, self.feed, str(name), log.directory)
         carried = on.transactions.get(epoch_app(self.feed, name))
-        if carried != epoch and (carried is not None or on.files):
+        if carried != manifest.epoch and (carried is not None or on.files):
             raise self._stands(name, log.directory)
 
     def _stands(self, name: TableId, where: Location) -> SinkError:
@@ -145,9 +170,9 @@ class DeltaSink:
         self._after_table()
         return version
 
-    def _log(self, name: TableId) -> DeltaLog:
-        log = self._logs.get(name)
-        return log or self._logs.setdefault(name, DeltaLog(tail_dir(self.root, name)))
+    def _log(self, tail: Tail) -> DeltaLog:
+        log = self._logs.get(tail)
+        return log or self._logs.setdefault(tail, DeltaLog(tail_dir(self.root, tail.table, tail.generation)))
 
     def _commit(self, on: Snapshot, delta: TableDelta, epoch: int, fence: int) -> int | None:
         """One try on top of one version; None when another commit came first."""
@@ -155,23 +180,24 @@ class DeltaSink:
         marks = [fenced(self.feed, fence), Txn(epoch_app(self.feed, delta.shape.table), epoch, now_ms)]
         adds = [add_action(file) for file in delta.files if file.rows]
         info = commit_info("WRITE", now_ms, **{EPOCH_NOTE: str(epoch)})
-        name, shape = delta.shape.table, delta.shape
-        wider = [] if self._fits.get(name) == (on.metadata, shape) else widened(on, shape)
-        after = self._log(name).put(on, info, [*wider, *marks, *adds])
+        shape, tail = delta.shape, Tail.of(delta.shape)
+        wider = [] if self._fits.get(tail) == (on.metadata, shape) else widened(on, shape)
+        after = self._log(tail).put(on, info, [*wider, *marks, *adds])
         if after is None:
             return None
-        self._fits[name] = (after.metadata, shape)
+        self._fits[tail] = (after.metadata, shape)
         return after.version
 
-    def _recent_version(self, name: TableId) -> int:
+    def _recent_version(self, tail: Tail) -> int:
         """Version of a table that an epoch does not touch, looked up again when it is older than a minute."""
-        version, known_at = self._versions.get(name, (0, -_VERSION_AGE_S))
+        version, known_at = self._versions.get(tail, (0, -_VERSION_AGE_S))
         if world.steady_seconds() - known_at < _VERSION_AGE_S:
             return version
-        on = self._log(name).newest()
+        log = self._log(tail)
+        on = log.newest()
         if on is None:
-            gone(str(name), tail_dir(self.root, name))
-        self._versions[name] = (on.version, world.steady_seconds())
+            gone(str(tail.table), log.directory)
+        self._versions[tail] = (on.version, world.steady_seconds())
         return on.version
 
 

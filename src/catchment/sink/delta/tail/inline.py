@@ -46,4 +46,5 @@ def _write(root: Location, epoch: int, shape: TableShape, part: Part, parts: Seq
         whole = pa.concat_tables([*tables, schema.empty_table()], promote_options="default")
         tables = [whole.select(schema.names).cast(schema)]
     name = f"{epoch}-{world.token()[:12]}"
-    return write_file(tail_dir(root, shape.table), part, name, tables, schema, identity_columns(shape)[1:])
+    directory = tail_dir(root, shape.table, shape.generation)
+    return write_file(directory, part, name, tables, schema, identity_columns(shape)[1:])

@@ -28,10 +28,10 @@ class Places(msgspec.Struct, frozen=True):
     tail: Location
 
 
-def places(root: Location, table: TableId) -> Places:
+def places(root: Location, table: TableId, generation: int = 0) -> Places:
     """Where a table lies. In a lake of an earlier layout nothing stands at the place of the plain table."""
-    plain, tail = table_dir(root, table), tail_dir(root, table)
-    return Places(tail, plain) if is_older(root, table) else Places(plain, tail)
+    plain, tail = table_dir(root, table), tail_dir(root, table, generation)
+    return Places(tail, plain) if not generation and is_older(root, table) else Places(plain, tail)
 
 
 def is_older(root: Location, table: TableId) -> bool:

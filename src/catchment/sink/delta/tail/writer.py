@@ -72,6 +72,6 @@ class LakeWriter:
         if second is None and first.nbytes <= INLINE_BYTES:
             return Output(shape.table, part, FewRows(first), counts["upserts"], counts["deletes"])
         batches = chain([first], [] if second is None else [second], stream)
-        directory = tail_dir(self.root, shape.table)
+        directory = tail_dir(self.root, shape.table, shape.generation)
         file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
         return Output(shape.table, part, file, counts["upserts"], counts["deletes"])

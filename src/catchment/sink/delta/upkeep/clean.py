@@ -14,19 +14,21 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from catchment import world
-from catchment.model.epoch import Part
+from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
-from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.erasure.places import data_files
 from catchment.sink.delta.files import delete, exists, lake_file, lake_files, name_within
 from catchment.sink.delta.kept.hold import hold
 from catchment.sink.delta.layout import epochs_dir, kept_dir, table_dir, tail_dir, versions_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.log.thinning import floor_of, thin_out
+from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.unneeded import old_change_data, present_files, unneeded
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS, window_of
+from catchment.sink.delta.tail.generations import tails_of
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
 
@@ -64,14 +66,14 @@ def clean_feed(root: Location, feed: str, keeping: Keeping) -> CleanReport:
         reports.append(_clean_derived(derived, 3600.0 * window_hours(keep_s)))
     failures: list[SinkError] = []
     for shape in row.manifest.shapes:
-        directory = tail_dir(root, shape.table)
+        directory = tail_dir(root, shape.table, shape.generation)
         version = row.commit.versions.get(str(shape.table))
         if version is None:
             continue
         try:
             reports.append(clean_attempts(directory, row.manifest.epoch, version, keeping.attempt_seconds))
             reports.append(_clean_replaced(directory, keep_s, [version]))
-            reports.append(_clean_table(root, feed, shape.table, keeping))
+            reports.append(_clean_table(root, feed, shape, keeping))
         except SinkError as error:
             failures.append(error)
     if failures:
@@ -154,9 +156,10 @@ def _clean_replaced(directory: Location, keep_s: float, versions: list[int]) -> 
     return CleanReport(0, len(present))
 
 
-def _clean_table(root: Location, feed: str, table: TableId, keeping: Keeping) -> CleanReport:
-    """Clean a plain table. What kept epochs need is held first, and the log forgets one before its files go."""
-    seconds = 3600.0 * window_hours(keeping.window_seconds)
+def _clean_table(root: Location, feed: str, shape: TableShape, keeping: Keeping) -> CleanReport:
+    """Clean a plain table. What kept epochs need is held first, and the log forgets one before its files go. When the
+    window has this copy of the table alone, the tails of copies before it lose their files."""
+    table, seconds = shape.table, 3600.0 * window_hours(keeping.window_seconds)
     log = DeltaLog(table_dir(root, table))
     present, window = present_files(log.directory), window_of(log, seconds)
     if window is None:
@@ -166,6 +169,11 @@ def _clean_table(root: Location, feed: str, table: TableId, keeping: Keeping) ->
     kept = {one.version for one in held.versions}
     thin_out(log, floor_of(log, before, window.since), kept)
     lost = unneeded(present, window, held.files)
+    begin = log.told_at(window.since) if shape.generation else None
+    if begin is not None and generation(begin, feed, table) >= shape.generation:
+        for before, directory in tails_of(root, table).items():
+            if before < shape.generation:
+                _delete_all(directory, [name_within(directory, path) for path in data_files(directory)])
     return _delete_all(log.directory, [*lost, *old_change_data(log.directory, seconds)])
 
 

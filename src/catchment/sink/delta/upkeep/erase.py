@@ -24,7 +24,7 @@ from catchment.sink.delta.erasure.rewrite import Rewriting
 from catchment.sink.delta.erasure.sought import Held, Numbers, Sought
 from catchment.sink.delta.erasure.statistics import without_bounds
 from catchment.sink.delta.files import delete, exists, name_within
-from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.log.actions import commit_info
 from catchment.sink.delta.log.commit import fenced, gone
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
@@ -32,6 +32,7 @@ from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.plain.change_data import DIRECTORY
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS
 from catchment.sink.delta.reading.reach import readable_since
+from catchment.sink.delta.tail.generations import tails_of
 from catchment.sink.delta.tail.older import must_not_be_older
 from catchment.sink.delta.upkeep.clean import window_hours
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
@@ -70,9 +71,11 @@ class _Erasing:
 
     def __init__(self, order: UpkeepOrder, erasure: Erasure, row: EpochRow) -> None:
         self._order, self._erasure, self._epoch = order, erasure, row.commit.epoch
-        self._shape = next(shape for shape in row.manifest.shapes if shape.table == erasure.table)
-        self._plain = DeltaLog(table_dir(location(order.root), erasure.table))
-        self._tail = DeltaLog(tail_dir(location(order.root), erasure.table))
+        self._shape, root = row.manifest.shape(erasure.table), location(order.root)
+        self._plain = DeltaLog(table_dir(root, erasure.table))
+        # Those of earlier copies of the table, too.
+        tails = (DeltaLog(directory) for directory in tails_of(root, erasure.table).values())
+        self._tails = [log for log in tails if log.newest() is not None]
         self._searched = Searched(Sought(erasure, self._shape))
         self._rewriting = Rewriting(self._plain.directory, self._shape)
         self._fault = from_environment()
@@ -85,14 +88,14 @@ class _Erasing:
         """Erase what is found now; whether there was anything to do. Of files that are listed before the commit, those
         that it does not name are never committed later."""
         plain = self._holding(data_files(self._plain.directory))
-        tail = self._holding(data_files(self._tail.directory))
+        tails = [self._holding(data_files(log.directory)) for log in self._tails]
         committed = self._commit(plain, first=first)
         if committed is None:
             return False
         self._fault(Fault.DURING_ERASE)
-        cleared = self._clear(self._plain, plain) + self._clear(self._tail, tail)
+        cleared = self._clear(self._plain, plain) + sum(map(self._clear, self._tails, tails))
         self._fault(Fault.DURING_ERASE)
-        deleted = self._delete_of_plain(plain) + self._delete_of_tail(tail)
+        deleted = self._delete_of_plain(plain) + sum(map(self._delete_of_tail, self._tails, tails))
         return bool(committed or cleared or deleted)
 
     def result(self) -> Erased:
@@ -211,9 +214,9 @@ class _Erasing:
         self._newer = sum(len(listed[path]) for path in left if path not in kept)
         return len(gone)
 
-    def _delete_of_tail(self, listed: Found) -> int:
+    def _delete_of_tail(self, log: DeltaLog, listed: Found) -> int:
         """Files of epochs that came since may be committed still, or wait to be settled: they stay."""
-        directory, on = self._tail.directory, _newest(self._tail)
+        directory, on = log.directory, _newest(log)
         names = {path: name_within(directory, path) for path in listed}
         newer = [path for path in listed if names[path] in on.files or _epoch_of(path) > self._epoch]
         kept = ever_named(directory) if self._erasure.keeps_versions else set()

@@ -18,6 +18,7 @@ from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.record import KeptEpochs
 from catchment.sink.delta.kept.settled import SettledEpochs
 from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.index import Index, clean_index
 from catchment.sink.delta.plain.settle import SettleOrder
@@ -61,7 +62,8 @@ class Keeper:
     def __init__(self, root: str, feed: str) -> None:
         self._root, self._feed = location(root), feed
         self._epochs = EpochsTable(self._root, feed)
-        self._logs: dict[TableId, tuple[DeltaLog, DeltaLog]] = {}
+        self._logs: dict[tuple[TableId, int], tuple[DeltaLog, DeltaLog]] = {}
+        self._stood: set[tuple[TableId, int]] = set()
         self._indexes: dict[TableId, Index] = {}
         self._versions = Versions(self._root, feed)
         self._kept = KeptEpochs(self._root, feed)
@@ -78,17 +80,18 @@ class Keeper:
             newest = row.manifest
         changes = {}
         failures: list[Exception] = []
-        tables = [s.table for s in newest.shapes if order.tables is None or s.table in order.tables]
-        for table in tables:
+        shapes = [s for s in newest.shapes if order.tables is None or s.table in order.tables]
+        for shape in shapes:
             try:
-                settled = self._settle(order, newest, table)
+                settled = self._settle(order, newest, shape)
             except Exception as error:
                 failures.append(error)
                 continue
             if settled:
-                changes[str(table)] = settled
+                changes[str(shape.table)] = settled
         try:
-            self._versions.record({table: self._logs_of(table)[0] for table in tables})
+            self._settle_standing(order, newest)
+            self._versions.record({shape.table: self._logs_of(shape)[0] for shape in shapes})
             self._epochs.checkpoint()
         except CatchmentError as error:
             failures.append(error)
@@ -97,34 +100,52 @@ class Keeper:
             raise failures[0]
         return Settled(changes, deleted)
 
-    def _settle(self, order: UpkeepOrder, newest: Manifest, table: TableId) -> int:
-        """Bring a plain table to the newest epoch; the rows of changes that it took up."""
+    def _settle(self, order: UpkeepOrder, newest: Manifest, shape: TableShape) -> int:
+        """Bring a plain table to the newest epoch; the rows of changes that it took up. One that is stale stays as it
+        is while its new copy grows in a tail."""
+        if newest.stale_since(shape.table) is not None:
+            checkpoint(self._logs_of(shape)[1])
+            return 0
+        return self._keep_up(order, shape, newest.epoch)
 
-        def shape_at(epoch: int) -> TableShape:
-            row = None if epoch == newest.epoch else self._epochs.at(epoch)
-            if row is None and epoch != newest.epoch:
-                raise SinkError(
-                    f"{table}: epoch {epoch_text(epoch)} stands in its tail, and the epochs table lacks it"
-                )
-            manifest = newest if row is None else row.manifest
-            return next(shape for shape in manifest.shapes if shape.table == table)
+    def _settle_standing(self, order: UpkeepOrder, newest: Manifest) -> None:
+        """Bring the plain tables of stale tables, and of those that left, to the last epoch that has them."""
+        stand = [(one.table, one.epoch) for one in newest.stale]
+        stand += [(one.table, one.epoch) for one in newest.outside if one.epoch]
+        for table, epoch in stand:
+            if (table, epoch) in self._stood or (order.tables is not None and table not in order.tables):
+                continue
+            shape = self._shape_at(table, epoch)
+            if self._logs_of(shape)[1].newest() is not None:  # somebody may have removed a table that left
+                self._keep_up(order, shape, epoch)
+            self._stood.add((table, epoch))
 
-        plain, tail = self._logs_of(table)
-        shape, until = shape_at(newest.epoch), newest.epoch
+    def _keep_up(self, order: UpkeepOrder, shape: TableShape, until: int) -> int:
+        table = shape.table
+        plain, tail = self._logs_of(shape)
         if table not in self._indexes:
             self._indexes[table] = order.index_of(table)
         index = self._indexes[table]
         return keep_up(
             SettleOrder(plain, tail, shape, self._feed, order.fence, until, order.limits, order.form, index),
-            shape_at,
+            lambda epoch: shape if epoch == until else self._shape_at(table, epoch),
             self._fault,
         )
 
-    def _logs_of(self, table: TableId) -> tuple[DeltaLog, DeltaLog]:
-        if table not in self._logs:
-            plain, tail = table_dir(self._root, table), tail_dir(self._root, table)
-            self._logs[table] = DeltaLog(plain), DeltaLog(tail)
-        return self._logs[table]
+    def _shape_at(self, table: TableId, epoch: int) -> TableShape:
+        row = self._epochs.at(epoch)
+        if row is None:
+            raise SinkError(
+                f"{table}: epoch {epoch_text(epoch)} stands in its tail, and the epochs table lacks it"
+            )
+        return row.manifest.shape(table)
+
+    def _logs_of(self, shape: TableShape) -> tuple[DeltaLog, DeltaLog]:
+        copy = shape.table, shape.generation
+        if copy not in self._logs:
+            plain, tail = table_dir(self._root, shape.table), tail_dir(self._root, *copy)
+            self._logs[copy] = DeltaLog(plain), DeltaLog(tail)
+        return self._logs[copy]
 
     def _clean(self, order: UpkeepOrder) -> int:
         """Join the files of the epochs table, and remove what nobody needs; how many files that were. A later run that

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from catchment.config import Feed
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader
-from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest
+from catchment.model.epoch import Commit, DataFile, EpochRow, Manifest, TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId
@@ -38,7 +38,7 @@ class DeltaLake:
         self._order = order
         self._settle_seconds = settle_seconds
         self._root, self._feed = location(order.root), order.feed
-        self._tables = DeltaSink(self._root, self._feed, after_table, self._is_new)
+        self._tables = DeltaSink(self._root, self._feed, after_table)
         self._epochs = EpochsTable(self._root, self._feed)
         self.writer = LakeWriter(self._root)
 
@@ -60,8 +60,8 @@ class DeltaLake:
 
     def older(self, row: EpochRow) -> tuple[TableId, ...]:
         """As the port has it."""
-        tables = (shape.table for shape in row.manifest.shapes)
-        return tuple(table for table in tables if older.is_older(self._root, table))
+        first = (shape.table for shape in row.manifest.shapes if not shape.generation)
+        return tuple(table for table in first if older.is_older(self._root, table))
 
     def upgrade(self, table: TableId) -> None:
         """As the port has it."""
@@ -71,11 +71,11 @@ class DeltaLake:
         """As the port has it."""
         restore.must_have_files(self._root, self._feed, manifest)
 
-    def take_over(self, tables: Iterable[TableId], fence: int) -> None:
+    def take_over(self, shapes: Iterable[TableShape], fence: int) -> None:
         """As the port has it."""
         _must_serve(self._root)
         self._epochs.take_over(fence)
-        self._tables.take_over(tables, fence)
+        self._tables.take_over(shapes, fence)
 
     def restore(self, row: EpochRow, fence: int, applies: int | None) -> int:
         """As the port has it."""
@@ -112,10 +112,6 @@ class DeltaLake:
     def upkeep(self, fence: int) -> LakeUpkeep:
         """As the port has it, in processes of their own."""
         return LakeUpkeep(replace(self._order, fence=fence), self._settle_seconds)
-
-    def _is_new(self, table: TableId) -> bool:
-        newest = self._epochs.newest()
-        return newest is None or table not in {shape.table for shape in newest.manifest.shapes}
 
 
 def _must_serve(root: Location) -> None:

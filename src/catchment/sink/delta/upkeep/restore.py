@@ -3,7 +3,7 @@ manifest is lost.
 """
 
 from catchment import world
-from catchment.model.epoch import EpochRow, Manifest, epoch_text
+from catchment.model.epoch import EpochRow, Manifest, TableShape, epoch_text
 from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.location import Location
 from catchment.model.table import TableId
@@ -27,9 +27,11 @@ def must_hold(root: Location, row: EpochRow) -> None:
     or has to be upgraded.
     """
 
-    def check(name: TableId) -> None:
-        must_not_be_older(root, name)
-        directory = tail_dir(root, name)
+    def check(shape: TableShape) -> None:
+        name = shape.table
+        if not shape.generation:
+            must_not_be_older(root, name)
+        directory = tail_dir(root, name, shape.generation)
         tail = DeltaLog(directory).newest()
         if tail is None:
             gone(str(name), directory)
@@ -53,7 +55,7 @@ def must_hold(root: Location, row: EpochRow) -> None:
             )
 
     with world.pool(_THREADS) as pool:
-        list(pool.map(check, (shape.table for shape in row.manifest.shapes)))
+        list(pool.map(check, row.manifest.shapes))
 
 
 def restore(root: Location, feed: str, row: EpochRow, fence: int, applies: int | None = None) -> int:
@@ -65,7 +67,7 @@ def restore(root: Location, feed: str, row: EpochRow, fence: int, applies: int |
     """
     highest = row.manifest.epoch
     for shape in row.manifest.shapes:
-        directory = tail_dir(root, shape.table)
+        directory = tail_dir(root, shape.table, shape.generation)
         log = DeltaLog(directory)
         tail = log.newest()
         if tail is None:
@@ -104,7 +106,7 @@ def must_have_files(root: Location, feed: str, manifest: Manifest) -> None:
     """
     for delta in manifest.deltas:
         name = delta.shape.table
-        directory = tail_dir(root, name)
+        directory = tail_dir(root, name, delta.shape.generation)
         tail = DeltaLog(directory).newest()
         if tail is not None and tail.transactions.get(epoch_app(feed, name)) == manifest.epoch:
             continue

@@ -73,9 +73,15 @@ class LakeUpkeep:
 
     def count(self, manifest: Manifest) -> None:
         """Count what a committed epoch added."""
-        self._newest = manifest
+        known, self._newest = self._newest, manifest
         if manifest.previous == 0:
             self._left_before = False
+        for one in known.stale if known is not None else ():
+            if manifest.stale_since(one.table) is None:  # its new copy may have no row
+                self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
+        for one in manifest.stale:
+            if known is None or known.stale_since(one.table) is None:
+                self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
         for delta in manifest.deltas:
             rows = sum(file.rows for file in delta.files)
             self._waiting[delta.shape.table] = self._waiting.get(delta.shape.table, 0) + rows

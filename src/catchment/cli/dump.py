@@ -1,0 +1,131 @@
+"""`catchment dump`, `catchment tables` and `catchment stop`: the copies of a feed under command."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from catchment.cli.output import columns, feed_argument, json_option, show
+from catchment.feed.dump import dump, stop, tables
+from catchment.model.errors import StateError
+from catchment.model.order import Kept
+from catchment.watch.status import TableStatus
+
+_table_option = click.option(
+    "--table", metavar="SCHEMA.NAME", help="This table; without it, all of the feed."
+)
+_shard_option = click.option("--shard", default="", help="On this shard alone.")
+
+
+@click.group(name="dump")
+def dump_group() -> None:
+    """Pause, resume and restart the copying of tables, of a feed that runs or of one that stands still.
+
+    A run obeys within two seconds. Without one the order is kept, and the next run obeys it first.
+    """
+
+
+@dump_group.command(name="pause")
+@feed_argument
+@_table_option
+@_shard_option
+@json_option
+def pause_command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
+    """Read no more chunks. What is copied goes on following the log, exact at every epoch."""
+    _give(file, "pause", table, shard, as_json=as_json)
+
+
+@dump_group.command(name="resume")
+@feed_argument
+@_table_option
+@_shard_option
+@json_option
+def resume_command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
+    """Go on behind the last chunk."""
+    _give(file, "resume", table, shard, as_json=as_json)
+
+
+@dump_group.command(name="start")
+@feed_argument
+@_table_option
+@_shard_option
+@json_option
+def start_command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
+    """Resume what is paused, and copy again what is stale."""
+    _give(file, "start", table, shard, as_json=as_json)
+
+
+@dump_group.command(name="restart")
+@feed_argument
+@click.option("--table", required=True, metavar="SCHEMA.NAME", help="The table to copy again.")
+@json_option
+def restart_command(file: Path, table: str, as_json: bool) -> None:
+    """Copy a table again. Readers see it as of now until the new copy is complete and takes its place."""
+    _give(file, "restart", table, "", as_json=as_json)
+
+
+@dump_group.command(name="status")
+@feed_argument
+@json_option
+def status_command(file: Path, as_json: bool) -> None:
+    """Show where every table stands."""
+    show(tables(file), _table_lines, as_json=as_json)
+
+
+@click.command(name="tables")
+@feed_argument
+@json_option
+def tables_command(file: Path, as_json: bool) -> None:
+    """Show where every table of a feed stands: its state, its rows, and as of when readers see it."""
+    show(tables(file), _table_lines, as_json=as_json)
+
+
+@click.command(name="stop")
+@feed_argument
+@json_option
+def stop_command(file: Path, as_json: bool) -> None:
+    """End the run of a feed, in order, wherever it runs."""
+    kept = stop(file)
+    show([kept], _order_lines, as_json=as_json)
+
+
+def _give(
+    file: Path,
+    action: Literal["start", "pause", "resume", "restart"],
+    table: str | None,
+    shard: str,
+    *,
+    as_json: bool,
+) -> None:
+    kept = dump(file, action, table, shard=shard)
+    show(kept, _order_lines, as_json=as_json)
+    if any(one.answer is not None and not one.answer.done for one in kept) and table is not None:
+        raise StateError(f"order {kept[0].number} is refused")
+
+
+def _order_lines(kept: Iterable[Kept]) -> Iterable[str]:
+    for one in kept:
+        if one.answer is None:
+            said = "kept: nobody has answered yet; a run obeys it"
+        else:
+            said = f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
+        yield f"order {one.number}, {one.order}: {said}"
+
+
+def _table_lines(found: Iterable[TableStatus]) -> Iterable[str]:
+    rows = [
+        (
+            one.table,
+            one.state.value,
+            f"{one.rows:,}",
+            f"{one.rows_expected:,}",
+            one.as_of or "the newest epoch",
+        )
+        for one in found
+    ]
+    yield from columns([("table", "state", "rows copied", "of about", "readers see"), *rows])
+    for one in found:
+        yield from one.refused
+        if one.reason:
+            yield f"{one.table}: {one.reason}"

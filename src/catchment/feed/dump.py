@@ -1,0 +1,106 @@
+"""What an operator asks of a feed: its copies are paused, resumed and begun anew, and its run ended.
+
+It needs the state store alone. A run obeys within two seconds; without one the order is kept until the next.
+"""
+
+import getpass
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from catchment import world
+from catchment.config import Feed, load
+from catchment.model.errors import ConfigError, StateError
+from catchment.model.order import Action, Kept, Order
+from catchment.model.table import TableId
+from catchment.state import orders
+from catchment.state.store import Store
+from catchment.watch.status import TableStatus, read_status
+
+ANSWER_SECONDS = 10.0
+_LOOK_SECONDS = 0.1
+FeedFile = Feed | str | Path
+
+
+def dump(
+    feed: FeedFile,
+    action: Literal["start", "pause", "resume", "restart"],
+    table: str | TableId | None = None,
+    *,
+    shard: str = "",
+    wait: float = ANSWER_SECONDS,
+) -> list[Kept]:
+    """Order something of the copy of a table, or of all tables of the feed, on a shard or on all.
+
+    The orders come back, with their answers if a run gives them within `wait` seconds.
+
+    Raises ConfigError for a table that the feed does not have, StateError when the feed has never run.
+    """
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    with _store(known) as store:
+        asked = [_order(Action(action), each, shard) for each in _meant(known, store, Action(action), table)]
+        return _given(store, asked, wait)
+
+
+def stop(feed: FeedFile, *, wait: float = ANSWER_SECONDS) -> Kept:
+    """Order the run of a feed to end; it ends in order. Raises StateError when nobody runs it."""
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    with _store(known) as store:
+        if not read_status(store).runner:
+            raise StateError(f"feed {known.name} is not run by anybody")
+        (kept,) = _given(store, [_order(Action.STOP, None, "")], wait)
+        return kept
+
+
+def tables(feed: FeedFile) -> tuple[TableStatus, ...]:
+    """Every table of a feed: where it stands, and why. Raises StateError when the feed has never run."""
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    with _store(known) as store:
+        return read_status(store).tables
+
+
+@contextmanager
+def _store(feed: Feed) -> Iterator[Store]:
+    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
+        yield store
+
+
+def _order(action: Action, table: TableId | None, shard: str) -> Order:
+    return Order(action, f"{_user()}@{socket.gethostname()}", world.now_us(), table, shard)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have users without names
+        return str(os.getuid())
+
+
+def _meant(feed: Feed, store: Store, action: Action, table: str | TableId | None) -> list[TableId]:
+    """The table that is named; without a name all that the order makes sense for. Raises ConfigError."""
+    _, manifest, _ = store.newest()
+    known = set() if manifest is None else manifest.tables
+    if table is not None:
+        for one in known:
+            if table in (one, str(one)):
+                return [one]
+        listed = ", ".join(sorted(map(str, known))) or "none"
+        raise ConfigError(f"feed {feed.name} carries no table {table}; its tables are {listed}")
+    if action is Action.RESTART:
+        raise ConfigError("restart: say which table is copied again; one at a time")
+    return sorted(known)
+
+
+def _given(store: Store, asked: list[Order], wait: float) -> list[Kept]:
+    numbers = [orders.give(store, order) for order in asked]
+    deadline = world.steady_seconds() + wait
+    runs = bool(read_status(store).runner)
+    while True:
+        found = [orders.find(store, number) for number in numbers]
+        kept = [one for one in found if one is not None]
+        if not runs or all(one.answer is not None for one in kept) or world.steady_seconds() >= deadline:
+            return kept
+        world.sleep(_LOOK_SECONDS)

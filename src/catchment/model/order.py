@@ -1,0 +1,48 @@
+"""Orders: what an operator asks of a feed, kept in its state store until a run has answered."""
+
+from enum import Enum
+
+import msgspec
+
+from catchment.model.table import TableId
+
+
+class Action(Enum):
+    """What is asked."""
+
+    START = "start"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RESTART = "restart"
+    STOP = "stop"  # the run
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
+    of that one alone."""
+
+    action: Action
+    user: str
+    asked_us: int
+    table: TableId | None = None
+    shard: str = ""
+
+    def __str__(self) -> str:
+        what = "the run" if self.table is None else str(self.table)
+        return f"{self.action.value} {what}{f' on {self.shard}' if self.shard else ''}"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of an order: it is `done`, or refused, and why."""
+
+    done: bool
+    said: str
+    answered_us: int
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """An order under its number, with its answer once it has one."""
+
+    number: int
+    order: Order
+    answer: Answer | None = None

@@ -1,0 +1,259 @@
+"""Orders to a feed: pauses are quiet, restarts exact, and what was copied is not copied again."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+import catchment
+from catchment.cli.main import execute
+from catchment.feed.runner import Outcome, run_feed
+from catchment.model.epoch import Manifest
+from catchment.model.errors import ConfigError, StateError
+from catchment.model.table_state import TableState
+from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.state.faults import Fault
+from catchment.state.store import Store
+from catchment.watch.status import TableStatus, read_status
+from tests.promises.exact.conftest import Servers
+from tests.promises.exact.steps import Steps, run_here
+from tests.world.patience import PATIENCE_SECONDS
+
+ROWS = 2000
+PROOF = "INSERT INTO other VALUES (NULL)"
+
+
+@pytest.fixture
+def steps(
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Steps:
+    """A feed that has not begun, whose copy takes many epochs."""
+    run_here(monkeypatch)
+    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    begun.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1})
+    values = ", ".join(f"({key}, {key})" for key in range(1, ROWS + 1))
+    everywhere(
+        begun,
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+        f"INSERT INTO t VALUES {values}",
+        "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
+        "INSERT INTO other VALUES (1)",
+    )
+    return begun
+
+
+def everywhere(steps: Steps, *statements: str) -> None:
+    for one in steps.servers:
+        steps.sql(one, *statements)
+
+
+def newest(steps: Steps) -> Manifest:
+    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
+    assert row is not None
+    return row.manifest
+
+
+def table(steps: Steps, name: str = "t") -> TableStatus:
+    with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name, create=False)) as store:
+        return next(one for one in read_status(store).tables if one.table == f"{steps.schema}.{name}")
+
+
+class Running(threading.Thread):
+    """A run of the feed beside the test."""
+
+    def __init__(self, steps: Steps) -> None:
+        super().__init__(daemon=True)
+        self._feed, self.stopping = steps.feed, threading.Event()
+        self.outcome: Outcome | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.outcome = run_feed(self._feed, until_caught_up=False, stop=self.stopping)
+        except BaseException as error:
+            self.error = error
+
+
+@contextmanager
+def running(steps: Steps) -> Iterator[Running]:
+    """A run that goes on until the block ends."""
+    run = Running(steps)
+    run.start()
+    try:
+        wait(lambda: run.error is not None or EpochsTable(steps.feed.sink.path, steps.feed.name).newest())
+        yield run
+    finally:
+        run.stopping.set()
+        run.join()
+    if run.error is not None:
+        raise run.error
+
+
+def wait(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def answered(steps: Steps, action: str, name: str | None = "t") -> str:
+    given = catchment.dump(steps.file, action, f"{steps.schema}.{name}", wait=PATIENCE_SECONDS)  # type: ignore[arg-type]
+    (one,) = given
+    assert one.answer is not None
+    return f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
+
+
+def test_a_paused_copy_is_quiet_and_goes_on_where_it_stood(steps: Steps) -> None:
+    with running(steps):
+        wait(lambda: table(steps).rows > 0)
+        assert answered(steps, "pause") == "done: it is paused"
+        paused = table(steps)
+        assert paused.state is TableState.PAUSED
+        assert 0 < paused.rows < 2 * ROWS
+        everywhere(
+            steps, "UPDATE t SET n = n + 1000000 WHERE id IN (1, 1999)", "INSERT INTO other VALUES (2)"
+        )
+        wait(lambda: len(steps.lake("other", "id")) == 4)
+        time.sleep(1)
+        assert table(steps).rows == paused.rows
+        held = {row[1]: row[2] for row in steps.lake("t", "id", "n")}
+        assert held[1] == 1000001
+        assert 1999 not in held
+        assert answered(steps, "pause") == "done: it is paused already"
+        assert answered(steps, "resume") == "done: it is copying"
+        wait(lambda: newest(steps).cut.copied)
+        assert table(steps).rows == 2 * ROWS
+        assert answered(steps, "resume").startswith("refused: it is following")
+    steps.must_be_equal("t", "id", "n")
+
+
+def test_a_restart_is_seen_when_it_is_complete(steps: Steps) -> None:
+    steps.run()
+    generation = newest(steps).shapes[-1].generation
+    with running(steps):
+        everywhere(steps, "UPDATE t SET n = 0 WHERE id = 5")
+        assert answered(steps, "restart") == "done: it is copied again"
+        wait(lambda: table(steps).state is TableState.FOLLOWING)
+        assert newest(steps).shapes[-1].generation > generation
+    steps.must_be_equal("t", "id", "n")
+    steps.must_be_equal("other", "id")
+
+
+def test_orders_wait_for_a_run(steps: Steps) -> None:
+    steps.run()
+    (kept,) = catchment.dump(steps.file, "restart", f"{steps.schema}.t")
+    assert kept.answer is None
+    began = newest(steps).epoch
+    steps.renew(PROOF)
+    assert max(shape.generation for shape in newest(steps).shapes) > began
+    steps.must_be_equal("t", "id", "n")
+
+
+def test_what_is_paused_stays_so_and_holds_up_no_run(steps: Steps) -> None:
+    with running(steps):
+        wait(lambda: table(steps).rows > 0)
+        answered(steps, "pause")
+    rows = table(steps).rows
+    everywhere(steps, "INSERT INTO other VALUES (7)")
+    steps.must_be_equal("other", "id")
+    assert table(steps).state is TableState.PAUSED
+    assert table(steps).rows == rows
+    catchment.dump(steps.file, "start")
+    steps.must_be_equal("t", "id", "n")
+
+
+def test_a_frozen_table_is_copied_anew_by_order(steps: Steps) -> None:
+    steps.set(schema_change="freeze")
+    steps.run()
+    everywhere(steps, "TRUNCATE t", "INSERT INTO t VALUES (1, 1)", "INSERT INTO other VALUES (8)")
+    steps.run()
+    assert table(steps).state is TableState.STALE
+    catchment.dump(steps.file, "start", f"{steps.schema}.t")
+    everywhere(steps, "INSERT INTO other VALUES (9)")
+    steps.renew(PROOF)
+    steps.must_be_equal("t", "id", "n")
+
+
+def test_a_run_is_stopped_by_order(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(steps) as run:
+        assert execute(["stop", str(steps.file)]) == 0
+        assert "done: the run ends" in capsys.readouterr().out
+        run.join(PATIENCE_SECONDS)
+        assert run.outcome is not None
+        assert run.outcome.ordered
+    with pytest.raises(StateError, match="not run by anybody"):
+        catchment.stop(steps.file)
+    steps.must_be_equal("t", "id", "n")
+
+
+def test_the_commands(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    steps.run()
+    assert execute(["tables", str(steps.file)]) == 0
+    assert "following" in capsys.readouterr().out
+    assert execute(["dump", "restart", str(steps.file), "--table", f"{steps.schema}.t"]) == 0
+    assert "kept" in capsys.readouterr().out
+    steps.run()
+    assert execute(["status", str(steps.file), "--json"]) == 0
+    assert '"done"' in capsys.readouterr().out
+    assert execute(["dump", "pause", str(steps.file), "--table", "shop.nothing"]) == 2
+    with pytest.raises(ConfigError, match="say which table"):
+        catchment.dump(steps.file, "restart")
+
+
+@pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
+def test_a_run_that_dies_while_it_obeys_is_gone_on_with(steps: Steps, fault: Fault) -> None:
+    class Died(Exception):
+        pass
+
+    steps.set(copy={"chunk_rows_max": 1000})
+    steps.run()
+    catchment.dump(steps.file, "restart", f"{steps.schema}.t")
+    everywhere(steps, "UPDATE t SET n = 1 WHERE id < 10", "INSERT INTO other VALUES (NULL)")
+    for turn in range(1, 7):
+        left = [turn]
+
+        def die(at: Fault, left: list[int] = left) -> None:
+            left[0] -= at is fault
+            if left[0] == 0:
+                raise Died
+
+        try:
+            run_feed(steps.feed, until_caught_up=True, stop=threading.Event(), fault=die)
+        except Died:
+            continue
+        break
+    steps.renew(PROOF)
+    steps.must_be_equal("t", "id", "n")
+
+
+def test_random_orders_beside_writers(steps: Steps) -> None:
+    """Two shards, many orders in any order, runs that stop at any moment: at the end all is equal, and no epoch lacks
+    what it has copied."""
+    rng = random.Random(3)
+    for _ in range(4):
+        with running(steps):
+            for _ in range(6):
+                key = rng.randint(1, ROWS)
+                one = rng.choice(list(steps.servers))
+                steps.sql(
+                    one,
+                    rng.choice(
+                        (
+                            f"UPDATE t SET n = n + 1 WHERE id BETWEEN {key} AND {key + 50}",
+                            f"DELETE FROM t WHERE id = {key}",
+                            f"REPLACE INTO t VALUES ({key}, 7)",
+                        )
+                    ),
+                    "INSERT INTO other VALUES (NULL)",
+                )
+                action = rng.choice(("pause", "resume", "start", "restart", "restart"))
+                catchment.dump(steps.file, action, f"{steps.schema}.t", wait=rng.choice((0.0, 1.0)))  # type: ignore[arg-type]
+    catchment.dump(steps.file, "start", f"{steps.schema}.t")
+    everywhere(steps, "INSERT INTO other VALUES (NULL)")
+    steps.renew(PROOF)
+    steps.must_be_equal("t", "id", "n")
+    steps.must_be_equal("other", "id")

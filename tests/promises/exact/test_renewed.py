@@ -1,0 +1,97 @@
+"""DDL whose effect is in no log: the table stands as of the last exact epoch, is copied anew, and takes its place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+
+from tests.promises.exact.conftest import Servers
+from tests.promises.exact.steps import Steps, run_here
+from tests.promises.exact.trial import Alter, Trial
+
+BEGIN = (
+    "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+    "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
+    "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
+    "INSERT INTO other VALUES (1)",
+)
+
+
+@pytest.fixture
+def steps(
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Steps:
+    """A feed of two tables on two shards that has caught up."""
+    run_here(monkeypatch)
+    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    for one in begun.servers:
+        begun.sql(one, *BEGIN)
+    begun.run()
+    return begun
+
+
+def everywhere(steps: Steps, *statements: str) -> None:
+    for one in steps.servers:
+        steps.sql(one, *statements)
+
+
+PROOF = "INSERT INTO other VALUES (NULL)"
+WAYS = {
+    "truncate": (["TRUNCATE t", "INSERT INTO t VALUES (7, 70)"], ("id", "n")),
+    "widened": (["ALTER TABLE t MODIFY n BIGINT", "UPDATE t SET n = 5000000000 WHERE id = 2"], ("id", "n")),
+    "narrowed": (["UPDATE t SET n = 1", "ALTER TABLE t MODIFY n TINYINT"], ("id", "n")),
+    "default": (["ALTER TABLE t ADD COLUMN m INT NOT NULL DEFAULT 4"], ("id", "n", "m")),
+    "renamed column": (["ALTER TABLE t CHANGE n m INT"], ("id", "m")),
+    "text": (["ALTER TABLE t MODIFY n VARCHAR(20)"], ("id", "n")),
+    "another key": (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (n)"], ("id", "n")),
+    "swap": (
+        [
+            "CREATE TABLE t_new (id BIGINT PRIMARY KEY, n INT, m INT)",
+            "INSERT INTO t_new SELECT id, n, 1 FROM t",
+            "RENAME TABLE t TO t_old, t_new TO t",
+            "DROP TABLE t_old",
+        ],
+        ("id", "n", "m"),
+    ),
+    "made anew": (
+        ["DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY, w INT)", "INSERT INTO t VALUES (9, 9)"],
+        ("id", "w"),
+    ),
+    "emptied": (["TRUNCATE t"], ("id", "n")),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_table_is_copied_anew(steps: Steps, way: str) -> None:
+    statements, columns = WAYS[way]
+    everywhere(steps, *statements, PROOF, PROOF)
+    steps.renew(PROOF)
+    steps.must_be_equal("t", *columns)
+    assert steps.lake("other", "id") == steps.source("other", "id")
+    everywhere(steps, "DELETE FROM t WHERE id = 1", PROOF)
+    steps.must_be_equal("t", *columns)
+
+
+def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transactions(
+    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=41, chunk_rows=40)
+    wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL"
+    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3)"
+    alters = [
+        Alter(4, "-80", "TRUNCATE items"),
+        Alter(8, "80-", wider),
+        Alter(9, "-80", wider),
+        Alter(14, "80-", "TRUNCATE TABLE people"),
+        Alter(18, "-80", longer),
+        Alter(22, "80-", longer),
+        Alter(26, "-80", "TRUNCATE TABLE orders"),
+    ]
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters)
+    verdict.must_be_clean(trial.seed)
+    assert verdict.epochs >= 40
+    assert verdict.stale > 10
+    assert verdict.renewed >= 3
+    assert verdict.plain > 10
+    assert verdict.told > 10
