@@ -5,6 +5,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
@@ -93,8 +95,9 @@ def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, s
     holders = previous.holders
     found = [one for one in previous.stale if one.table not in copied and one.table not in reasons]
     for table, reason in reasons.items():
-        epoch = known[table].epoch if table in known else previous.epoch
-        found.append(Stale(table, epoch, plan.tick.time_us, holders[table], reason))
+        before = known.get(table, Stale(table, previous.epoch, 0, (), ""))
+        time_us, shards = plan.tick.time_us, holders[table]
+        found.append(msgspec.structs.replace(before, time_us=time_us, shards=shards, reason=reason))
     return tuple(sorted(found, key=lambda one: one.table))
 
 

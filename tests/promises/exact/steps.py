@@ -5,6 +5,7 @@ The tasks of an epoch run one after another in this process, pickled as on their
 
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from catchment.feed.runner import run_feed
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.upkeep import turns
+from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import make_feed
 from tests.world.engines import Here
@@ -34,6 +36,10 @@ def run_here(patch: pytest.MonkeyPatch) -> Here:
     patch.setattr(runner, "engine_of", lambda *_, **__: here)
     patch.setattr("catchment.cli.verify.engine_of", lambda *_, **__: here)
     return here
+
+
+class Died(Exception):
+    """What ends a run at a place where it might be killed."""
 
 
 class Steps:
@@ -64,6 +70,28 @@ class Steps:
             stop=threading.Event(),
             leave=[TableId(self.schema, name) for name in leave],
         )
+
+    def everywhere(self, *statements: str) -> None:
+        """The same on every shard."""
+        for one in self.servers:
+            self.sql(one, *statements)
+
+    def die_again_and_again(self, fault: Fault, times: int) -> None:
+        """Run the feed, which dies the first time that it comes to a place, then the second time, and so on.
+
+        It ends when the feed comes through, or after so many runs.
+        """
+        for number in range(1, times + 1):
+            left = [number]
+
+            def die(at: Fault, left: list[int] = left) -> None:
+                left[0] -= at is fault
+                if left[0] == 0:
+                    raise Died
+
+            with suppress(Died):
+                run_feed(self.feed, until_caught_up=True, stop=threading.Event(), fault=die)
+                return
 
     def renew(self, *proof: str) -> None:
         """Run the feed until no table is stale. `proof`: statements on other tables, that show more of the log visible:

@@ -37,11 +37,6 @@ def steps(
     return begun
 
 
-def everywhere(steps: Steps, *statements: str) -> None:
-    for one in steps.servers:
-        steps.sql(one, *statements)
-
-
 def carried(steps: Steps) -> set[str]:
     row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
     assert row is not None
@@ -49,16 +44,16 @@ def carried(steps: Steps) -> set[str]:
 
 
 def test_a_table_made_while_nobody_runs_the_feed_enters_at_the_next_start(steps: Steps) -> None:
-    everywhere(steps, NEW, ROWS)
+    steps.everywhere(NEW, ROWS)
     steps.sql("-80", "DELETE FROM u WHERE id = 2")
     steps.must_be_equal("u", "id", "n")
-    everywhere(steps, "UPDATE u SET n = n + 1", "INSERT INTO u VALUES (9, 90)", "INSERT INTO t VALUES (3)")
+    steps.everywhere("UPDATE u SET n = n + 1", "INSERT INTO u VALUES (9, 90)", "INSERT INTO t VALUES (3)")
     steps.must_be_equal("u", "id", "n")
     assert steps.lake("t", "id") == steps.source("t", "id")
 
 
 def test_before_it_entered_no_epoch_has_it(steps: Steps) -> None:
-    everywhere(steps, NEW, ROWS)
+    steps.everywhere(NEW, ROWS)
     steps.must_be_equal("u", "id", "n")
     found: list[int | None] = []
     for epoch in reversed(epochs(steps.feed)):
@@ -83,7 +78,7 @@ def test_it_waits_until_every_shard_has_it(steps: Steps) -> None:
 
 def test_one_that_the_rules_take_only_now_enters(steps: Steps) -> None:
     steps.set(tables=[f"{steps.schema}.t"])
-    everywhere(steps, NEW, ROWS)
+    steps.everywhere(NEW, ROWS)
     steps.run()
     assert carried(steps) == {"t"}
     steps.set(tables=[f"{steps.schema}.*"])
@@ -92,7 +87,7 @@ def test_one_that_the_rules_take_only_now_enters(steps: Steps) -> None:
 
 def test_without_the_setting_none_enters(steps: Steps) -> None:
     steps.set(new_tables="skip")
-    everywhere(steps, NEW, ROWS)
+    steps.everywhere(NEW, ROWS)
     steps.run()
     assert carried(steps) == {"t"}
 
@@ -100,7 +95,7 @@ def test_without_the_setting_none_enters(steps: Steps) -> None:
 def test_what_cannot_be_carried_is_told_and_ends_no_run(
     steps: Steps, caplog: pytest.LogCaptureFixture
 ) -> None:
-    everywhere(steps, "CREATE TABLE nokey (id INT)", "INSERT INTO t VALUES (7)")
+    steps.everywhere("CREATE TABLE nokey (id INT)", "INSERT INTO t VALUES (7)")
     steps.must_be_equal("t", "id")
     assert carried(steps) == {"t"}
     told = [message for message in caplog.messages if "does not enter the feed yet" in message]
@@ -109,8 +104,7 @@ def test_what_cannot_be_carried_is_told_and_ends_no_run(
 
 
 def test_tables_of_all_kinds_of_keys_enter_together(steps: Steps) -> None:
-    everywhere(
-        steps,
+    steps.everywhere(
         NEW,
         ROWS,
         "CREATE TABLE v (name VARCHAR(20) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)",
@@ -121,7 +115,7 @@ def test_tables_of_all_kinds_of_keys_enter_together(steps: Steps) -> None:
         "INSERT INTO t VALUES (5)",
     )
     steps.run()
-    everywhere(steps, "UPDATE v SET n = 9 WHERE name = 'b'", "DELETE FROM w WHERE b = 'x'")
+    steps.everywhere("UPDATE v SET n = 9 WHERE name = 'b'", "DELETE FROM w WHERE b = 'x'")
     steps.must_be_equal("v", "name", "n")
     assert steps.lake("w", "a", "b", "n") == steps.source("w", "a", "b", "n")
     assert carried(steps) == {"t", "u", "v", "w", "nothing"}
@@ -130,7 +124,7 @@ def test_tables_of_all_kinds_of_keys_enter_together(steps: Steps) -> None:
 
 @pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
 def test_a_run_that_dies_while_a_table_enters_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    everywhere(steps, NEW, ROWS)
+    steps.everywhere(NEW, ROWS)
 
     class Died(Exception):
         pass
@@ -150,22 +144,22 @@ def test_where_a_table_of_another_stands_it_does_not_enter(
 ) -> None:
     (steps.file.parent / "other").mkdir()
     other = Steps(steps.file.parent / "other", steps.servers, steps.schema)
-    everywhere(steps, NEW, ROWS)
+    steps.everywhere(NEW, ROWS)
     other.set(name="other", sink={"path": str(steps.feed.sink.path)}, tables=[f"{steps.schema}.u"])
     other.run()
     steps.set(tables=[f"{steps.schema}.*"])
-    everywhere(steps, "INSERT INTO t VALUES (8)")
+    steps.everywhere("INSERT INTO t VALUES (8)")
     steps.must_be_equal("t", "id")
     assert carried(steps) == {"t"}
     assert any("u does not enter the feed yet" in message for message in caplog.messages)
 
 
 def test_an_altered_table_enters_as_it_is(steps: Steps) -> None:
-    everywhere(
-        steps, NEW, ROWS, "ALTER TABLE u ADD COLUMN m INT", "UPDATE u SET m = id", "INSERT INTO t VALUES (6)"
+    steps.everywhere(
+        NEW, ROWS, "ALTER TABLE u ADD COLUMN m INT", "UPDATE u SET m = id", "INSERT INTO t VALUES (6)"
     )
     steps.must_be_equal("u", "id", "n", "m")
-    everywhere(steps, "ALTER TABLE u DROP COLUMN n", "INSERT INTO u VALUES (4, 4)")
+    steps.everywhere("ALTER TABLE u DROP COLUMN n", "INSERT INTO u VALUES (4, 4)")
     steps.must_be_equal("u", "id", "m")
 
 
@@ -177,7 +171,7 @@ def test_tables_enter_while_their_rows_change(
     shards = list(servers.values())
     schema = fresh_schema(*shards)
     steps = Steps(tmp_path, servers, schema, new_tables="carry")
-    everywhere(steps, "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 0)")
+    steps.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 0)")
     steps.run()
     stop = threading.Event()
     rng = random.Random(5)
@@ -186,8 +180,7 @@ def test_tables_enter_while_their_rows_change(
     def write() -> None:
         try:
             for number in range(6):
-                everywhere(
-                    steps,
+                steps.everywhere(
                     f"CREATE TABLE n{number} (id INT PRIMARY KEY, n INT)",
                     f"INSERT INTO n{number} VALUES {', '.join(f'({key}, 0)' for key in range(1, 3001))}",
                 )
@@ -214,7 +207,7 @@ def test_tables_enter_while_their_rows_change(
     writer.join()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(carried(steps)) < 7 and feed.is_alive() and time.monotonic() < deadline:
-        everywhere(steps, "UPDATE t SET n = n + 1")  # proves visible what was before
+        steps.everywhere("UPDATE t SET n = n + 1")  # proves visible what was before
         time.sleep(0.1)
     stop.set()
     feed.join()

@@ -36,19 +36,13 @@ def steps(
     begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
     begun.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1})
     values = ", ".join(f"({key}, {key})" for key in range(1, ROWS + 1))
-    everywhere(
-        begun,
+    begun.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
         f"INSERT INTO t VALUES {values}",
         "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
         "INSERT INTO other VALUES (1)",
     )
     return begun
-
-
-def everywhere(steps: Steps, *statements: str) -> None:
-    for one in steps.servers:
-        steps.sql(one, *statements)
 
 
 def newest(steps: Steps) -> Manifest:
@@ -114,9 +108,7 @@ def test_a_paused_copy_is_quiet_and_goes_on_where_it_stood(steps: Steps) -> None
         paused = table(steps)
         assert paused.state is TableState.PAUSED
         assert 0 < paused.rows < 2 * ROWS
-        everywhere(
-            steps, "UPDATE t SET n = n + 1000000 WHERE id IN (1, 1999)", "INSERT INTO other VALUES (2)"
-        )
+        steps.everywhere("UPDATE t SET n = n + 1000000 WHERE id IN (1, 1999)", "INSERT INTO other VALUES (2)")
         wait(lambda: len(steps.lake("other", "id")) == 4)
         time.sleep(1)
         assert table(steps).rows == paused.rows
@@ -135,7 +127,7 @@ def test_a_restart_is_seen_when_it_is_complete(steps: Steps) -> None:
     steps.run()
     generation = newest(steps).shapes[-1].generation
     with running(steps):
-        everywhere(steps, "UPDATE t SET n = 0 WHERE id = 5")
+        steps.everywhere("UPDATE t SET n = 0 WHERE id = 5")
         assert answered(steps, "restart") == "done: it is copied again"
         wait(lambda: table(steps).state is TableState.FOLLOWING)
         assert newest(steps).shapes[-1].generation > generation
@@ -158,7 +150,7 @@ def test_what_is_paused_stays_so_and_holds_up_no_run(steps: Steps) -> None:
         wait(lambda: table(steps).rows > 0)
         answered(steps, "pause")
     rows = table(steps).rows
-    everywhere(steps, "INSERT INTO other VALUES (7)")
+    steps.everywhere("INSERT INTO other VALUES (7)")
     steps.must_be_equal("other", "id")
     assert table(steps).state is TableState.PAUSED
     assert table(steps).rows == rows
@@ -169,11 +161,11 @@ def test_what_is_paused_stays_so_and_holds_up_no_run(steps: Steps) -> None:
 def test_a_frozen_table_is_copied_anew_by_order(steps: Steps) -> None:
     steps.set(schema_change="freeze")
     steps.run()
-    everywhere(steps, "TRUNCATE t", "INSERT INTO t VALUES (1, 1)", "INSERT INTO other VALUES (8)")
+    steps.everywhere("TRUNCATE t", "INSERT INTO t VALUES (1, 1)", "INSERT INTO other VALUES (8)")
     steps.run()
     assert table(steps).state is TableState.STALE
     catchment.dump(steps.file, "start", f"{steps.schema}.t")
-    everywhere(steps, "INSERT INTO other VALUES (9)")
+    steps.everywhere("INSERT INTO other VALUES (9)")
     steps.renew(PROOF)
     steps.must_be_equal("t", "id", "n")
 
@@ -206,26 +198,11 @@ def test_the_commands(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
 def test_a_run_that_dies_while_it_obeys_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    class Died(Exception):
-        pass
-
     steps.set(copy={"chunk_rows_max": 1000})
     steps.run()
     catchment.dump(steps.file, "restart", f"{steps.schema}.t")
-    everywhere(steps, "UPDATE t SET n = 1 WHERE id < 10", "INSERT INTO other VALUES (NULL)")
-    for turn in range(1, 7):
-        left = [turn]
-
-        def die(at: Fault, left: list[int] = left) -> None:
-            left[0] -= at is fault
-            if left[0] == 0:
-                raise Died
-
-        try:
-            run_feed(steps.feed, until_caught_up=True, stop=threading.Event(), fault=die)
-        except Died:
-            continue
-        break
+    steps.everywhere("UPDATE t SET n = 1 WHERE id < 10", "INSERT INTO other VALUES (NULL)")
+    steps.die_again_and_again(fault, 6)
     steps.renew(PROOF)
     steps.must_be_equal("t", "id", "n")
 
@@ -253,7 +230,7 @@ def test_random_orders_beside_writers(steps: Steps) -> None:
                 action = rng.choice(("pause", "resume", "start", "restart", "restart"))
                 catchment.dump(steps.file, action, f"{steps.schema}.t", wait=rng.choice((0.0, 1.0)))  # type: ignore[arg-type]
     catchment.dump(steps.file, "start", f"{steps.schema}.t")
-    everywhere(steps, "INSERT INTO other VALUES (NULL)")
+    steps.everywhere("INSERT INTO other VALUES (NULL)")
     steps.renew(PROOF)
     steps.must_be_equal("t", "id", "n")
     steps.must_be_equal("other", "id")

@@ -31,11 +31,6 @@ def steps(
     return begun
 
 
-def everywhere(steps: Steps, *statements: str) -> None:
-    for one in steps.servers:
-        steps.sql(one, *statements)
-
-
 PROOF = "INSERT INTO other VALUES (NULL)"
 WAYS = {
     "truncate": (["TRUNCATE t", "INSERT INTO t VALUES (7, 70)"], ("id", "n")),
@@ -65,11 +60,11 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_table_is_copied_anew(steps: Steps, way: str) -> None:
     statements, columns = WAYS[way]
-    everywhere(steps, *statements, PROOF, PROOF)
+    steps.everywhere(*statements, PROOF, PROOF)
     steps.renew(PROOF)
     steps.must_be_equal("t", *columns)
     assert steps.lake("other", "id") == steps.source("other", "id")
-    everywhere(steps, "DELETE FROM t WHERE id = 1", PROOF)
+    steps.everywhere("DELETE FROM t WHERE id = 1", PROOF)
     steps.must_be_equal("t", *columns)
 
 

@@ -1,7 +1,6 @@
 """A table that stands as of an earlier epoch: what its readers see, who is told, and what becomes of its old copy."""
 
 import json
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,6 @@ from deltalake import DeltaTable, QueryBuilder
 
 import catchment
 from catchment.cli.main import execute
-from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest
 from catchment.model.errors import SinkError, Unsupported
 from catchment.model.location import location
@@ -43,8 +41,7 @@ def steps(
     """A feed of two tables on two shards that has caught up and is settled."""
     run_here(monkeypatch)
     begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
-    everywhere(
-        begun,
+    begun.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
         "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
         "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
@@ -53,11 +50,6 @@ def steps(
     begun.run()
     settled(begun.feed)
     return begun
-
-
-def everywhere(steps: Steps, *statements: str) -> None:
-    for one in steps.servers:
-        steps.sql(one, *statements)
 
 
 def newest(steps: Steps) -> Manifest:
@@ -92,7 +84,7 @@ def status_of(steps: Steps, name: str = "t") -> TableStatus:
 def drop_it(steps: Steps) -> int:
     """Drop the table everywhere, so that it stays stale; the last epoch that has it."""
     last = newest(steps).epoch
-    everywhere(steps, "UPDATE t SET n = 0", "DROP TABLE t", *PROOF)
+    steps.everywhere("UPDATE t SET n = 0", "DROP TABLE t", *PROOF)
     steps.run()
     return last
 
@@ -128,8 +120,7 @@ def test_plain_tables_stand_still_and_then_change_at_once(steps: Steps) -> None:
     drop_it(steps)
     settled(steps.feed)
     assert plain(steps, "id", "n") == [sorted(FIRST)] * 2
-    everywhere(
-        steps,
+    steps.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, w VARCHAR(9))",
         "INSERT INTO t VALUES (7, 'new')",
         *PROOF,
@@ -140,7 +131,7 @@ def test_plain_tables_stand_still_and_then_change_at_once(steps: Steps) -> None:
     settled(steps.feed)
     assert plain(steps, "id", "w") == [[(7, "new")]] * 2
     assert rows_of(steps, "id", "w") == {(7, "new")}
-    everywhere(steps, "UPDATE t SET w = 'newer'")
+    steps.everywhere("UPDATE t SET w = 'newer'")
     steps.run()
     settled(steps.feed)
     assert plain(steps, "id", "w") == [[(7, "newer")]] * 2
@@ -157,7 +148,7 @@ def test_every_epoch_before_and_after_can_be_read(steps: Steps) -> None:
             ["DELETE FROM t WHERE id = 4"],
         )
     ):
-        everywhere(steps, *statements, *PROOF)
+        steps.everywhere(*statements, *PROOF)
         steps.renew(*PROOF)
         seen[newest(steps).epoch] = rows_of(steps, "id", "n")
         if number % 2:
@@ -171,23 +162,22 @@ def test_every_epoch_before_and_after_can_be_read(steps: Steps) -> None:
 
 
 def test_a_statement_that_names_several_tables_stops_each(steps: Steps) -> None:
-    everywhere(steps, "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (1)", *PROOF)
+    steps.everywhere("CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (1)", *PROOF)
     steps.run()
-    everywhere(steps, "RENAME TABLE t TO x, u TO t, x TO u", *PROOF)
+    steps.everywhere("RENAME TABLE t TO x, u TO t, x TO u", *PROOF)
     steps.renew(*PROOF)
     assert steps.lake("t", "id") == steps.source("t", "id")
     assert steps.lake("u", "id", "n") == steps.source("u", "id", "n")
-    everywhere(steps, "DROP TABLE t, u", *PROOF)
+    steps.everywhere("DROP TABLE t, u", *PROOF)
     steps.run()
     assert {one.table.name for one in newest(steps).stale} == {"t", "u"}
 
 
 def test_without_any_table_left_the_feed_goes_on(steps: Steps) -> None:
-    everywhere(steps, "DROP TABLE t, other")
+    steps.everywhere("DROP TABLE t, other")
     steps.run()
     assert not newest(steps).shapes
-    everywhere(
-        steps,
+    steps.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY)",
         "INSERT INTO t VALUES (8)",
         "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
@@ -213,8 +203,7 @@ def test_one_shard_before_the_other(steps: Steps) -> None:
 
 
 def test_ddl_upon_ddl_begins_anew_each_time(steps: Steps) -> None:
-    everywhere(
-        steps,
+    steps.everywhere(
         "TRUNCATE t",
         "INSERT INTO t VALUES (1, 1)",
         "TRUNCATE t",
@@ -224,7 +213,7 @@ def test_ddl_upon_ddl_begins_anew_each_time(steps: Steps) -> None:
     steps.renew(*PROOF)
     steps.must_be_equal("t", "id", "n")
     first = newest(steps).shape(TableId(steps.schema, "t")).generation
-    everywhere(steps, "ALTER TABLE t CHANGE n m INT", *PROOF)
+    steps.everywhere("ALTER TABLE t CHANGE n m INT", *PROOF)
     steps.renew(*PROOF)
     steps.must_be_equal("t", "id", "m")
     assert newest(steps).shape(TableId(steps.schema, "t")).generation > first > 0
@@ -243,23 +232,8 @@ FAULTS = [
 def test_a_run_that_dies_anywhere_is_gone_on_with(steps: Steps, fault: Fault) -> None:
     """It dies at each time in turn at which it comes to the place, until it comes through."""
 
-    class Died(Exception):
-        pass
-
-    everywhere(steps, "UPDATE t SET n = 5 WHERE id = 3", "TRUNCATE t", "INSERT INTO t VALUES (6, 60)", *PROOF)
-    for time in range(1, 9):
-        left = [time]
-
-        def die(at: Fault, left: list[int] = left) -> None:
-            left[0] -= at is fault
-            if left[0] == 0:
-                raise Died
-
-        try:
-            run_feed(steps.feed, until_caught_up=True, stop=threading.Event(), fault=die)
-        except Died:
-            continue
-        break
+    steps.everywhere("UPDATE t SET n = 5 WHERE id = 3", "TRUNCATE t", "INSERT INTO t VALUES (6, 60)", *PROOF)
+    steps.die_again_and_again(fault, 8)
     steps.renew(*PROOF)
     steps.must_be_equal("t", "id", "n")
     assert steps.lake("other", "id") == steps.source("other", "id")
@@ -269,20 +243,20 @@ def test_a_run_that_dies_anywhere_is_gone_on_with(steps: Steps, fault: Fault) ->
 
 def test_a_frozen_table_stays_as_it_was(steps: Steps) -> None:
     steps.set(schema_change="freeze")
-    everywhere(steps, "ALTER TABLE t ADD COLUMN m INT", "UPDATE t SET n = 0", *PROOF)
+    steps.everywhere("ALTER TABLE t ADD COLUMN m INT", "UPDATE t SET n = 0", *PROOF)
     steps.run()
     assert rows_of(steps, "id", "n") == FIRST
     assert "schema_change is freeze" in status_of(steps).reason
     assert steps.lake("other", "id") == steps.source("other", "id")
     steps.set(schema_change="evolve")
-    everywhere(steps, *PROOF)
+    steps.everywhere(*PROOF)
     steps.renew(*PROOF)
     steps.must_be_equal("t", "id", "n", "m")
 
 
 def test_with_fail_the_run_ends(steps: Steps) -> None:
     steps.set(schema_change="fail")
-    everywhere(steps, "TRUNCATE t", *PROOF)
+    steps.everywhere("TRUNCATE t", *PROOF)
     with pytest.raises(Unsupported, match="truncated"):
         steps.run()
     assert rows_of(steps, "id", "n") == FIRST
@@ -296,12 +270,12 @@ def test_the_old_copy_goes_when_nobody_can_read_it_any_more(
 ) -> None:
     table, root = TableId(steps.schema, "t"), location(str(steps.feed.sink.path))
     old = Path(str(tail_dir(root, table)))
-    everywhere(steps, "TRUNCATE t", "INSERT INTO t VALUES (6, 60)", *PROOF)
+    steps.everywhere("TRUNCATE t", "INSERT INTO t VALUES (6, 60)", *PROOF)
     steps.renew(*PROOF)
     settled(steps.feed)
     assert list(old.glob("_part=*/*.parquet"))
     monkeypatch.setattr(clean, "window_hours", lambda keep_s: 0)
-    everywhere(steps, "INSERT INTO t VALUES (7, 70)")
+    steps.everywhere("INSERT INTO t VALUES (7, 70)")
     steps.run()
     settled(steps.feed)
     assert not list(old.glob("_part=*/*.parquet"))
@@ -310,7 +284,7 @@ def test_the_old_copy_goes_when_nobody_can_read_it_any_more(
 
 
 def test_an_erasure_reaches_the_old_copy(steps: Steps) -> None:
-    everywhere(steps, "TRUNCATE t", *PROOF)
+    steps.everywhere("TRUNCATE t", *PROOF)
     steps.renew(*PROOF)
     settled(steps.feed)
     assert execute(["erase", str(steps.file), "--table", f"{steps.schema}.t", "--keys", "2"]) == 0
@@ -338,7 +312,7 @@ def test_a_stale_table_may_leave_the_feed(steps: Steps) -> None:
     steps.run("t")
     assert not newest(steps).stale
     assert [one.table.name for one in newest(steps).outside] == ["t"]
-    everywhere(steps, *PROOF)
+    steps.everywhere(*PROOF)
     steps.must_be_equal("other", "id")
 
 
@@ -348,10 +322,10 @@ def test_a_table_of_which_the_past_is_kept_stays_as_it_was(
     run_here(monkeypatch)
     begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
     begun.set(modes=[{"match": f"{begun.schema}.t", "mode": "history"}])
-    everywhere(begun, "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
-    everywhere(begun, "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)")
+    begun.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
+    begun.everywhere("CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)")
     begun.run()
-    everywhere(begun, "TRUNCATE t", *PROOF)
+    begun.everywhere("TRUNCATE t", *PROOF)
     begun.run()
     assert status_of(begun).state is TableState.STALE
     assert begun.lake("other", "id") == begun.source("other", "id")

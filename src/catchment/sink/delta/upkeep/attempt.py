@@ -7,7 +7,7 @@ from typing import Protocol
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
 from catchment.model.location import Location, location
-from catchment.sink.delta.layout import table_dir, tails_dir
+from catchment.sink.delta.layout import generation_of, ours_dir, table_dir
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.process import Outcome
 from catchment.sink.delta.upkeep.settler import Settler
@@ -56,9 +56,11 @@ def is_light(order: UpkeepOrder) -> bool:
 
 def _plain_tables(root: Location) -> list[Location]:
     """The directories of all plain tables, as far as tails stand beside them."""
-    storage, tails = storage_of(root), tails_dir(root)
-    schemas = storage.directories(tails)
-    return [root / schema / table for schema in schemas for table in storage.directories(tails / schema)]
+    storage, ours = storage_of(root), ours_dir(root)
+    tails = [ours / name for name in storage.directories(ours) if generation_of(name) is not None]
+    schemas = [(tail, schema) for tail in tails for schema in storage.directories(tail)]
+    found = {(schema, table) for tail, schema in schemas for table in storage.directories(tail / schema)}
+    return [root / schema / table for schema, table in sorted(found)]
 
 
 def _data_bytes(directory: Location) -> int:
