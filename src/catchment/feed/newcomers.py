@@ -124,20 +124,20 @@ class Newcomers:
         needed = states.keys() if stale is None else set(stale.shards)
         for shard, state in standing.cut.shards.items():
             endpoint = self._endpoints[shard]
-            seen = _seen(endpoint, state, table)
+            seen = _seen(endpoint, state, table, must_have=shard in needed)
             if seen is not None:
                 tables[shard], copy = seen
                 states[shard] = _entered(endpoint, state, copy)
-            elif shard in needed:
-                raise CutMissed(f"shard {shard}: it has no table {table} any more")
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table))
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
         return _epoch_with(standing, shape, states)
 
 
-def _seen(endpoint: Endpoint, state: ShardState, table: TableId) -> tuple[Table, Copy] | None:
-    """A table of a shard as it was where the feed stands, and its copy; None where the shard has none.
+def _seen(
+    endpoint: Endpoint, state: ShardState, table: TableId, *, must_have: bool
+) -> tuple[Table, Copy] | None:
+    """A table of a shard as it was where the feed stands, and its copy; None where the shard has none and need not.
 
     The catalog tells it as it is now. No DDL on it stands in the log from the floor on, read after the catalog. So it
     was the same at the position, and no chunk of it meets its CREATE. Raises CutMissed where there is one.
@@ -149,6 +149,8 @@ def _seen(endpoint: Endpoint, state: ShardState, table: TableId) -> tuple[Table,
         estimate = listed_tables(session, lambda one: one == table).get(table)
         if isinstance(estimate, Unsupported):
             raise estimate
+        if estimate is None and must_have:
+            raise CutMissed(f"shard {endpoint.shard}: it has no table {table} any more")
         found = None if estimate is None else read_table(session, table, RESERVED)
     facts = read_facts(endpoint, position.server, floor, None).facts
     for event in SchemaEvents([table]).of(facts):

@@ -44,7 +44,7 @@ class ManifestChange(msgspec.Struct, frozen=True, omit_defaults=True):
     chunk_bytes: int = 0
     outside: tuple[Outside, ...] | None = None
     absent: dict[str, int] = {}
-    stale: tuple[Stale, ...] = ()
+    stale: tuple[Stale, ...] | None = None
 
 
 def change_of(
@@ -84,7 +84,7 @@ def change_of(
         chunk_bytes=after.chunk_bytes,
         outside=None if after.outside == before.outside else after.outside,
         absent=after.absent,
-        stale=after.stale,
+        stale=None if after.stale == before.stale else after.stale,
     )
 
 
@@ -124,7 +124,7 @@ def manifest_after(change: ManifestChange, base: Manifest) -> Manifest:
         chunk_bytes=change.chunk_bytes,
         outside=base.outside if change.outside is None else change.outside,
         absent=change.absent,
-        stale=change.stale,
+        stale=base.stale if change.stale is None else change.stale,
     )
 
 

@@ -20,6 +20,7 @@ from catchment.model.epoch import (
     Manifest,
     Outside,
     Part,
+    Stale,
     TableDelta,
     TableShape,
     epoch_number,
@@ -294,6 +295,19 @@ def test_a_record_of_version_3_knows_no_stale_tables() -> None:
     then = now.replace(b'"version":4', b'"version":3').replace(b',"stale":[]', b"")
     assert len(then) < len(now)
     assert value_of(then, None, Manifest) == manifest
+
+
+def test_stale_tables_are_written_when_they_change() -> None:
+    stale = Stale(large(1).shapes[0].table, 7, 8, ("-80",), "it was truncated")
+    first, same, other = (
+        replace(large(number), stale=of)
+        for number, of in ((1, (stale,)), (2, (stale,)), (3, (replace(stale, epoch=9),)))
+    )
+    _, base = encoded(first, None)
+    for manifest, is_told in ((same, False), (other, True), (large(4), True)):
+        record, _ = encoded(manifest, base)
+        assert (b"stale" in record) == is_told
+        assert value_of(record, base, Manifest) == manifest
 
 
 def _copies(entries: dict[str, Any]) -> dict[str, Any]:

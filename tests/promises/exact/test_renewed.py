@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
+from catchment.demo.server import PrivateServer
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
 from tests.promises.exact.trial import Alter, Trial
@@ -66,6 +67,25 @@ def test_a_table_is_copied_anew(steps: Steps, way: str) -> None:
     assert steps.lake("other", "id") == steps.source("other", "id")
     steps.everywhere("DELETE FROM t WHERE id = 1", PROOF)
     steps.must_be_equal("t", *columns)
+
+
+@pytest.mark.mariadb("MySQL logs the names of columns or nothing that a table could be described by")
+@pytest.mark.parametrize("way", ["truncate", "widened", "default", "swap", "made anew"])
+def test_a_log_that_names_no_columns(
+    way: str, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_here(monkeypatch)
+    statements, columns = WAYS[way]
+    with PrivateServer(server_id=7, settings={"binlog_row_metadata": "NO_LOG"}) as server:
+        steps = Steps(tmp_path, {"a": server}, fresh_schema(server))
+        steps.everywhere(*BEGIN)
+        steps.run()
+        steps.everywhere("UPDATE t SET n = n + 1", *statements, PROOF, PROOF)
+        steps.renew(PROOF)
+        steps.must_be_equal("t", *columns)
+        steps.everywhere("DELETE FROM t WHERE id = 1", PROOF)
+        steps.must_be_equal("t", *columns)
+        steps.must_be_equal("other", "id")
 
 
 def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transactions(
