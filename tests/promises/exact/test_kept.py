@@ -21,17 +21,25 @@ from tests.world.delta_scan import DeltaScan
 from tests.world.settled import settled
 
 HOUR_US = 3_600_000_000
+BEGINS_US = 13 * HOUR_US
 TABLES = ("orders", "rare")
 Rows = list[tuple[Any, ...]]
 
 
 class Ahead(Real):
-    """The real world, some hours later."""
+    """The real world, some hours later. It begins at the next one o'clock in the afternoon.
+
+    Which epochs are the last of their hour and of their day must not depend on when the test runs.
+    """
 
     hours = 0.0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._until_one = (BEGINS_US - super().now_us()) % (24 * HOUR_US)
+
     def now_us(self) -> int:
-        return super().now_us() + int(self.hours * HOUR_US)
+        return super().now_us() + self._until_one + int(self.hours * HOUR_US)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from catchment.state.store import Store
 from catchment.watch.status import TableStatus, read_status
-from tests.promises.exact.conftest import Servers
+from tests.conftest import Shards
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.patience import PATIENCE_SECONDS
 
@@ -29,11 +29,11 @@ PROOF = "INSERT INTO other VALUES (NULL)"
 
 @pytest.fixture
 def steps(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed that has not begun, whose copy takes many epochs."""
     run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
     begun.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1})
     values = ", ".join(f"({key}, {key})" for key in range(1, ROWS + 1))
     begun.everywhere(

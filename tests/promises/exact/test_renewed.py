@@ -7,6 +7,7 @@ import pytest
 from pyspark import SparkContext
 
 from catchment.demo.server import PrivateServer
+from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
 from tests.promises.exact.trial import Alter, Trial
@@ -21,11 +22,11 @@ BEGIN = (
 
 @pytest.fixture
 def steps(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed of two tables on two shards that has caught up."""
     run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
     for one in begun.servers:
         begun.sql(one, *BEGIN)
     begun.run()

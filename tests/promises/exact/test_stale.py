@@ -24,8 +24,8 @@ from catchment.sink.delta.upkeep import clean
 from catchment.state.faults import Fault
 from catchment.state.store import Store
 from catchment.watch.status import TableStatus, read_status
+from tests.conftest import Shards
 from tests.layers.watch.test_notify import to_file
-from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Rows, Steps, run_here
 from tests.world.delta_scan import DeltaScan
 from tests.world.settled import settled
@@ -36,11 +36,11 @@ FIRST = {(1, 10), (2, 20), (3, 30)}
 
 @pytest.fixture
 def steps(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed of two tables on two shards that has caught up and is settled."""
     run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
     begun.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
         "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
@@ -317,10 +317,10 @@ def test_a_stale_table_may_leave_the_feed(steps: Steps) -> None:
 
 
 def test_a_table_of_which_the_past_is_kept_stays_as_it_was(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
+    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
     begun.set(modes=[{"match": f"{begun.schema}.t", "mode": "history"}])
     begun.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
     begun.everywhere("CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)")
