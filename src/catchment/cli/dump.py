@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 import click
 
@@ -26,34 +25,21 @@ def dump_group() -> None:
     """
 
 
-@dump_group.command(name="pause")
-@feed_argument
-@_table_option
-@_shard_option
-@json_option
-def pause_command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
-    """Read no more chunks. What is copied goes on following the log, exact at every epoch."""
-    _give(file, "pause", table, shard, as_json=as_json)
+def _ordering(action: str, what: str) -> None:
+    """Add a command that gives such orders."""
+
+    @dump_group.command(name=action, help=what)
+    @feed_argument
+    @_table_option
+    @_shard_option
+    @json_option
+    def command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
+        _give(file, action, table, shard, as_json=as_json)
 
 
-@dump_group.command(name="resume")
-@feed_argument
-@_table_option
-@_shard_option
-@json_option
-def resume_command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
-    """Go on behind the last chunk."""
-    _give(file, "resume", table, shard, as_json=as_json)
-
-
-@dump_group.command(name="start")
-@feed_argument
-@_table_option
-@_shard_option
-@json_option
-def start_command(file: Path, table: str | None, shard: str, as_json: bool) -> None:
-    """Resume what is paused, and copy again what is stale."""
-    _give(file, "start", table, shard, as_json=as_json)
+_ordering("pause", "Read no more chunks. What is copied goes on following the log, exact at every epoch.")
+_ordering("resume", "Go on behind the last chunk.")
+_ordering("start", "Resume what is paused, and copy again what is stale.")
 
 
 @dump_group.command(name="restart")
@@ -90,14 +76,7 @@ def stop_command(file: Path, as_json: bool) -> None:
     show([kept], _order_lines, as_json=as_json)
 
 
-def _give(
-    file: Path,
-    action: Literal["start", "pause", "resume", "restart"],
-    table: str | None,
-    shard: str,
-    *,
-    as_json: bool,
-) -> None:
+def _give(file: Path, action: str, table: str | None, shard: str, *, as_json: bool) -> None:
     kept = dump(file, action, table, shard=shard)
     show(kept, _order_lines, as_json=as_json)
     if any(one.answer is not None and not one.answer.done for one in kept) and table is not None:

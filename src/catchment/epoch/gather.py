@@ -5,8 +5,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
@@ -91,13 +89,8 @@ def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, s
         return ()
     copying = {copy.table for copy in cut.copies if not copy.done}
     copied = {copy.table for copy in cut.copies} - copying
-    known = {one.table: one for one in previous.stale}
-    holders = previous.holders
     found = [one for one in previous.stale if one.table not in copied and one.table not in reasons]
-    for table, reason in reasons.items():
-        before = known.get(table, Stale(table, previous.epoch, 0, (), ""))
-        time_us, shards = plan.tick.time_us, holders[table]
-        found.append(msgspec.structs.replace(before, time_us=time_us, shards=shards, reason=reason))
+    found += [previous.stopped(table, plan.tick.time_us, reason) for table, reason in reasons.items()]
     return tuple(sorted(found, key=lambda one: one.table))
 
 

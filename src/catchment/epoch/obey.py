@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from catchment.model.epoch import Manifest, Stale
+from catchment.model.epoch import Manifest
 from catchment.model.order import Action, Answer, Kept, Order
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
@@ -92,23 +92,10 @@ def _refused(standing: Manifest, order: Order, state: TableState) -> str:
 
 def _renewed(standing: Manifest, order: Order, table: TableId, now_us: int) -> Manifest:
     """Without the table's copies: it stands as of this epoch, or as of the earlier one at which it stood."""
-    known = standing.stale_since(table)
-    stale = Stale(
-        table,
-        standing.epoch if known is None else known.epoch,
-        now_us,
-        standing.holders[table],
-        f"{order.user} ordered to copy it again",
-        asked=True,
-    )
-    others = (one for one in standing.stale if one.table != table)
-    return replace(
-        standing,
-        cut=standing.cut.without({table}),
-        shapes=tuple(shape for shape in standing.shapes if shape.table != table),
-        deltas=(),
-        stale=tuple(sorted((*others, stale), key=lambda one: one.table)),
-    )
+    stopped = standing.stopped(table, now_us, f"{order.user} ordered to copy it again")
+    after = standing.without({table})
+    stale = (*after.stale, replace(stopped, asked=True))
+    return replace(after, stale=tuple(sorted(stale, key=lambda one: one.table)))
 
 
 def _asked(standing: Manifest, table: TableId) -> Manifest:

@@ -1,5 +1,7 @@
 """Orders of the state store, obeyed between two turns of the loop."""
 
+from dataclasses import dataclass
+
 from catchment import world
 from catchment.epoch.obey import obey
 from catchment.model.epoch import Manifest
@@ -11,6 +13,15 @@ from catchment.state.store import Store
 _LOOK_SECONDS = 0.5
 
 
+@dataclass(frozen=True)
+class _Obeyed:
+    """Orders with their answers, and the epoch that carries them out."""
+
+    epoch: int
+    asked: tuple[Kept, ...]
+    answers: tuple[Answer, ...]
+
+
 class Commands:
     """Obeys the orders of one run. The loop's thread alone uses it. `stop` is set when the run is to end; then it
     `ended_it`."""
@@ -20,7 +31,7 @@ class Commands:
         self.ended_it = False
         self._began_us = world.now_us()
         self._looked_at = world.steady_seconds() - _LOOK_SECONDS
-        self._obeyed: tuple[tuple[Kept, ...], tuple[Answer, ...]] | None = None
+        self._obeyed: _Obeyed | None = None
 
     def next(self, standing: Manifest) -> Manifest | None:
         """The epoch that carries out what is asked; None where nothing changes.
@@ -28,7 +39,7 @@ class Commands:
         Orders that changed something are answered when the manifest stands that does so. A run that dies in between
         finds them open, and done. Raises StateError, LeaseLost.
         """
-        self.answer()
+        self.answer(standing)
         if world.steady_seconds() - self._looked_at < _LOOK_SECONDS:
             return None
         self._looked_at = world.steady_seconds()
@@ -39,14 +50,14 @@ class Commands:
         if obeyed.manifest is None:
             orders.answer(self._store, asked, obeyed.answers, self._fence)
         else:
-            self._obeyed = asked, obeyed.answers
+            self._obeyed = _Obeyed(obeyed.manifest.epoch, asked, obeyed.answers)
         if obeyed.stops:
             self.ended_it = True
             self._stop.set()
         return obeyed.manifest
 
-    def answer(self) -> None:
-        """Answer the orders that a manifest has carried out which stands by now."""
-        if self._obeyed is not None:
-            orders.answer(self._store, *self._obeyed, self._fence)
-            self._obeyed = None
+    def answer(self, standing: Manifest) -> None:
+        """Answer the orders that were obeyed last, if `standing` is behind the manifest that carries them out."""
+        obeyed, self._obeyed = self._obeyed, None
+        if obeyed is not None and standing.epoch >= obeyed.epoch:
+            orders.answer(self._store, obeyed.asked, obeyed.answers, self._fence)

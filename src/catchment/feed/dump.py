@@ -9,12 +9,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
 
 from catchment import world
 from catchment.config import Feed, load
 from catchment.model.errors import ConfigError, StateError
-from catchment.model.order import Action, Kept, Order
+from catchment.model.order import COPYING, Action, Kept, Order
 from catchment.model.table import TableId
 from catchment.state import orders
 from catchment.state.store import Store
@@ -27,7 +26,7 @@ FeedFile = Feed | str | Path
 
 def dump(
     feed: FeedFile,
-    action: Literal["start", "pause", "resume", "restart"],
+    action: str,
     table: str | TableId | None = None,
     *,
     shard: str = "",
@@ -35,13 +34,19 @@ def dump(
 ) -> list[Kept]:
     """Order something of the copy of a table, or of all tables of the feed, on a shard or on all.
 
-    The orders come back, with their answers if a run gives them within `wait` seconds.
+    `action`: start, pause, resume or restart. The orders come back, with their answers if a run gives them within
+    `wait` seconds.
 
-    Raises ConfigError for a table that the feed does not have, StateError when the feed has never run.
+    Raises ConfigError for another action and for a table that the feed does not have. Raises StateError when the feed
+    has never run.
     """
     known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    meant = next((one for one in COPYING if one.value == action), None)
+    if meant is None:
+        said = ", ".join(one.value for one in COPYING)
+        raise ConfigError(f"dump: expected one of {said}, got {action!r}")
     with _store(known) as store:
-        asked = [_order(Action(action), each, shard) for each in _meant(known, store, Action(action), table)]
+        asked = [_order(meant, each, shard) for each in _meant(known, store, meant, table)]
         return _given(store, asked, wait)
 
 

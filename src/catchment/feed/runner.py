@@ -106,7 +106,7 @@ def run_feed(
                 newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
                 done = _caught_up(settled) if until_caught_up else lambda manifest: False
                 last = loop.run(done, lambda standing: commands.next(standing) or newcomers(standing))
-                commands.answer()
+                commands.answer(last)
         finally:
             clock.stop()
             upkeep.stop(hurry=stop.is_set())
@@ -211,10 +211,12 @@ def _caught_up(settled: world.Event | None) -> Callable[[Manifest], bool]:
             return False
         if manifest.absent:
             return False
-        if manifest.lost:
+        if not manifest.lost:
+            lost_since.clear()
+        elif not lost_since:
             lost_since.append(world.steady_seconds())
-            if lost_since[-1] - lost_since[0] < _ENTERS_SECONDS:
-                return False
+        if lost_since and world.steady_seconds() - lost_since[0] < _ENTERS_SECONDS:
+            return False
         if not complete_since:
             complete_since.append(manifest.epoch)
             return False

@@ -1,6 +1,7 @@
 """Epochs: their numbers, and their three durable records: plan, manifest and commit (DESIGN 2 and 3)."""
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -291,6 +292,22 @@ class Manifest(msgspec.Struct, frozen=True):
     def stale_since(self, table: TableId) -> Stale | None:
         """Why readers see a table as of an earlier epoch; None where they see it as of this one."""
         return next((one for one in self.stale if one.table == table), None)
+
+    def stopped(self, table: TableId, time_us: int, reason: str) -> Stale:
+        """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which
+        it stood before."""
+        known = self.stale_since(table) or Stale(table, self.epoch, time_us, (), reason)
+        return replace(known, time_us=time_us, shards=self.holders[table], reason=reason)
+
+    def without(self, tables: Collection[TableId]) -> "Manifest":
+        """The same without anything of these tables."""
+        return replace(
+            self,
+            cut=self.cut.without(tables),
+            shapes=tuple(shape for shape in self.shapes if shape.table not in tables),
+            deltas=tuple(delta for delta in self.deltas if delta.shape.table not in tables),
+            stale=tuple(one for one in self.stale if one.table not in tables),
+        )
 
     def shape(self, table: TableId) -> TableShape:
         """The shape of a table; raises KeyError."""

@@ -17,6 +17,9 @@ class Action(Enum):
     STOP = "stop"  # the run
 
 
+COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
+
+
 class Order(msgspec.Struct, frozen=True):
     """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
     of that one alone."""

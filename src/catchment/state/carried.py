@@ -67,14 +67,8 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manife
             table,
             epoch_text(_last(manifest, table)),
         )
-    after = manifest.repeated(epoch)
-    return replace(
-        after,
-        cut=after.cut.without(gone),
-        shapes=tuple(shape for shape in manifest.shapes if shape.table not in gone),
-        outside=(*manifest.outside, *(Outside(table, _last(manifest, table)) for table in gone)),
-        stale=tuple(one for one in manifest.stale if one.table not in gone),
-    )
+    left = (Outside(table, _last(manifest, table)) for table in gone)
+    return replace(manifest.repeated(epoch).without(gone), outside=(*manifest.outside, *left))
 
 
 def _last(manifest: Manifest, table: TableId) -> int:

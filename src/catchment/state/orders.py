@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 import msgspec
-from sqlalchemy import Connection, bindparam, func, insert, inspect, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, inspect, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catchment.model.errors import StateError
@@ -76,8 +76,8 @@ def listed(connection: Connection, store: Store) -> list[Kept]:
     return _listed(connection, store)
 
 
-def _listed(connection: Connection, store: Store, *where: object) -> list[Kept]:
-    columns = select(_order.number, _order.asked, _order.answer).where(_order.feed == store.feed, *where)  # type: ignore[arg-type]
+def _listed(connection: Connection, store: Store, *where: ColumnElement[bool]) -> list[Kept]:
+    columns = select(_order.number, _order.asked, _order.answer).where(_order.feed == store.feed, *where)
     rows = connection.execute(columns.order_by(_order.number.desc()).limit(_LISTED_MAX)).all()
     return [
         Kept(number, _read(store, asked, Order), None if given is None else _read(store, given, Answer))

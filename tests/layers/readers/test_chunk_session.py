@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, Target
 from catchment.model.chunk import Chunk
+from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Diverged
 from catchment.model.position import LogOffset
+from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.readers.copy import copy_chunks, read_group
 from catchment.sink.delta.tail.writer import LakeWriter
@@ -119,3 +121,45 @@ def test_a_log_that_is_reset_behind_a_select_is_noticed(
         assert read_group(replace(task, asks=False)).rows
         with pytest.raises(Diverged, match="was reset"):
             read_group(task)
+
+
+def test_a_statement_that_names_several_tables_refuses_chunks_of_each(
+    shard: PrivateServer,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two tables of one form change places behind the cut: the SELECT of each shows rows of the other."""
+    schema = fresh_schema(shard)
+    for name, key in (("one", 1), ("two", 2)):
+        shard.sql(
+            f"CREATE TABLE {name} (id INT PRIMARY KEY)", f"INSERT INTO {name} VALUES ({key})", database=schema
+        )
+    shard.sql(f"INSERT INTO {schema}.two VALUES (3)")  # behind another group rows are proven visible
+    feed = make_feed(tmp_path, {"-80": shard}, schema, chunk_rows=ROWS)
+    endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+    origin = originate("f", endpoints, lambda table: table.schema == schema, 0)
+    left = ["RENAME TABLE one TO x, two TO one, x TO two"]
+
+    def select_behind_it(*args: Any) -> Any:
+        while left:
+            shard.sql(left.pop(), database=schema)
+        return select_chunk(*args)
+
+    monkeypatch.setattr("catchment.readers.copy.select_chunk", select_behind_it)
+    monkeypatch.setattr("catchment.readers.copy.read_table", read_before(endpoints["-80"], origin.shapes))
+    state = origin.cut.shards["-80"]
+    chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
+    target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
+    at = state.position.at
+    group = read_group(ChunkTask(endpoints["-80"], state, at, at, chunks, origin.shapes, target))
+    assert not group.rows
+    assert {chunk.table.name for chunk, _ in group.refused} == {"one", "two"}
+    assert all("its definition changed at" in why for _, why in group.refused)
+
+
+def read_before(endpoint: Endpoint, shapes: Iterable[TableShape]) -> Callable[[Session, TableId], Table]:
+    """The tables as they are now, for a SELECT that follows what changes them: it locks none of them."""
+    with connect(endpoint) as session:
+        known = {shape.table: read_table(session, shape.table) for shape in shapes}
+    return lambda session, table: known[table]

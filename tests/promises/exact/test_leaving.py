@@ -2,6 +2,7 @@
 
 import logging
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,3 +162,7 @@ def test_the_plain_table_of_one_that_left_has_all_that_was_committed(steps: Step
     place = table_dir(Path(str(steps.feed.sink.path)), TableId(steps.schema, "u"))
     engine = QueryBuilder().register("plain", DeltaTable(place))
     assert sorted(pa.table(engine.execute("SELECT id FROM plain").read_all())["id"].to_pylist()) == [2, 3]
+    settled(steps.feed)
+    shutil.rmtree(place)
+    settled(steps.feed)
+    assert not place.exists(), "what somebody removed does not come back in parts"

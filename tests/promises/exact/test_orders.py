@@ -95,7 +95,7 @@ def wait(holds: Callable[[], object]) -> None:
 
 
 def answered(steps: Steps, action: str, name: str | None = "t") -> str:
-    given = catchment.dump(steps.file, action, f"{steps.schema}.{name}", wait=PATIENCE_SECONDS)  # type: ignore[arg-type]
+    given = catchment.dump(steps.file, action, f"{steps.schema}.{name}", wait=PATIENCE_SECONDS)
     (one,) = given
     assert one.answer is not None
     return f"{'done' if one.answer.done else 'refused'}: {one.answer.said}"
@@ -194,6 +194,8 @@ def test_the_commands(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["dump", "pause", str(steps.file), "--table", "shop.nothing"]) == 2
     with pytest.raises(ConfigError, match="say which table"):
         catchment.dump(steps.file, "restart")
+    with pytest.raises(ConfigError, match="expected one of start, pause, resume, restart"):
+        catchment.dump(steps.file, "stop")
 
 
 @pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
@@ -228,7 +230,7 @@ def test_random_orders_beside_writers(steps: Steps) -> None:
                     "INSERT INTO other VALUES (NULL)",
                 )
                 action = rng.choice(("pause", "resume", "start", "restart", "restart"))
-                catchment.dump(steps.file, action, f"{steps.schema}.t", wait=rng.choice((0.0, 1.0)))  # type: ignore[arg-type]
+                catchment.dump(steps.file, action, f"{steps.schema}.t", wait=rng.choice((0.0, 1.0)))
     catchment.dump(steps.file, "start", f"{steps.schema}.t")
     steps.everywhere("INSERT INTO other VALUES (NULL)")
     steps.renew(PROOF)

@@ -18,6 +18,7 @@ import re
 from enum import StrEnum
 from typing import Any, TypeVar, cast
 
+import msgspec
 import pyarrow as pa
 
 from catchment.model.epoch import Part, TableShape
@@ -77,6 +78,18 @@ def _below(root: Root, *names: str) -> Root:
 def table_dir(root: Root, table: TableId) -> Root:
     """Directory of a table's plain Delta table, which anybody may read."""
     return _below(root, directory_name(table.schema), directory_name(table.name))
+
+
+class Tail(msgspec.Struct, frozen=True, cache_hash=True):
+    """Which copy of a table a tail is of."""
+
+    table: TableId
+    generation: int
+
+    @classmethod
+    def of(cls, shape: TableShape) -> "Tail":
+        """The tail of a table as an epoch has it."""
+        return cls(shape.table, shape.generation)
 
 
 def tail_dir(root: Root, table: TableId, generation: int = 0) -> Root:
@@ -154,9 +167,9 @@ def epoch_app(feed: str, table: TableId) -> str:
     return f"catchment/{feed}/{table}"
 
 
-def generation_app(feed: str, table: TableId) -> str:
-    """Application id under which a plain table carries of which copy of the table it is."""
-    return f"{epoch_app(feed, table)}/generation"
+def generation_app(epochs: str) -> str:
+    """Application id under which a plain table carries of which copy of the table it is; `epochs`: of its epochs."""
+    return f"{epochs}/generation"
 
 
 def settled_app(feed: str, table: TableId) -> str:

@@ -145,7 +145,7 @@ def _commit(
         raise
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
     if anew or (on is None and order.shape.generation):
-        marks.append(Txn(generation_app(order.feed, order.shape.table), order.shape.generation, now_ms))
+        marks.append(Txn(generation_app(order.app), order.shape.generation, now_ms))
     operation = "CREATE TABLE" if on is None else "WRITE" if anew else "MERGE"
     info = commit_info(operation, now_ms, **{EPOCH_NOTE: str(order.until)})
     after = log.put(on, info, [*head, *marks, *made.actions])

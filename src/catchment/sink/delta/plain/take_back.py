@@ -4,6 +4,7 @@ from typing import Any
 
 from catchment import world
 from catchment.model.errors import SinkConflict, SinkRestored
+from catchment.sink.delta.layout import generation_app
 from catchment.sink.delta.log.actions import Action, Txn, commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain.complete import is_complete
@@ -29,7 +30,7 @@ def take_back(log: DeltaLog, app: str, epoch: int) -> int:
                 "back to them; put back the newest copy of the lake's directory _catchment, or remove both"
             )
         carries = [
-            Txn(name, then.transactions.get(name, 0), _now_ms()) for name in (app, f"{app}/generation")
+            Txn(name, then.transactions.get(name, 0), _now_ms()) for name in (app, generation_app(app))
         ]
         if log.put(on, restore_info(then), [*carries, *restored(on, then)]) is not None:
             return carried

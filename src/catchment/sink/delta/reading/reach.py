@@ -10,7 +10,7 @@ from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import epoch_app
+from catchment.sink.delta.layout import Tail, epoch_app, generation_app
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.reading.history import oldest_version
 from catchment.sink.delta.tail.older import places
@@ -37,14 +37,14 @@ class _Reach(msgspec.Struct, frozen=True):
             if last is None or last.version < self.floor:
                 return False
         plain = self.plain.carrying(self.app, epoch)
-        if plain is None or plain.transactions.get(f"{self.app}/generation", 0) < self.generation:
+        if plain is None or plain.transactions.get(generation_app(self.app), 0) < self.generation:
             return True
         return plain.version >= self.plain_floor
 
 
 def readable(root: Location, feed: str, rows: Sequence[EpochRow]) -> list[bool]:
     """Of each epoch, whether every table can be read as of it and as of all later ones."""
-    asked: dict[_Copy, int] = {}
+    asked: dict[Tail, int] = {}
     for row in rows:
         for copy in _copies(row):
             version = row.commit.versions.get(str(copy.table), 0)
@@ -57,11 +57,11 @@ def readable_since(root: Location, feed: str, tables: Iterable[TableId]) -> str:
     """For messages: from which epoch on every one of the tables can be read, and up to which."""
     table, asked = EpochsTable(root, feed), set(tables)
     numbers = table.numbers()
-    reaches: dict[_Copy, _Reach] = {}
+    reaches: dict[Tail, _Reach] = {}
 
     def can_be_read(number: int) -> bool:
         row = table.at(number)
-        if row is None or not asked <= {copy.table for copy in _copies(row)}:
+        if row is None or not asked <= row.manifest.tables:
             return False
         mine = [copy for copy in _copies(row) if copy.table in asked]
         for copy in mine:
@@ -74,17 +74,10 @@ def readable_since(root: Location, feed: str, tables: Iterable[TableId]) -> str:
     return f"epochs from {epoch_text(numbers[first])} to {epoch_text(numbers[-1])} can be read"
 
 
-class _Copy(msgspec.Struct, frozen=True):
-    """A copy of a table."""
-
-    table: TableId
-    generation: int
-
-
-def _copies(row: EpochRow) -> list[_Copy]:
+def _copies(row: EpochRow) -> list[Tail]:
     """The copies that readers of an epoch see; stale tables are read as of another one."""
     stale = {one.table for one in row.manifest.stale}
-    return [_Copy(s.table, s.generation) for s in row.manifest.shapes if s.table not in stale]
+    return [Tail.of(s) for s in row.manifest.shapes if s.table not in stale]
 
 
 def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
@@ -92,7 +85,7 @@ def _readable(row: EpochRow, reaches: Mapping[TableId, _Reach]) -> bool:
     return all(reach.holds(versions.get(str(t)), row.commit.epoch) for t, reach in reaches.items())
 
 
-def _reach(root: Location, feed: str, copy: _Copy, asked: int) -> _Reach:
+def _reach(root: Location, feed: str, copy: Tail, asked: int) -> _Reach:
     table = copy.table
     at, app = places(root, table, copy.generation), epoch_app(feed, table)
     directory = at.tail

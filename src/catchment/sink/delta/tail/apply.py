@@ -10,7 +10,7 @@ from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape, ep
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId
-from catchment.sink.delta.layout import PART, delta_schema, epoch_app, table_dir, tail_dir
+from catchment.sink.delta.layout import PART, Tail, delta_schema, epoch_app, table_dir, tail_dir
 from catchment.sink.delta.log.actions import Action, Add, MetaData, Txn, commit_info
 from catchment.sink.delta.log.commit import commit, create_table, fenced, gone, remarked
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
@@ -22,18 +22,6 @@ from catchment.sink.delta.tail.generations import tails_of
 EPOCH_NOTE = "catchment.epoch"
 _THREADS = 8
 _VERSION_AGE_S = 60.0
-
-
-class Tail(msgspec.Struct, frozen=True, cache_hash=True):
-    """Which copy of a table a tail is of."""
-
-    table: TableId
-    generation: int
-
-    @classmethod
-    def of(cls, shape: TableShape) -> "Tail":
-        """The tail of a table as an epoch has it."""
-        return cls(shape.table, shape.generation)
 
 
 class DeltaSink:

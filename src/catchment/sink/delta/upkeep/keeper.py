@@ -17,7 +17,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.record import KeptEpochs
 from catchment.sink.delta.kept.settled import SettledEpochs
-from catchment.sink.delta.layout import table_dir, tail_dir
+from catchment.sink.delta.layout import Tail, epoch_app, settled_app, table_dir, tail_dir
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.index import Index, clean_index
@@ -62,7 +62,7 @@ class Keeper:
     def __init__(self, root: str, feed: str) -> None:
         self._root, self._feed = location(root), feed
         self._epochs = EpochsTable(self._root, feed)
-        self._logs: dict[tuple[TableId, int], tuple[DeltaLog, DeltaLog]] = {}
+        self._logs: dict[Tail, tuple[DeltaLog, DeltaLog]] = {}
         self._stood: set[tuple[TableId, int]] = set()
         self._indexes: dict[TableId, Index] = {}
         self._versions = Versions(self._root, feed)
@@ -116,9 +116,16 @@ class Keeper:
             if (table, epoch) in self._stood or (order.tables is not None and table not in order.tables):
                 continue
             shape = self._shape_at(table, epoch)
-            if self._logs_of(shape)[1].newest() is not None:  # somebody may have removed a table that left
+            if self._is_whole(shape):
                 self._keep_up(order, shape, epoch)
             self._stood.add((table, epoch))
+
+    def _is_whole(self, shape: TableShape) -> bool:
+        """Whether plain table and tail belong together: of a table that left somebody may have removed one of them."""
+        plain, tail = (log.newest() for log in self._logs_of(shape))
+        app = epoch_app(self._feed, shape.table)
+        settled = 0 if plain is None else plain.transactions.get(app, 0)
+        return tail is not None and settled >= tail.transactions.get(settled_app(self._feed, shape.table), 0)
 
     def _keep_up(self, order: UpkeepOrder, shape: TableShape, until: int) -> int:
         table = shape.table
@@ -141,9 +148,12 @@ class Keeper:
         return row.manifest.shape(table)
 
     def _logs_of(self, shape: TableShape) -> tuple[DeltaLog, DeltaLog]:
-        copy = shape.table, shape.generation
+        copy = Tail.of(shape)
         if copy not in self._logs:
-            plain, tail = table_dir(self._root, shape.table), tail_dir(self._root, *copy)
+            plain, tail = (
+                table_dir(self._root, shape.table),
+                tail_dir(self._root, shape.table, shape.generation),
+            )
             self._logs[copy] = DeltaLog(plain), DeltaLog(tail)
         return self._logs[copy]
 

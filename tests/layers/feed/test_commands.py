@@ -1,0 +1,62 @@
+"""Orders are answered when the manifest stands that carries them out, and not before."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from catchment.feed.commands import Commands
+from catchment.model.order import Action, Order
+from catchment.model.table_state import TableState
+from catchment.state import orders
+from catchment.state.lease import hold
+from catchment.state.store import Store
+from tests.layers.epoch.test_obey import NOW, T, manifest
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(f"sqlite:///{tmp_path}/state.db", "shop")) as opened:
+        yield opened
+
+
+def test_an_order_is_answered_when_its_epoch_stands(store: Store) -> None:
+    standing = manifest(TableState.COPYING)
+    with hold(store) as lease:
+        number = orders.give(store, Order(Action.PAUSE, "ada", NOW, T))
+        commands = Commands(store, lease.fence, threading.Event())
+        carried_out = commands.next(standing)
+        assert carried_out is not None
+        assert [one.number for one in orders.open_orders(store)] == [number]
+        commands.answer(carried_out)
+        kept = orders.find(store, number)
+        assert kept is not None
+        assert kept.answer is not None
+        assert kept.answer.done
+
+
+def test_an_order_whose_epoch_was_never_written_stays_open(store: Store) -> None:
+    """The run was told to stop while the epoch before was being applied."""
+    standing = manifest(TableState.COPYING)
+    with hold(store) as lease:
+        number = orders.give(store, Order(Action.RESTART, "ada", NOW, T))
+        commands = Commands(store, lease.fence, threading.Event())
+        assert commands.next(standing) is not None
+        commands.answer(standing)
+        assert [one.number for one in orders.open_orders(store)] == [number]
+        again = Commands(store, lease.fence, threading.Event()).next(standing)
+        assert again is not None
+        assert [one.table for one in again.stale] == [T]
+
+
+def test_a_run_is_told_to_end(store: Store) -> None:
+    stop = threading.Event()
+    with hold(store) as lease:
+        commands = Commands(store, lease.fence, stop)
+        orders.give(store, Order(Action.STOP, "ada", NOW * 2))
+        assert commands.next(manifest(TableState.FOLLOWING)) is None
+        assert stop.is_set()
+        assert commands.ended_it
+        assert not orders.open_orders(store)
