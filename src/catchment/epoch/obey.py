@@ -40,8 +40,8 @@ class Obeyed:
     stops: bool
 
 
-def obey(standing: Manifest, orders: Sequence[Kept], began_us: int, now_us: int) -> Obeyed:
-    """Carry out orders, one after another, for a run that began at `began_us` (microseconds since 1970).
+def obey(standing: Manifest, orders: Sequence[Kept], fence: int, now_us: int) -> Obeyed:
+    """Carry out orders, one after another, for the run that holds `fence`.
 
     To carry out one again does no harm: it finds done what it asks.
     """
@@ -49,7 +49,7 @@ def obey(standing: Manifest, orders: Sequence[Kept], began_us: int, now_us: int)
     for kept in orders:
         order = kept.order
         if order.table is None:
-            mine = order.asked_us >= began_us
+            mine = order.fence == fence
             stops = stops or mine
             answers.append(Answer(mine, "the run ends" if mine else "that run had ended", now_us))
             continue

@@ -29,7 +29,6 @@ class Commands:
     def __init__(self, store: Store, fence: int, stop: world.Event) -> None:
         self._store, self._fence, self._stop = store, fence, stop
         self.ended_it = False
-        self._began_us = world.now_us()
         self._looked_at = world.steady_seconds() - _LOOK_SECONDS
         self._obeyed: _Obeyed | None = None
 
@@ -46,7 +45,7 @@ class Commands:
         asked = orders.open_orders(self._store)
         if not asked:
             return None
-        obeyed = obey(standing, asked, self._began_us, world.now_us())
+        obeyed = obey(standing, asked, self._fence, world.now_us())
         if obeyed.manifest is None:
             orders.answer(self._store, asked, obeyed.answers, self._fence)
         else:

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from catchment import world
 from catchment.config import Feed, load
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import COPYING, Action, Kept, Order
 from catchment.model.table import TableId
 from catchment.state import orders
+from catchment.state.lease import newest_fence
 from catchment.state.store import Store
 from catchment.watch.status import TableStatus, read_status
 
@@ -56,7 +59,8 @@ def stop(feed: FeedFile, *, wait: float = ANSWER_SECONDS) -> Kept:
     with _store(known) as store:
         if not read_status(store).runner:
             raise StateError(f"feed {known.name} is not run by anybody")
-        (kept,) = _given(store, [_order(Action.STOP, None, "")], wait)
+        order = replace(_order(Action.STOP), fence=newest_fence(store))
+        (kept,) = _given(store, [order], wait)
         return kept
 
 
@@ -73,7 +77,7 @@ def _store(feed: Feed) -> Iterator[Store]:
         yield store
 
 
-def _order(action: Action, table: TableId | None, shard: str) -> Order:
+def _order(action: Action, table: TableId | None = None, shard: str = "") -> Order:
     return Order(action, f"{_user()}@{socket.gethostname()}", world.now_us(), table, shard)
 
 

@@ -22,13 +22,14 @@ COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
 
 class Order(msgspec.Struct, frozen=True):
     """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
-    of that one alone."""
+    of that one alone. Of a run, it names the fence of that run: clocks of two hosts are not compared."""
 
     action: Action
     user: str
     asked_us: int
     table: TableId | None = None
     shard: str = ""
+    fence: int = 0
 
     def __str__(self) -> str:
         what = "the run" if self.table is None else str(self.table)

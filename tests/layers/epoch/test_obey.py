@@ -48,7 +48,7 @@ def ordered(standing: Manifest, *orders: tuple[Action, str]) -> Obeyed:
     kept = [
         Kept(number, Order(action, "ada", NOW, T, shard)) for number, (action, shard) in enumerate(orders, 1)
     ]
-    return obey(standing, kept, NOW, NOW)
+    return obey(standing, kept, 1, NOW)
 
 
 STATES = [state for state in TableState if state not in (TableState.WAITING, TableState.LEFT)]
@@ -128,9 +128,9 @@ def test_what_cannot_be_is_refused(order: tuple[Action, str], said: str) -> None
 
 
 def test_a_run_ends_by_an_order_that_is_for_it() -> None:
-    stop = Order(Action.STOP, "ada", NOW)
+    stop = Order(Action.STOP, "ada", NOW, fence=7)
     standing = manifest(TableState.FOLLOWING)
-    assert obey(standing, [Kept(1, stop)], NOW, NOW).stops
-    late = obey(standing, [Kept(1, replace(stop, asked_us=NOW - 1))], NOW, NOW)
+    assert obey(standing, [Kept(1, stop)], 7, NOW).stops
+    late = obey(standing, [Kept(1, stop)], 8, NOW)
     assert not late.stops
     assert not late.answers[0].done

@@ -55,8 +55,27 @@ def test_a_run_is_told_to_end(store: Store) -> None:
     stop = threading.Event()
     with hold(store) as lease:
         commands = Commands(store, lease.fence, stop)
-        orders.give(store, Order(Action.STOP, "ada", NOW * 2))
+        orders.give(store, Order(Action.STOP, "ada", NOW, fence=lease.fence))
         assert commands.next(manifest(TableState.FOLLOWING)) is None
         assert stop.is_set()
         assert commands.ended_it
+        assert not orders.open_orders(store)
+
+
+def test_a_run_that_begins_is_told_to_end(store: Store) -> None:
+    """It holds the lease, and has not come to look for orders. The clock of who asks is behind."""
+    stop = threading.Event()
+    with hold(store) as lease:
+        orders.give(store, Order(Action.STOP, "ada", 1, fence=lease.fence))
+        Commands(store, lease.fence, stop).next(manifest(TableState.FOLLOWING))
+        assert stop.is_set()
+
+
+def test_the_run_before_was_told_to_end(store: Store) -> None:
+    stop = threading.Event()
+    with hold(store) as lease:
+        orders.give(store, Order(Action.STOP, "ada", NOW, fence=lease.fence))
+    with hold(store) as lease:
+        Commands(store, lease.fence, stop).next(manifest(TableState.FOLLOWING))
+        assert not stop.is_set()
         assert not orders.open_orders(store)
