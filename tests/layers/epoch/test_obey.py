@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from catchment.epoch.obey import Obeyed, obey
 from catchment.model.cut import Cut
