@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from datetime import UTC, datetime
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,6 +35,10 @@ _SAVEPOINT = re.compile(
     r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
 )
 _ALTER = re.compile(r"\s*ALTER\s+TABLE\s+(?:`?(\w+)`?\.)?`?(\w+)`?\s+(.*)", re.IGNORECASE | re.DOTALL)
+_DEFAULT = re.compile(
+    r"ADD\s+COLUMN\s+(\w+)\s+\w+(?:\([\d,]+\))?(?:\s+NOT\s+NULL)?\s+DEFAULT\s+('[^']*'|-?[\d.]+|CURRENT_TIMESTAMP)",
+    re.IGNORECASE,
+)
 _COLUMN = re.compile(r"(ADD|DROP)\s+COLUMN\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?", re.IGNORECASE)
 _XA_BEGIN = re.compile(r"XA\s+(?:START|END)\s+(\S+)\s*$", re.IGNORECASE)
 _XA_END = re.compile(r"XA\s+(COMMIT|ROLLBACK)\s+(\S+)\s*$", re.IGNORECASE)
@@ -238,17 +244,27 @@ class Oracle:
                 self._touched.append((end, table, new))
 
     def _define(self, event: QueryEvent) -> None:
-        """DDL: ADD COLUMN (nullable, no default), DROP COLUMN, TRUNCATE, DROP TABLE."""
+        """DDL: ADD COLUMN (nullable, or with a default that is a literal or the time), DROP COLUMN, TRUNCATE, DROP
+        TABLE."""
         query, schema = _text(event.query), _text(event.schema)
         if alter := _ALTER.match(query):
             rows = self.state.get(f"{alter[1] or schema}.{alter[2]}", {})
+            defaults = {
+                column: _default(value, event.timestamp) for column, value in _DEFAULT.findall(alter[3])
+            }
             for verb, column in _COLUMN.findall(alter[3]):
                 for row in rows.values():
                     row.pop(column, None)
                     if verb.upper() == "ADD":
-                        row[column] = None
+                        row[column] = defaults.get(column)
         elif emptied := _EMPTIES.match(query):
             self.state.get(f"{emptied[1] or schema}.{emptied[2]}", {}).clear()
+
+
+def _default(text: str, began: int) -> Any:
+    if text.upper() == "CURRENT_TIMESTAMP":
+        return datetime.fromtimestamp(began, UTC).replace(tzinfo=None)
+    return text[1:-1] if text.startswith("'") else Decimal(text)
 
 
 class _Group:

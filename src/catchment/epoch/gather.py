@@ -12,7 +12,7 @@ from catchment.model.epoch import DataFile, Manifest, Plan, Stale, TableDelta, T
 from catchment.model.errors import Retry, SourceError, Unsupported
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import ShardTable, Table, TableId
-from catchment.schema.columns import shape_after
+from catchment.schema.columns import must_fill_none, shape_after
 from catchment.schema.ddl import AGAIN
 from catchment.schema.passage import Passage
 
@@ -168,6 +168,9 @@ def _shape(shape: TableShape, shards: Sequence[str], log: _Log, epoch: int) -> T
     altered = {shard: of for shard in shards if (of := ShardTable(shard, shape.table)) in log.passages}
     passages = {shard: Passage(met=table) for shard, table in met.items()}
     passages |= {shard: log.passages[of] for shard, of in altered.items()}
+    for shard, passage in passages.items():
+        if passage.catalog is None:
+            must_fill_none(shape, shard, passage.behind)
     after = shape
     for shard in sorted((s for s in shards if s in passages), key=lambda shard: passages[shard].drops):
         after = shape_after(after, shard, shards, passages[shard], epoch)

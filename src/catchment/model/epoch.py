@@ -121,6 +121,16 @@ class DataFile(msgspec.Struct, frozen=True):
 _NO_RULE = ColumnRule("")
 
 
+class Fill(msgspec.Struct, frozen=True):
+    """The `value` that a column came with: rows of `shards` whose epoch lies before this one have it, whatever stands
+    in the files. `column` is the column's physical name, the value the text of Arrow's cast."""
+
+    column: str
+    shards: tuple[str, ...]
+    before: int
+    value: str
+
+
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
@@ -137,7 +147,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a lake table looks like as of an epoch: its columns, and the names of its key columns. `rules`: what the
     feed does with columns, those too that come later. `mode`: what the sink keeps of rows. `comments`: of the table and
     of kept columns, as they were when a run began, or when columns came or went. `arrangement`: how rows lie in the
-    sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first."""
+    sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first. `fills`:
+    what rows have that are older than a column."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -147,6 +158,14 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     comments: Comments = Comments()
     arrangement: Arrangement = AS_THEY_COME
     generation: int = 0
+    fills: tuple[Fill, ...] = ()
+
+    def filled(self, column: str, shard: str, before: int, value: str) -> "TableShape":
+        """The same with a value in rows of one more shard."""
+        like = [f for f in self.fills if (f.column, f.before, f.value) == (column, before, value)]
+        others = tuple(one for one in self.fills if one not in like)
+        shards = {shard, *(known for one in like for known in one.shards)}
+        return replace(self, fills=(*others, Fill(column, tuple(sorted(shards)), before, value)))
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

@@ -1,6 +1,6 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -18,18 +18,28 @@ from catchment.readers.segment_images import SegmentImages
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
-from catchment.rewind.states import in_commit_order, last_images, states_of, without_values, without_voids
+from catchment.rewind.states import (
+    in_commit_order,
+    last_images,
+    states_of,
+    with_value,
+    without_values,
+    without_voids,
+)
 from catchment.schema.columns import shape_after
 from catchment.schema.events import SchemaEvent, tables_here
 from catchment.schema.existence import existence
+from catchment.schema.filling import Filled
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
+from catchment.schema.shape import lasts
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
 from catchment.wire.cells.masks import kept_type
+from catchment.wire.cells.types import scalar_of
 
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:
@@ -127,12 +137,31 @@ def _write(
     def tables() -> Iterator[pa.Table]:
         for images in spool.tables(last):
             kept = images
-            for alteration in altered:
+            for place, alteration in enumerate(altered):
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
+                lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))
+                kept = _with_values(kept, shape, lasting, alteration.group, types)
             if kept.num_rows:
                 yield _together(task, shape, states_of(kept), types)
 
     return task.target.emit(tables(), shape, task.endpoint.shard, Part.CHANGES, number)
+
+
+def _with_values(
+    images: pa.Table,
+    shape: TableShape,
+    filled: Iterable[Filled],
+    group: int,
+    types: Mapping[str, pa.DataType],
+) -> pa.Table:
+    """The images with the values that columns came with in a group. Those that no row event shows are filled by the
+    shape."""
+    for told in filled:
+        column = shape.column(told.column)
+        if column is not None and told.value is not None:
+            value = scalar_of(told.value, types[column.column.name])
+            images = with_value(images, column.column.name, value, group)
+    return images
 
 
 def _together(

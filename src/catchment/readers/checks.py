@@ -12,8 +12,9 @@ from catchment.model.position import LogOffset, Position, Server, Xid, gtids_aft
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.model.treatment import SchemaChange
-from catchment.schema.ddl import Columns, Stop
+from catchment.schema.ddl import ADD_PLAIN, Columns, Stop
 from catchment.schema.events import SchemaEvent, SchemaEvents, stops
+from catchment.schema.filling import UNLOGGED
 from catchment.schema.indexes import touch
 from catchment.schema.judge import ByText
 from catchment.schema.passage import Alteration, Stopped
@@ -79,11 +80,16 @@ def alterations(
     """What DDL in a stretch of log did to the chosen tables' columns.
 
     Raises Unsupported where it cannot be followed, or may not (`evolves`), and where a statement may have changed rows.
+    It does so where a column came with values, too: the rows that have them are not in the log.
     """
     found = []
-    for _, judged in judgements(shard, chosen, stored, stored.events, evolves=evolves):
+    for event, judged in judgements(shard, chosen, stored, stored.events, evolves=evolves):
         if isinstance(judged, Unsupported):
             raise judged
+        if judged.effect.filled:
+            table = judged.effect.table
+            way_out = ADD_PLAIN.format(table=table)
+            raise Unsupported(f"shard {shard}, {table} at {event.at}: {UNLOGGED}; {way_out}")
         found.append(judged)
     return found
 

@@ -29,7 +29,12 @@ class Retyped:
     def _name(self, field: pa.Field) -> str:
         first = self._first.setdefault(field.name, field.type)
         known = field.type == first or field.name in self._key
-        return field.name if known else f"{field.name}{_MARK}{field.type}"
+        return field.name if known else apart_name(field.name, field.type)
+
+
+def apart_name(column: str, kind: pa.DataType) -> str:
+    """The name of a column of images of which another one has the name itself."""
+    return f"{column}{_MARK}{kind}"
 
 
 def source_name(column: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.model.image import DELETED, GROUP, INTERNAL, SEQ, SIDE
-from catchment.rewind.retyped import source_name
+from catchment.rewind.retyped import apart_name, source_name
 from catchment.wire.keys import keys
 
 BEFORE, AFTER = 0, 1
@@ -71,6 +71,17 @@ def without_values(images: pa.Table, columns: tuple[str, ...], group: int) -> pa
             gone = values.null_count == images.num_rows
             images = images.remove_column(at) if gone else images.set_column(at, field, values)
     return images
+
+
+def with_value(images: pa.Table, column: str, value: pa.Scalar, group: int) -> pa.Table:
+    """Images that have a value in a column before a group: it added the column, and filled the rows that were there."""
+    earlier = pc.less(images.column(GROUP), group)
+    null = pa.scalar(None, value.type)
+    for at, field in enumerate(images.schema):
+        if source_name(field.name).lower() == column.lower() and field.type == value.type:
+            return images.set_column(at, field, pc.if_else(earlier, value, images.column(at)))
+    name = apart_name(column, value.type) if column in images.schema.names else column
+    return images.append_column(pa.field(name, value.type), pc.if_else(earlier, value, null))
 
 
 def last_images(images: pa.Table, key: tuple[str, ...]) -> pa.Table:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
+from catchment.schema.filling import UNLOGGED, Filled, filled
 from catchment.schema.statement import NOT_UNDERSTOOD, Word, parted
 
 _PRIMARY = "its primary key was changed"
 _CASCADE = "it was given a foreign key that changes rows without row events (CASCADE, SET NULL, SET DEFAULT)"
-_ADDED = "a column with a non-NULL default was added, and the server does not log the rows that it fills"
 
 _HARMLESS_OPTIONS = (
     exp.AlgorithmProperty,
@@ -59,18 +59,23 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column)."""
+    """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column). `filled`: those of
+    the added ones that have a value in every row."""
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    filled: tuple[Filled, ...] = ()
     reason: str = ""
     by_adding: bool = False
 
 
-def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = ()) -> Altered:
+def read_alter(
+    name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = (), time: int = 0
+) -> Altered:
     """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
 
-    `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none.
+    `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none. `time`: when it began,
+    in seconds since 1970, 0 where that is not known.
     """
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]):
         return Altered()
@@ -89,6 +94,7 @@ def read_alter(name: Sequence[Word], actions: Sequence[Word], columns: Collectio
     dropped = {t.name.lower() for a in told if isinstance(a, exp.Drop) for t in a.args.get("tables") or ()}
     there = {column.lower() for column in columns} - dropped
     steps = [Altered() if _adds_none(a, there) else _step(a) for a in told]
+    steps = _with_values(steps, [action for action in others if not _names(action, there)], time)
     steps += [Altered(reason=_option(o)) for o in tree.args.get("options") or ()]
     return _together(steps, tree)
 
@@ -110,7 +116,36 @@ def _together(steps: list[Altered], tree: exp.Alter) -> Altered:
     twice = {n.lower() for n in added} & {n.lower() for n in dropped}
     if twice and any(a.args.get("exists") for a in tree.args["actions"]):
         return Altered(reason=f"column {min(twice)} was dropped and added with IF [NOT] EXISTS in one ALTER")
-    return Altered(added, dropped)
+    return Altered(added, dropped, tuple(one for s in steps for one in s.filled))
+
+
+def _with_values(steps: Sequence[Altered], actions: Sequence[Sequence[Word]], time: int) -> list[Altered]:
+    """The steps, of which those that add a column with a value tell it, where it is certain."""
+    if not any(step.by_adding for step in steps):
+        return list(steps)
+    declared = [words for action in actions if (words := _declaration(action))]
+    found = []
+    for step in steps:
+        mine = [words for words in declared if step.by_adding and words[0].text == step.added[0]]
+        told = filled(mine[0], time) if len(mine) == 1 else None
+        if told is None:
+            found.append(step)
+        else:
+            found.append(Altered(step.added, filled=(told,) if told.value is not None else ()))
+    return found
+
+
+def _names(action: Sequence[Word], columns: Collection[str]) -> bool:
+    words = _declaration(action)
+    return bool(words) and words[0].text.lower() in columns
+
+
+def _declaration(action: Sequence[Word]) -> Sequence[Word]:
+    """`name type attributes` of an action that adds a column, whatever is there."""
+    begin = [word.keyword for word in action[:2]]
+    at = 2 if begin == ["ADD", "COLUMN"] else 1
+    adds = begin[:1] == ["ADD"] and len(action) > at + 1
+    return action[at:] if adds and action[at].keyword not in ("IF", "(") else ()
 
 
 def _adds_none(action: exp.Expression, there: Collection[str]) -> bool:
@@ -173,11 +208,11 @@ def _new_column(column: exp.ColumnDef) -> str:
     # A TIMESTAMP without the word NULL is NOT NULL if explicit_defaults_for_timestamp is off, with DEFAULT
     # NULL or without. (Seen: existing rows got the time of the ALTER.)
     if column.kind.this in _TIMESTAMPS and not any(map(_says_null, kinds)):
-        return _ADDED
+        return UNLOGGED
     if column.kind.this == exp.DType.UUID:
         return _UUID
     if column.kind.this == exp.DType.SERIAL:
-        return _ADDED
+        return UNLOGGED
     return _first(map(_attribute, kinds))
 
 
@@ -195,7 +230,7 @@ def _attribute(kind: exp.Expression | None) -> str:
     if isinstance(kind, exp.PrimaryKeyColumnConstraint):
         return _PRIMARY
     harmless = _says_null(kind) or _is_null_default(kind) or isinstance(kind, _HARMLESS_ATTRIBUTES)
-    return "" if harmless else _ADDED
+    return "" if harmless else UNLOGGED
 
 
 def _option(option: exp.Expression) -> str:

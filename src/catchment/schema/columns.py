@@ -5,8 +5,9 @@ result.
 from collections.abc import Sequence
 
 from catchment.model.epoch import TableShape
+from catchment.model.errors import SourceError
 from catchment.model.table import Table
-from catchment.schema.ddl import Columns
+from catchment.schema.ddl import AGAIN, Columns
 from catchment.schema.passage import Passage
 from catchment.schema.shape import evolve, must_fit_still
 
@@ -42,6 +43,7 @@ def _met(
     earlier epoch that changed no rows."""
     effects: Sequence[Columns] = passage.effects
     if not _results_from(met, effects):
+        must_fill_none(shape, shard, effects)
         return _unmet(shape, shard, shards, effects, passage.catalog, epoch)
     before, table = table_on(shape, shard), Table(met.id, met.columns, shape.key)
     announced = {name.lower() for e in effects for name in e.added} | {c.name.lower() for c in before.columns}
@@ -64,10 +66,24 @@ def _unmet(
     before = table_on(shape, shard)
     table = _resulting(before, effects, catalog)
     if table is None:
+        if catalog is not None:
+            must_fill_none(shape, shard, effects)
         effects = [Columns(e.table, (), e.dropped) for e in effects]
         table = _resulting(before, effects, None)
     assert table is not None
-    return evolve(shape, table, effects, epoch, shard=shard, others=_others(shape, shards, shard))
+    # No row follows them, so all that the epoch brings are older.
+    others = _others(shape, shards, shard)
+    return evolve(shape, table, effects, epoch, shard=shard, others=others, before=epoch + 1)
+
+
+def must_fill_none(shape: TableShape, shard: str, effects: Sequence[Columns]) -> None:
+    """Raise SourceError where a column came with a value in every row, and nothing tells its type."""
+    for effect in effects:
+        for told in effect.filled:
+            raise SourceError(
+                f"shard {shard}: column {told.column} of {shape.table} was added with a value in every row, and is not "
+                "there any more as it was; " + AGAIN.format(table=shape.table)
+            )
 
 
 def _others(shape: TableShape, shards: Sequence[str], shard: str) -> dict[str, Table]:

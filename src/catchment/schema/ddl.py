@@ -1,13 +1,15 @@
 """What a DDL statement of the log does to the rows of the chosen tables.
 
 An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
-known: none, empty columns added, or columns dropped. Pure: looks at no server and no catalog.
+known. It has none, drops columns, or adds some of which every row has the same value. Pure: looks at no server and no
+catalog.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catchment.model.table import TableId
+from catchment.schema.filling import Filled
 from catchment.schema.names import without_marks
 from catchment.schema.statement import NOT_UNDERSTOOD, Word
 from catchment.schema.text import Text, read_text
@@ -23,7 +25,7 @@ class Harmless:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of `table` were dropped, then others added, which are NULL in every row.
+    """Columns of `table` were dropped, then others added. Those have the value of `filled` in every row, else NULL.
 
     `actions`: the words of the ALTER TABLE behind the table's name; none when they may be read in two ways.
     """
@@ -31,6 +33,7 @@ class Columns:
     table: TableId
     added: tuple[str, ...]
     dropped: tuple[str, ...]
+    filled: tuple[Filled, ...] = ()
     actions: tuple[Word, ...] = field(default=(), compare=False)
 
 
@@ -59,7 +62,7 @@ _WITHOUT = (
 AGAIN = "with `schema_change: evolve` the next run copies {table} again; or " + _WITHOUT
 _REMOVE = "with `schema_change: evolve` the next run goes on without {table}; or " + _WITHOUT
 BY_ROWS = "set binlog_format=ROW for every session, then " + AGAIN
-_PLAIN = (
+ADD_PLAIN = (
     AGAIN
     + "; next time add the column as NULL without a default and fill it with UPDATE, which needs no stop"
 )
@@ -73,6 +76,7 @@ def effect(
     here: Here | None = None,
     mysql: bool = False,
     sql_mode: int | None = None,
+    time: int = 0,
 ) -> Effect:
     """What the statement `sql` of a log does as DDL; one that is none is Harmless here (judge.py says more).
 
@@ -80,7 +84,8 @@ def effect(
     of the tables that the shard has, with their columns; None: it has all, and the columns are not known. Never
     raises: what cannot be read and names a chosen table is a Stop.
     """
-    return effect_of(read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode), chosen, here)
+    text = read_text(sql, default_schema, mysql=mysql, sql_mode=sql_mode, time=time)
+    return effect_of(text, chosen, here)
 
 
 def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None) -> Effect:
@@ -98,7 +103,7 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
     columns = dict.fromkeys(chosen, ()) if here is None else here
     return together(
         [
-            _Reading(words, text.schema, chosen, columns).effect()
+            _Reading(words, text.schema, chosen, columns, text.time).effect()
             if kind_of(words) is Act.DEFINES
             else HARMLESS
             for words in text.readings
@@ -145,8 +150,10 @@ class _Reading:
         default_schema: str,
         chosen: Collection[TableId],
         here: Here,
+        time: int = 0,
     ) -> None:
         self.words = words
+        self.time = time
         self.here = here
         self.keywords = [w.keyword for w in words]
         self.default_schema = default_schema
@@ -250,15 +257,15 @@ class _Reading:
         # Not above: sqlglot takes each process half a second to import, and most meet no ALTER.
         from catchment.schema.alter import read_alter
 
-        change = read_alter(target, actions, self.here[table])
+        change = read_alter(target, actions, self.here[table], self.time)
         if change.reason:
-            return _stop(table, change.reason, _PLAIN if change.by_adding else AGAIN)
+            return _stop(table, change.reason, ADD_PLAIN if change.by_adding else AGAIN)
         if not (change.added or change.dropped):
             return HARMLESS
         schema = target[0].text if len(target) > 1 else self.default_schema
         if (schema, target[-1].text) != (table.schema, table.name):
             return _stop(table, f"{schema}.{target[-1].text}, whose name differs in case, was altered")
-        return Columns(table, change.added, change.dropped, actions)
+        return Columns(table, change.added, change.dropped, change.filled, actions)
 
 
 _REASONS = {

@@ -1,6 +1,6 @@
 """A column's type in the words of an ALTER TABLE, as the catalog declares it afterwards.
 
-Pure. Only for columns that `alter.py` has let through: nullable ones without a default.
+Pure. Only for columns that `alter.py` has let through.
 """
 
 import re
@@ -58,7 +58,7 @@ def read_column(words: Sequence[Word], charset: str, *, mysql: bool) -> DefinedC
     arguments, words = _arguments(words)
     said = _Said(words)
     if kind == "json" and not mysql:
-        return DefinedColumn(name, "longtext", "utf8mb4")
+        return DefinedColumn(name, "longtext", "utf8mb4", said.nullable)
     if kind == "float" and len(arguments) == 1 and int(arguments[0].text) >= _DOUBLE_FROM_BITS:
         kind = "double"
     if kind in _SIZED and arguments:
@@ -68,7 +68,12 @@ def read_column(words: Sequence[Word], charset: str, *, mysql: bool) -> DefinedC
         own = "utf8mb3" if national else said.charset(charset)
         if own == "binary" and kind in _OF_BYTES:
             kind, own = _OF_BYTES[kind], ""
-    return DefinedColumn(name, _declared(kind, arguments, unsigned=said.unsigned), own)
+    return DefinedColumn(name, _declared(kind, arguments, unsigned=said.unsigned), own, said.nullable)
+
+
+def attributes_of(words: Sequence[Word]) -> Sequence[Word]:
+    """What stands behind the type in `type attributes`. Raises AmbiguousText."""
+    return _arguments(_kind(words)[2])[1]
 
 
 def _kind(words: Sequence[Word]) -> tuple[str, bool, Sequence[Word]]:
@@ -146,6 +151,16 @@ class _Said:
     @property
     def unsigned(self) -> bool:
         return "UNSIGNED" in self._keywords or "ZEROFILL" in self._keywords
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may be NULL: what is said last counts."""
+        said = [
+            place
+            for place, keyword in enumerate(self._keywords)
+            if keyword == "NULL" and self._keywords[place - 1 : place] != ["DEFAULT"]
+        ]
+        return not said or self._keywords[said[-1] - 1 : said[-1]] != ["NOT"]
 
     def charset(self, default: str) -> str:
         """The character set that the column gets; `binary` for none."""

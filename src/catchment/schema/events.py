@@ -99,7 +99,7 @@ def _behind(event: SchemaEvent) -> Here | None:
 
 def text_of(fact: Ddl | Statement) -> Text:
     """The statement of a fact, read."""
-    return read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode)
+    return read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode, time=fact.timestamp)
 
 
 def tables_here(shapes: Iterable[TableShape], shard: str, holders: Mapping[TableId, Collection[str]]) -> Here:

@@ -5,7 +5,7 @@ is added again gets a new physical column, so that values from before the DROP c
 compares column names without regard to case; so does this module.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, count
 
 from msgspec.structs import replace
@@ -26,8 +26,11 @@ from catchment.model.table import (
 )
 from catchment.model.treatment import PLAIN, Mode, Treatment
 from catchment.schema.ddl import AGAIN, Columns
+from catchment.schema.filling import Filled
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
+
+_NOT_ASCII = ("swe7",)  # a part of ASCII's characters is other letters there
 
 
 def first_shape(
@@ -103,8 +106,10 @@ def evolve(
     *,
     shard: str,
     others: Mapping[str, Table],
+    before: int | None = None,
 ) -> TableShape:
-    """The shape after `effects`, in order, made `shard`'s table into `table` in `epoch`.
+    """The shape after `effects`, in order, made `shard`'s table into `table` in `epoch`. Rows of epochs before `before`
+    get the values that columns come with; those of the epoch itself have them, if it is not given.
 
     `others`: the table as the other shards have it. When several shards change in one epoch, call once for
     each, and let the shards that come later stand in `others` as they were before. A column stays live while
@@ -118,19 +123,21 @@ def evolve(
     if shape.table != table.id or any(e.table != table.id for e in effects):
         raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
     columns = shape.columns
-    for effect in effects:
+    for place, effect in enumerate(effects):
         for name in effect.dropped:
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
         for name in effect.added:
-            known = any(c.live and c.column.name.lower() == name.lower() for c in columns)
+            there = any(c.live and _is_named(c, name) for c in columns)
             taken = {without_case(c.physical) for c in columns}
-            new = None if known else _new(name, table, epoch, taken, others, shape.rules)
+            new = None if there else _new(name, table, epoch, taken, others, shape.rules)
             if new is not None and without_case(name) in RESERVED:
                 raise Unsupported(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
                     "themselves; drop it again, then start the run again: it goes on"
                 )
             columns = _added(columns, name, shard, new, table.id)
+        lasting = lasts(effect, effects[place + 1 :])
+        shape = _filled(shape, columns, lasting, shard, before or epoch)
     after = replace(shape, columns=columns)
     faults = _faults(after, table, shard) + _untrue(table, effects)
     if faults:
@@ -217,6 +224,47 @@ def _added(
             found = replace(known, missing=tuple(s for s in known.missing if s != shard))
             return (*columns[:place], found, *columns[place + 1 :])
     return (*columns, new) if new is not None else columns
+
+
+def _is_named(known: LakeColumn, name: str) -> bool:
+    return known.column.name.lower() == name.lower()
+
+
+def lasts(effect: Columns, later: Iterable[Columns]) -> list[Filled]:
+    """The values that an effect gave to rows, of columns that none of the `later` ones drops."""
+    dropped = {name.lower() for one in later for name in one.dropped}
+    return [told for told in effect.filled if told.column.lower() not in dropped]
+
+
+def _filled(
+    shape: TableShape, columns: Sequence[LakeColumn], lasting: Iterable[Filled], shard: str, before: int
+) -> TableShape:
+    """The shape with the values of columns that came with some."""
+    for told in lasting:
+        for known in columns:
+            if known.live and _is_named(known, told.column):
+                shape = shape.filled(known.physical, shard, before, _value_of(known, told, shape, shard))
+    return shape
+
+
+def _value_of(known: LakeColumn, told: Filled, shape: TableShape, shard: str) -> str:
+    """The value that a column came with. Raises SourceError where it is another than the statement says, or its values
+    are not kept as they are."""
+    kind, rule = known.column.type, rule_of(shape.rules, known.column.name)
+    why = ""
+    if replace(kind, charset="") != told.type or kind.charset in _NOT_ASCII:
+        why = "is another by now than the statement says"
+    elif rule is not None and rule.masking:
+        why = "is masked"
+    elif shape.mode is Mode.APPEND:
+        why = "would be new in changes of before, which the mode keeps as they were"
+    if why:
+        raise SourceError(
+            f"shard {shard}: column {known.column.name} of {shape.table} was added with a value in every row, and it "
+            f"{why}; " + AGAIN.format(table=shape.table)
+        )
+    assert told.value is not None
+    return told.value
 
 
 def _new(

@@ -10,7 +10,8 @@ from catchment.schema.verbs import Act, kind_of, query_of
 @dataclass(frozen=True, slots=True)
 class Text:
     """A statement, read: in one or two ways, and every name in those that may change rows. `schema`: that of bare
-    names. `unreadable`: why it has no readings."""
+    names. `unreadable`: why it has no readings. `time`: when it began, in seconds since 1970, 0 where
+    that is not known."""
 
     sql: str
     schema: str
@@ -18,6 +19,7 @@ class Text:
     kinds: frozenset[Act]
     names: frozenset[Name]
     unreadable: str = ""
+    time: int = 0
 
     @property
     def changes_rows(self) -> bool:
@@ -25,14 +27,16 @@ class Text:
         return Act.CHANGES_ROWS in self.kinds
 
 
-def read_text(sql: str, default_schema: str, *, mysql: bool = False, sql_mode: int | None = None) -> Text:
+def read_text(
+    sql: str, default_schema: str, *, mysql: bool = False, sql_mode: int | None = None, time: int = 0
+) -> Text:
     """Read a statement; never raises. `sql_mode`: as its event has it, None when that is not known."""
     try:
         read = readings(sql, mysql=mysql, sql_mode=sql_mode)
     except AmbiguousText as why:
         leaves = why.words[1:] and kind_of(why.words) is Act.LEAVES_ROWS
         kind = Act.LEAVES_ROWS if leaves else Act.NOT_KNOWN
-        return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why))
+        return Text(sql, default_schema, (), frozenset({kind}), frozenset(), str(why), time)
     kinds, names = set[Act](), set[Name]()
     for words in read:
         kind = kind_of(words)
@@ -40,4 +44,4 @@ def read_text(sql: str, default_schema: str, *, mysql: bool = False, sql_mode: i
         changing = query_of(words) if kind is Act.DEFINES else words if kind is Act.CHANGES_ROWS else ()
         kinds |= {kind, Act.CHANGES_ROWS} if changing else {kind}
         names |= named(changing, default_schema)
-    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names))
+    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), time=time)

@@ -51,6 +51,7 @@ from catchment.model.records import (
 )
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import Column, ColumnType, Kind, TableId
+from catchment.model.version import RECORD_VERSION
 from tests.world import records as made
 from tests.world.records import large
 
@@ -235,7 +236,7 @@ def test_what_has_not_changed_is_not_written_again() -> None:
     assert len(change) < 1200 < len(record) / 4
     assert link_of(change) == Link(epoch_number(1), digest(record))
     assert (after.digest, after.used) == (base.digest, 1)
-    assert json.loads(change)["version"] == json.loads(record)["version"] == 4
+    assert json.loads(change)["version"] == json.loads(record)["version"] == RECORD_VERSION
 
 
 def test_a_shard_at_rest_writes_when_it_was_asked_and_no_more() -> None:
@@ -282,17 +283,19 @@ def test_records_without_a_version() -> None:
     "record", [whole(made.manifest(1)), encoded(large(2), encoded(large(1), None)[1])[0]]
 )
 def test_a_record_of_a_later_version_is_refused(record: bytes) -> None:
-    later = record.replace(b'"version":4', b'"version":5')
+    later = record.replace(b'"version":%d' % RECORD_VERSION, b'"version":%d' % (RECORD_VERSION + 1))
     assert later != record
     for look in (link_of, plan_of, lambda r: base_of(r, Manifest), lambda r: value_of(r, None, Manifest)):
-        with pytest.raises(OfLater, match=r"version 5, of a later Catchment.*docs/upgrade\.md"):
+        with pytest.raises(
+            OfLater, match=rf"version {RECORD_VERSION + 1}, of a later Catchment.*docs/upgrade\.md"
+        ):
             look(later)
 
 
 def test_a_record_of_version_3_knows_no_stale_tables() -> None:
     manifest = made.manifest(1)
     now = whole(manifest)
-    then = now.replace(b'"version":4', b'"version":3').replace(b',"stale":[]', b"")
+    then = now.replace(b'"version":%d' % RECORD_VERSION, b'"version":3').replace(b',"stale":[]', b"")
     assert len(then) < len(now)
     assert value_of(then, None, Manifest) == manifest
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from catchment.model.epoch import Manifest
 from catchment.model.records import Unreadable, base_of, digest, encoded, link_of, names_of, value_of
+from catchment.model.version import RECORD_VERSION
 from tests.layers.model.manifests_before import CONTENT, kept
 
 WHOLE = ["version 1", "version 1, in another order"]
@@ -83,7 +84,7 @@ def test_what_follows_is_of_this_version() -> None:
     ((record, _),) = kept("version 1")
     manifest = value_of(record, None, Manifest)
     written, base = encoded(manifest, None)
-    assert json.loads(written)["version"] == 4
+    assert json.loads(written)["version"] == RECORD_VERSION
     assert value_of(written, None, Manifest) == base.value == manifest
 
 

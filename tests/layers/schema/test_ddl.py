@@ -96,7 +96,52 @@ COLUMNS_CASES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("ALTER TABLE t ADD n INT /* DEFAULT 5 */ -- DEFAULT 5", ("n",), ()),
     ("ALTER TABLE t ADD /*!50000 COLUMN */ /*M! n INT */ # NOT NULL", ("n",), ()),
     ("SET STATEMENT lock_wait_timeout=5 FOR ALTER TABLE t ADD n INT", ("n",), ()),
+    ("ALTER TABLE t ADD n DATETIME ON UPDATE CURRENT_TIMESTAMP", ("n",), ()),
 ]
+
+# A column with the value that every row has.
+FILLED_CASES: list[tuple[str, str, str]] = [
+    ("ALTER TABLE t ADD n INT DEFAULT 5", "n", "5"),
+    ("ALTER TABLE t ADD n INT /*!50000 DEFAULT 5 */", "n", "5"),
+    ("ALTER TABLE t ADD n INT /*M!100100 NOT NULL */", "n", "0"),
+    ("ALTER TABLE t ADD n INT NOT NULL", "n", "0"),
+    ("ALTER TABLE t ADD n INT NULL NOT NULL", "n", "0"),
+    (
+        "ALTER TABLE t ADD COLUMN `n` TINYINT(1) NOT NULL DEFAULT '1' COMMENT 'on, by DEFAULT' AFTER a",
+        "n",
+        "1",
+    ),
+    ("ALTER TABLE t ADD n BOOLEAN NOT NULL DEFAULT FALSE FIRST", "n", "0"),
+    ("ALTER TABLE t ADD n BIGINT UNSIGNED DEFAULT 18446744073709551615", "n", "18446744073709551615"),
+    ("ALTER TABLE t ADD n INT DEFAULT -7", "n", "-7"),
+    ("ALTER TABLE t ADD n INT ZEROFILL DEFAULT 7", "n", "7"),
+    ("ALTER TABLE t ADD n DECIMAL(9,2) NOT NULL DEFAULT 1.5", "n", "1.50"),
+    ("ALTER TABLE t ADD n DECIMAL(9,2) NOT NULL DEFAULT '-0.25'", "n", "-0.25"),
+    ("ALTER TABLE t ADD n DECIMAL(9,2) NOT NULL", "n", "0.00"),
+    ("ALTER TABLE t ADD n DOUBLE NOT NULL DEFAULT 3", "n", "3"),
+    (
+        "ALTER TABLE t ADD n VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'new'",
+        "n",
+        "new",
+    ),
+    ("ALTER TABLE t ADD n VARCHAR(9) NOT NULL", "n", ""),
+    ("ALTER TABLE t ADD n CHAR(5) DEFAULT 'it''s'", "n", "it's"),
+    ("ALTER TABLE t ADD n TEXT NOT NULL", "n", ""),
+    ("ALTER TABLE t ADD n ENUM('x','y') NOT NULL", "n", "x"),
+    ("ALTER TABLE t ADD n ENUM('x','y') DEFAULT 'y'", "n", "y"),
+    ("ALTER TABLE t ADD n SET('x','y') DEFAULT ''", "n", ""),
+    ("ALTER TABLE t ADD n DATE NOT NULL DEFAULT '2026-02-28'", "n", "2026-02-28"),
+    ("ALTER TABLE t ADD n DATETIME(3) DEFAULT '2026-02-28 01:02:03.5'", "n", "2026-02-28 01:02:03.5"),
+    ("ALTER TABLE t ADD n BIT(3) DEFAULT 5", "n", "5"),
+    ("ALTER TABLE t ADD n YEAR DEFAULT 1999", "n", "1999"),
+    ("ALTER TABLE t ADD n TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", "n", "2026-01-02 03:04:05+00:00"),
+    (
+        "ALTER TABLE t ADD n TIMESTAMP NULL DEFAULT NOW() ON UPDATE CURRENT_TIMESTAMP()",
+        "n",
+        "2026-01-02 03:04:05+00:00",
+    ),
+]
+BEGAN = 1_767_323_045  # 2026-01-02 03:04:05 UTC
 
 STOP_CASES = [
     "TRUNCATE t",
@@ -114,14 +159,41 @@ STOP_CASES = [
     "ALTER TABLE o RENAME TO shop.t",
     "ALTER TABLE o EXCHANGE PARTITION p0 WITH TABLE t",
     "ALTER TABLE o CONVERT PARTITION p0 TO TABLE `t`",
-    "ALTER TABLE t ADD n INT DEFAULT 5",
-    "ALTER TABLE t ADD n INT /*!50000 DEFAULT 5 */",
-    "ALTER TABLE t ADD n INT /*M!100100 NOT NULL */",
+    "ALTER TABLE t ADD n INT DEFAULT 300, ADD m TINYINT DEFAULT 300",
+    "ALTER TABLE t ADD n INT DEFAULT 1.5",
+    "ALTER TABLE t ADD n INT DEFAULT 5 DEFAULT 6",
+    "ALTER TABLE t ADD n INT DEFAULT 0x41",
+    "ALTER TABLE t ADD n INT DEFAULT 1e1",
+    "ALTER TABLE t ADD n INT DEFAULT (5)",
+    "ALTER TABLE t ADD n INT DEFAULT 5 UNIQUE",
+    "ALTER TABLE t ADD n INT NOT NULL STORAGE DISK",
+    "ALTER TABLE t ADD COLUMN IF NOT EXISTS n INT DEFAULT 5",
+    "ALTER TABLE t ADD (n INT DEFAULT 5)",
+    "ALTER TABLE t ADD n FLOAT(4,1) DEFAULT 1.25",
+    "ALTER TABLE t ADD n DECIMAL(4,1) DEFAULT 1.25",
+    "ALTER TABLE t ADD n DECIMAL(40,1) DEFAULT 1",
+    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT _utf8mb4'x'",
+    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'x' 'y'",
+    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'a\\nb'",
+    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'ü'",
+    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 'x '",
+    "ALTER TABLE t ADD n VARCHAR(9) DEFAULT 5",
+    "ALTER TABLE t ADD n BINARY(3) NOT NULL",
+    "ALTER TABLE t ADD n ENUM('x','y') DEFAULT 1",
+    "ALTER TABLE t ADD n ENUM('x','y') DEFAULT 'X'",
+    "ALTER TABLE t ADD n DATE DEFAULT '0000-00-00'",
+    "ALTER TABLE t ADD n DATE DEFAULT '26-02-28'",
+    "ALTER TABLE t ADD n DATETIME DEFAULT '2026-02-28'",
+    "ALTER TABLE t ADD n DATETIME DEFAULT CURRENT_TIMESTAMP",
+    "ALTER TABLE t ADD n TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)",
+    "ALTER TABLE t ADD n TIMESTAMP DEFAULT '2026-02-28 00:00:00'",
+    "ALTER TABLE t ADD n YEAR DEFAULT 70",
+    "ALTER TABLE t ADD n BIT(3) DEFAULT b'101'",
+    "ALTER TABLE t ADD n BIT(3) DEFAULT '5'",
+    "ALTER TABLE t ADD n JSON DEFAULT (json_array())",
     "ALTER TABLE t ADD n INT /*!80000 DEFAULT 5 */",
     "ALTER TABLE t ADD n INT /*!99999 , DROP c */",
     "/*! TRUNCATE t */",
-    "ALTER TABLE t ADD n INT NOT NULL",
-    "ALTER TABLE t ADD n INT NULL NOT NULL",
     "ALTER TABLE t ADD n TIMESTAMP",
     "ALTER TABLE t ADD n TIMESTAMP DEFAULT NULL",
     "ALTER TABLE t ADD n VARCHAR(40) DEFAULT (uuid())",
@@ -131,7 +203,6 @@ STOP_CASES = [
     "ALTER TABLE t ADD n SERIAL",
     "ALTER TABLE t ADD n UUID NULL",
     "ALTER TABLE t ADD n INT PRIMARY KEY",
-    "ALTER TABLE t ADD n DATETIME ON UPDATE CURRENT_TIMESTAMP",
     "ALTER TABLE t ADD n INT REFERENCES p (id) ON DELETE CASCADE",
     "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id) ON DELETE SET NULL",
     "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id) ON UPDATE CASCADE",
@@ -161,14 +232,14 @@ STOP_CASES = [
     "CREATE SEQUENCE t",
     "ALTER TABLE T ADD n INT",
     "ALTER TABLE SHOP.t DROP c",
-    'ALTER TABLE "t" ADD n INT DEFAULT 5',
+    'ALTER TABLE "t" ADD n INT DEFAULT (5)',
     'DROP TABLE "t"',
     "REPAIR TABLE t",
     "ALTER TABLE t ADD n INT DEFAULT 5 COMMENT 'x\\'y'",
     "ALTER TABLE t COMMENT 'x\\', ADD n INT DEFAULT 5 COMMENT 'y'",
     "ALTER TABLE t COMMENT 'never ends",
     "ALTER TABLE t ADD n INT /*! never ends",
-    "ALTER TABLE .t ADD n INT DEFAULT 5",
+    "ALTER TABLE .t ADD n INT DEFAULT (5)",
     "DROP TABLE .t",
     "TRUNCATE `my``table`",
     "ALTER TABLE übung ADD n INT",
@@ -186,6 +257,14 @@ def test_adds_empty_columns_and_drops_others(
     sql: str, added: tuple[str, ...], dropped: tuple[str, ...]
 ) -> None:
     assert of(sql) == Columns(T, added, dropped)
+
+
+@pytest.mark.parametrize(("sql", "column", "value"), FILLED_CASES)
+def test_adds_columns_with_a_value(sql: str, column: str, value: str) -> None:
+    found = effect(sql, "shop", CHOSEN, time=BEGAN)
+    assert isinstance(found, Columns), found
+    assert [(one.column, one.value) for one in found.filled] == [(column, value)]
+    assert found.added == (column,)
 
 
 @pytest.mark.parametrize("sql", STOP_CASES)
@@ -233,7 +312,7 @@ def test_another_schema_is_not_concerned(sql: str) -> None:
     [
         ("CREATE TABLE t (id INT)", "created while the feed was running"),
         ("CREATE OR REPLACE TABLE t (id INT)", "CREATE OR REPLACE"),
-        ("ALTER TABLE t ADD n INT DEFAULT 5", "the server does not log the rows"),
+        ("ALTER TABLE t ADD n INT DEFAULT (5)", "the server does not log the rows"),
         ("ALTER IGNORE TABLE t ADD UNIQUE (a)", "IGNORE"),
         ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id) ON DELETE SET NULL", "foreign key"),
         ("ALTER TABLE T ADD n INT", "differs in case"),
@@ -289,7 +368,7 @@ def test_add_column_if_not_exists_adds_none_that_is_there() -> None:
 
 
 def test_backslashes_count_as_the_sql_mode_says() -> None:
-    hidden = "ALTER TABLE t COMMENT 'x\\', ADD n INT DEFAULT 5 COMMENT 'y'"
+    hidden = "ALTER TABLE t COMMENT 'x\\', ADD n INT DEFAULT (5) COMMENT 'y'"
     seen = "ALTER TABLE t COMMENT 'x\\', ADD n INT COMMENT 'y\\'"
     escaped = "CREATE PROCEDURE p() BEGIN UPDATE t SET c = LENGTH('it\\'s'); END"
     plain = 1 << 20

@@ -153,7 +153,6 @@ NOT_READ = [  # by sqlglot: such a statement stops the table
     "GEOMETRYCOLLECTION",
     "VARCHAR(30) COMPRESSED",
     "TEXT COMPRESSED",
-    "VARCHAR(20) NULL DEFAULT NULL COLLATE utf8mb4_general_ci",
 ]
 TOO_NEW = ["INT COMMENT 'UNSIGNED' INVISIBLE"]  # for MySQL before 8.0.23
 

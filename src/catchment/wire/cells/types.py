@@ -59,6 +59,11 @@ def arrow_type(column: ColumnType) -> pa.DataType:
     return _OTHERS[column.kind]
 
 
+def scalar_of(text: str, kind: pa.DataType) -> pa.Scalar:
+    """A value that is written down, as its Arrow type has it. Raises ArrowInvalid for one that it does not have."""
+    return pa.scalar(text).cast(kind)
+
+
 def arrow_schema(table: Table) -> pa.Schema:
     """Arrow schema of a table's own columns, all nullable (a zero date is null whatever the catalog says)."""
     return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in table.columns])

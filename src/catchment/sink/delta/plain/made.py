@@ -17,6 +17,7 @@ from catchment.sink.delta.files import delete, lake_parquet, write_parquet, writ
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
+from catchment.sink.delta.plain.amended import Amended, amended_in, as_told, not_written, rows_to_write
 from catchment.sink.delta.plain.arranged import Piece, cluster_columns, one_partition, pieces, pieces_of
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.deleted import with_deleted
@@ -27,7 +28,6 @@ from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import Form, plain_schema
 from catchment.sink.delta.plain.tail import Waiting
-from catchment.sink.delta.plain.torn import Torn, cleared, not_cleared, rows_with_values, torn_in
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.sink.delta.plain.versions_of_rows import RowVersions, may_be_open, open_rows, with_times
@@ -56,7 +56,7 @@ class Made:
         self._plain, self._tail, self._shape = making.plain, making.tail, making.shape
         self._epoch, self._form, self._index = making.epoch, making.form, making.index
         self._schema = plain_schema(making.shape)
-        self._torn = torn_in(making.shape)
+        self._amended = amended_in(making.shape)
         self._now_ms = now_ms
         self._vectors = VectorFile(making.plain)
         self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
@@ -64,7 +64,7 @@ class Made:
 
     def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
-        stale = self._torn if on is None else not_cleared(self._torn, on.metadata)
+        stale = self._amended if on is None else not_written(self._amended, on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
         linked = found.chunks if found is not None and self._shape.mode is not Mode.HISTORY else ()
         chunks = [chunk for path in linked for chunk in self._chunk(path)]
@@ -79,10 +79,10 @@ class Made:
             keeps = self._shape.mode is Mode.SOFT_DELETE
             for net in found.nets(with_lost=keeps) if found is not None else ():
                 self._apply(net, files, dead, fresh)
-            self._clear(dead, stale)
+            self._amend(dead, stale)
         died = {path: rows.copy() for path, rows in fresh.items()}
         if self._shape.mode is not Mode.APPEND:
-            self._clear_chunks(fresh)
+            self._amend_chunks(fresh)
         if self._told is not None and (self._told.actions or any(fresh.values())):
             self._tell_chunks(self._told, chunks, died)
         for file in files:
@@ -129,7 +129,7 @@ class Made:
             comes = with_deleted(net.lost, ended, comes, identity_columns(self._shape))
         if self._told is not None:
             died = (part for path, rows in dying.items() for part in self._rows(path, rows))
-            self._told.changed(died, cleared(comes, self._torn))
+            self._told.changed(died, as_told(comes, self._amended))
         self._bring_held(comes)
 
     def _append(self, found: Waiting | None) -> None:
@@ -141,7 +141,7 @@ class Made:
         self._bring(rows)
 
     def _keep_versions(
-        self, found: Waiting | None, files: Iterable[LakeFile], dead: Dead, stale: Torn
+        self, found: Waiting | None, files: Iterable[LakeFile], dead: Dead, stale: Amended
     ) -> None:
         """Bring the versions that changes and chunks begin, and once more those that they end."""
         identity, shares = identity_columns(self._shape), []
@@ -168,7 +168,7 @@ class Made:
                 self._bring(ended)
             if versions.open.num_rows:
                 self._bring([versions.open])
-        self._clear(dead, stale)
+        self._amend(dead, stale)
         chunks = found.chunks if found is not None else ()
         for path in chunks:
             self._bring(self._copied_versions(path, shares))
@@ -190,25 +190,25 @@ class Made:
     def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
         return rows_of(self._plain / path, rows, self._schema) if rows else ()
 
-    def _clear(self, dead: Dead, torn: Torn) -> None:
-        """Rows of the table's files with values that their shard has dropped are brought without them, and die."""
-        if not torn:
+    def _amend(self, dead: Dead, amended: Amended) -> None:
+        """Rows of the table's files with other values than the shape says are brought with those, and die."""
+        if not amended:
             return
         for path in dead:
-            again = rows_with_values(self._plain / path, torn) - dead[path]
+            again = rows_to_write(self._plain / path, amended) - dead[path]
             if again:
                 if self._told is not None:
-                    after = (cleared(part, torn) for part in self._rows(path, again))
+                    after = (as_told(part, amended) for part in self._rows(path, again))
                     self._told.replaced(self._rows(path, again), after)
                 self._bring(self._rows(path, again))
                 dead[path] |= again
 
-    def _clear_chunks(self, fresh: Dead) -> None:
+    def _amend_chunks(self, fresh: Dead) -> None:
         """The same of new chunks."""
-        if not self._torn:
+        if not self._amended:
             return
         for path in fresh:
-            again = rows_with_values(self._plain / path, self._torn) - fresh[path]
+            again = rows_to_write(self._plain / path, self._amended) - fresh[path]
             if again:
                 self._bring(self._rows(path, again))
                 fresh[path] |= again
@@ -218,7 +218,7 @@ class Made:
         change data. Of one with a vector delta-rs 1.6 tells the dead rows instead."""
         for add, rows in chunks:
             lives = BitMap(range(rows)) - died[add.file]
-            told.inserted(cleared(part, self._torn) for part in self._rows(add.file, lives))
+            told.inserted(as_told(part, self._amended) for part in self._rows(add.file, lives))
 
     def _replace(self, file: LakeFile, before: BitMap, dead: BitMap) -> None:
         """The file with its dead rows, where more have died, or where no file may have any."""
@@ -269,13 +269,13 @@ class Made:
 
     def _bring(self, parts: Iterable[pa.Table], *, data_change: bool = True) -> None:
         """New files of rows that come in order of (shard, key)."""
-        rows = (cleared(part, self._torn) for part in parts)
+        rows = (as_told(part, self._amended) for part in parts)
         for add, _ in self._written(rows):
             self.actions.append(msgspec.structs.replace(add, data_change=data_change))
 
     def _bring_held(self, rows: pa.Table) -> None:
         """The same of rows that memory holds, several files at a time."""
-        found = each(self._file, pieces_of(cleared(rows, self._torn), self._shape))
+        found = each(self._file, pieces_of(as_told(rows, self._amended), self._shape))
         self.actions += [add for add, _ in found]
 
     def _written(self, parts: Iterable[pa.Table]) -> Iterator[tuple[Add, int]]:

@@ -25,6 +25,7 @@ from catchment.sink.delta.log.checkpoint import INTERVAL
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import CONFIGURATION, marks
+from catchment.sink.delta.plain.amended import amended_in, not_written, noted
 from catchment.sink.delta.plain.arranged import partition_columns
 from catchment.sink.delta.plain.foreign import take_back_foreign
 from catchment.sink.delta.plain.generation import generation
@@ -32,11 +33,6 @@ from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.made import Made, Making
 from catchment.sink.delta.plain.shape import Form, properties_of, protocol_of, schema_string
 from catchment.sink.delta.plain.tail import Limits, Waiting, waiting
-from catchment.sink.delta.plain.torn import (
-    not_cleared,
-    noted,
-    torn_in,
-)
 
 _ATTEMPTS = 50
 EPOCH_NOTE = "catchment.epoch"
@@ -163,14 +159,14 @@ def _making(order: SettleOrder) -> Making:
 def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
     """Protocol, schema and properties, where the table does not have them: it is new, or has another form."""
     protocol, asked = protocol_of(order.shape, order.form), properties_of(order.form)
-    schema, torn = schema_string(order.shape), torn_in(order.shape)
+    schema, amended = schema_string(order.shape), amended_in(order.shape)
     comment = order.shape.comments.table or None
     if on is None:
         now_ms = world.now_us() // 1000
         properties = _PROPERTIES | asked | marks(order.feed)
         apart = partition_columns(order.shape)
         metadata = MetaData(str(uuid.uuid4()), schema, now_ms, properties, apart, description=comment)
-        return [protocol, noted(torn, metadata) if torn else metadata]
+        return [protocol, noted(amended, metadata)]
     found: list[Action] = []
     if (wanted := on.protocol.brought_to(protocol)) != on.protocol:
         found.append(wanted)
@@ -181,6 +177,6 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
         metadata = msgspec.structs.replace(metadata, description=comment)
     if any(metadata.configuration.get(name, "false") != told for name, told in asked.items()):
         metadata = msgspec.structs.replace(metadata, configuration=metadata.configuration | asked)
-    if not_cleared(torn, metadata):
-        metadata = noted(torn, metadata)
+    if not_written(amended, metadata):
+        metadata = noted(amended, metadata)
     return [*found, metadata] if metadata is not on.metadata else found

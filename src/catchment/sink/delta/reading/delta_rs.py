@@ -13,23 +13,10 @@ from catchment.sink.delta.layout import EPOCH, PART
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.reading.places import Tables
 from catchment.sink.delta.reading.rule import DATAFUSION, output_schema, rule_sql, source_schema
+from catchment.sink.delta.reading.values import arrow_name
 from catchment.sink.reading import double_quoted
 
 _PLAIN, _TAIL = "plain", "tail"
-_ARROW_NAMES = {
-    pa.bool_(): "Boolean",
-    pa.int8(): "Int8",
-    pa.int16(): "Int16",
-    pa.int32(): "Int32",
-    pa.int64(): "Int64",
-    pa.float32(): "Float32",
-    pa.float64(): "Float64",
-    pa.date32(): "Date32",
-    pa.timestamp("us"): "Timestamp(Microsecond, None)",
-    pa.timestamp("us", tz="UTC"): 'Timestamp(Microsecond, Some("UTC"))',
-    pa.string(): "Utf8",
-    pa.binary(): "Binary",
-}
 
 
 def by_delta_rs(shape: TableShape, tables: Tables, origin: bool) -> pa.Table:
@@ -75,11 +62,4 @@ def _select(shape: TableShape, table: DeltaTable, name: str) -> str:
 def _columns(shape: TableShape, held: set[str]) -> Iterable[str]:
     for field in source_schema(shape):
         quoted = double_quoted(field.name)
-        yield quoted if field.name in held else f"arrow_cast(NULL, '{_arrow_name(field.type)}') AS {quoted}"
-
-
-def _arrow_name(kind: pa.DataType) -> str:
-    """A type as DataFusion's arrow_cast names it."""
-    if pa.types.is_decimal(kind):
-        return f"Decimal128({kind.precision}, {kind.scale})"
-    return _ARROW_NAMES[kind]
+        yield quoted if field.name in held else f"arrow_cast(NULL, '{arrow_name(field.type)}') AS {quoted}"

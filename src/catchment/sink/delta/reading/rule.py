@@ -23,15 +23,17 @@ from catchment.sink.delta.layout import (
     arrow_schema,
     identity_columns,
 )
+from catchment.sink.delta.reading.values import datafusion_value, duckdb_type, duckdb_value, spark_value
 from catchment.sink.reading import double_quoted, literal
 
 
 class Dialect(NamedTuple):
     """An engine's SQL: how it quotes a name, and what makes it compare texts byte by byte. Keys are told apart so,
-    whatever collation its session has."""
+    whatever collation its session has. `typed`: an expression of a text as a value of a type."""
 
     quote: Callable[[str], str]
     bytewise: str
+    typed: Callable[[str, pa.DataType], str]
 
 
 # Names beside those of columns: no column of a data file can have this one.
@@ -41,20 +43,6 @@ _NEWEST = _BASE = PART
 _NUMBER = "file_row_number"
 _ORDERED = "preserve_insertion_order"
 _UNORDERED = f"DuckDB reads this table right only with {_ORDERED} = true; set it"
-_DUCKDB_TYPES = {
-    pa.bool_(): "BOOLEAN",
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INTEGER",
-    pa.int64(): "BIGINT",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.date32(): "DATE",
-    pa.timestamp("us"): "TIMESTAMP",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
-    pa.string(): "VARCHAR",
-    pa.binary(): "BLOB",
-}
 
 
 def rule_sql(
@@ -65,7 +53,7 @@ def rule_sql(
 
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
-    columns = _output(shape, dialect.quote, origin)
+    columns = _output(shape, dialect, origin)
     lives = {
         Mode.SOFT_DELETE: f"{_BASE}.{DELETED} IS NOT TRUE",
         Mode.HISTORY: f"{_BASE}.{ENDED} IS NULL",
@@ -139,9 +127,7 @@ def backquoted(name: str) -> str:
 def _columns(shape: TableShape, held: frozenset[str]) -> str:
     """All physical columns; null for those that a file does not hold."""
     return ", ".join(
-        double_quoted(f.name)
-        if f.name in held
-        else f"NULL::{_duckdb_type(f.type)} AS {double_quoted(f.name)}"
+        double_quoted(f.name) if f.name in held else f"NULL::{duckdb_type(f.type)} AS {double_quoted(f.name)}"
         for f in source_schema(shape)
     )
 
@@ -151,28 +137,30 @@ def _bytewise(shape: TableShape, name: str, dialect: Dialect) -> str:
     return dialect.quote(name) + (dialect.bytewise if text else "")
 
 
-DUCKDB = Dialect(double_quoted, ' COLLATE "binary"')
-SPARK = Dialect(backquoted, "")
-DATAFUSION = Dialect(double_quoted, "")
+DUCKDB = Dialect(double_quoted, ' COLLATE "binary"', duckdb_value)
+SPARK = Dialect(backquoted, "", spark_value)
+DATAFUSION = Dialect(double_quoted, "", datafusion_value)
 
 
-def _output(shape: TableShape, quote: Callable[[str], str], origin: bool) -> str:
-    live = [f"{_value(c, quote)} AS {quote(shape.name_of(c))}" for c in shape.kept]
+def _output(shape: TableShape, dialect: Dialect, origin: bool) -> str:
+    live = [f"{_value(shape, c, dialect)} AS {dialect.quote(shape.name_of(c))}" for c in shape.kept]
     return ", ".join([*([SHARD, EPOCH] if origin else []), *live])
 
 
-def _value(column: LakeColumn, quote: Callable[[str], str]) -> str:
-    """A column's value; null for shards that dropped it while others still have it: old rows keep theirs."""
-    if not column.torn:
-        return quote(column.physical)
-    shards = ", ".join(map(literal, column.missing))
-    return f"CASE WHEN {SHARD} IN ({shards}) THEN NULL ELSE {quote(column.physical)} END"
+def _value(shape: TableShape, column: LakeColumn, dialect: Dialect) -> str:
+    """A column's value. It is null for shards that dropped it while others still have it. Rows that are older than the
+    column have the value that it came with."""
+    name = dialect.quote(column.physical)
+    cases = [f"WHEN {SHARD} IN ({_listed(column.missing)}) THEN NULL"] if column.torn else []
+    for fill in shape.fills:
+        if fill.column == column.physical:
+            value = dialect.typed(fill.value, arrow_schema(shape).field(fill.column).type)
+            cases.append(f"WHEN {SHARD} IN ({_listed(fill.shards)}) AND {EPOCH} < {fill.before} THEN {value}")
+    return f"CASE {' '.join(cases)} ELSE {name} END" if cases else name
 
 
-def _duckdb_type(kind: pa.DataType) -> str:
-    if pa.types.is_decimal(kind):
-        return f"DECIMAL({kind.precision}, {kind.scale})"
-    return _DUCKDB_TYPES[kind]
+def _listed(shards: Sequence[str]) -> str:
+    return ", ".join(map(literal, shards))
 
 
 def _duckdb_path(path: str) -> str:

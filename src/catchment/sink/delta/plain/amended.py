@@ -1,0 +1,115 @@
+"""Values that rows of a plain table have by its shape, and that no log has brought.
+
+Where a shard has dropped a column that others keep, its old rows lose their values. Where a column came with a value,
+older rows have that.
+
+Catchment's own reader goes by the table's shape. Other readers know no shapes, so a settle writes such rows once more.
+The table's properties say what has been done.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from catchment.model.epoch import Fill, TableShape
+from catchment.model.location import Location
+from catchment.sink.delta.files import lake_parquet
+from catchment.sink.delta.layout import EPOCH, SHARD
+from catchment.sink.delta.log.actions import MetaData
+from catchment.wire.cells.types import scalar_of
+
+_TORN, _FILLED = "catchment.torn", "catchment.filled"
+_BATCH_ROWS = 1 << 17
+
+# Physical columns, each with the shards that have dropped it.
+Torn = dict[str, list[str]]
+
+
+class Amended(msgspec.Struct, frozen=True):
+    """Columns that some shards have dropped and others keep, and values that columns came with."""
+
+    torn: Torn
+    fills: tuple[Fill, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.torn or self.fills)
+
+
+def amended_in(shape: TableShape) -> Amended:
+    """What a shape says of rows that the log does not."""
+    torn = {c.physical: sorted(c.missing) for c in shape.kept if c.torn}
+    kept = {c.physical for c in shape.kept}
+    return Amended(torn, tuple(fill for fill in shape.fills if fill.column in kept))
+
+
+def not_written(amended: Amended, metadata: MetaData) -> Amended:
+    """That of it which the table's files do not have yet."""
+    done = msgspec.json.decode(metadata.configuration.get(_TORN, "{}"), type=Torn)
+    left = {name: sorted(set(shards) - set(done.get(name, ()))) for name, shards in amended.torn.items()}
+    filled = msgspec.json.decode(metadata.configuration.get(_FILLED, "[]"), type=tuple[Fill, ...])
+    known = {(fill.column, shard, fill.before) for fill in filled for shard in fill.shards}
+    fills = (
+        msgspec.structs.replace(
+            fill, shards=tuple(s for s in fill.shards if (fill.column, s, fill.before) not in known)
+        )
+        for fill in amended.fills
+    )
+    return Amended({n: shards for n, shards in left.items() if shards}, tuple(f for f in fills if f.shards))
+
+
+def noted(amended: Amended, metadata: MetaData) -> MetaData:
+    """The table's properties once all of it is written."""
+    said = {_TORN: amended.torn, _FILLED: amended.fills}
+    told = {name: msgspec.json.encode(value).decode() for name, value in said.items() if value}
+    return msgspec.structs.replace(metadata, configuration=metadata.configuration | told)
+
+
+def as_told(rows: pa.Table, amended: Amended) -> pa.Table:
+    """The rows with the values that they have by the shape."""
+    for name, shards in amended.torn.items():
+        rows = _with(rows, name, pc.is_in(rows[SHARD], pa.array(shards, pa.string())), None)
+    for fill in amended.fills:
+        rows = _with(rows, fill.column, _older(rows, fill), fill.value)
+    return rows
+
+
+def _with(rows: pa.Table, column: str, where: pa.ChunkedArray, value: str | None) -> pa.Table:
+    place = rows.schema.get_field_index(column)
+    if place < 0:
+        return rows
+    field = rows.schema.field(place)
+    said = pa.scalar(None, field.type) if value is None else scalar_of(value, field.type)
+    return rows.set_column(place, field, pc.if_else(where, said, rows[column]))
+
+
+def _older(rows: pa.Table | pa.RecordBatch, fill: Fill) -> pa.ChunkedArray | pa.Array:
+    """Of each row whether it is older than a column that came with a value."""
+    mine = pc.is_in(rows[SHARD], pa.array(fill.shards, pa.string()))
+    return pc.and_(mine, pc.less(rows[EPOCH], fill.before))
+
+
+def rows_to_write(path: Location, amended: Amended) -> BitMap:
+    """Row numbers of a file, from 0, that have other values than the shape says. Raises SinkError."""
+    found = BitMap()
+    first = 0
+    with lake_parquet(path) as file:
+        held = [name for name in amended.torn if name in file.schema_arrow.names]
+        if not held and not amended.fills:
+            return found
+        for batch in file.iter_batches(_BATCH_ROWS, columns=[SHARD, EPOCH, *held]):
+            for stale in _stale(batch, amended, held):
+                numbers = np.flatnonzero(stale.to_numpy(zero_copy_only=False)) + first
+                found |= BitMap(numbers.astype(np.uint32))
+            first += batch.num_rows
+    return found
+
+
+def _stale(batch: pa.RecordBatch, amended: Amended, held: list[str]) -> Iterator[pa.Array]:
+    for name in held:
+        gone = pc.is_in(batch[SHARD], pa.array(amended.torn[name], pa.string()))
+        yield pc.and_(gone, pc.is_valid(batch[name]))
+    yield from (_older(batch, fill) for fill in amended.fills)
