@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from catchment.model.position import GroupKind, LastGroup, LogOffset, reaches
 
-_FILE_START = 4
+FILE_START = 4
 # XA COMMIT becomes visible outside of this order.
 _IN_ORDER = (GroupKind.TRANSACTION, GroupKind.DDL)
 
@@ -44,7 +44,7 @@ def newest_sealed(
     whole = known is not None and known.file == snapshot.file and start != snapshot
     if whole and last is not None and last.end == snapshot and (xa_over or last.kind in _IN_ORDER):
         found.append(last.start)
-    found.extend(LogOffset(file, _FILE_START) for file in checkpoints)
+    found.extend(LogOffset(file, FILE_START) for file in checkpoints)
     if not found:
         return None
     newest = found[0]

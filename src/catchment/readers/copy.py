@@ -36,7 +36,7 @@ from catchment.schema.events import SchemaEvents, stops
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts, read_log
-from catchment.source.prove import proven_floor
+from catchment.source.prove import floor_behind_purge, proven_floor
 from catchment.source.select import select_chunk
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
@@ -69,7 +69,10 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
         group = read_group(task)
     except Purged as purged:
         # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
-        raise CutMissed(f"{purged}; copied in a later epoch, from a floor that the server has") from purged
+        floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
+        if floor is None:
+            raise CutMissed(f"{purged}; copied in a later epoch, from a floor that the server has") from purged
+        return copy_chunks(replace(task, floor=floor))
     shapes = {shape.table: shape for shape in task.shapes}
     outputs = []
     for number, (table, rows) in enumerate(group.rows.items()):

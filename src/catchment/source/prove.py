@@ -6,14 +6,14 @@ after the cut a new snapshot usually proves the cut itself.
 
 from catchment import world
 from catchment.epoch.chain import went_backwards
-from catchment.epoch.seal import newest_sealed
+from catchment.epoch.seal import FILE_START, newest_sealed
 from catchment.model.errors import SourceError, WireError
 from catchment.model.position import LogOffset, Position, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.log import read_facts
-from catchment.source.offsets import open_xa, snapshot_offset, snapshot_session
+from catchment.source.offsets import log_files, open_xa, snapshot_offset, snapshot_session
 from catchment.source.pending import ask_pending
-from catchment.source.session import Session
+from catchment.source.session import Session, connect
 from catchment.source.stretch import Stretch
 
 # Less log than this is read twice more cheaply than proven unnecessary.
@@ -41,6 +41,23 @@ def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogO
                 return floor if open_xa(session) else cut
             world.sleep(PAUSE_SECONDS)
     return floor
+
+
+def floor_behind_purge(
+    endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset
+) -> LogOffset | None:
+    """The head of the oldest log file, where that of the floor was purged; None where it is no floor.
+
+    MariaDB purges no file that holds a commit which a recovery would need, so one that its engine lacks. An XA COMMIT is
+    none of these: while XA RECOVER lists any, nothing is known.
+    """
+    if server.mysql:
+        return None
+    with connect(endpoint, server) as session:
+        oldest = LogOffset(next(iter(log_files(session)), floor.file), FILE_START)
+        if oldest.base != floor.base or oldest.number <= floor.number or not reaches(cut, oldest):
+            return None
+        return None if open_xa(session) else oldest
 
 
 def sealed_behind(

@@ -117,7 +117,7 @@ class Clients:
     def break_off(self, server: Server) -> None:
         """What may take log away that no feed has read."""
         rng = self.world.rng
-        what = rng.choice(("reset", "reset", "twice", "purge", "purge", "flush"))
+        what = rng.choice(self.theme.breaks)
         if what == "purge":
             server.purge(server.files[-1].number)
         elif what == "flush":

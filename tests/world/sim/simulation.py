@@ -31,13 +31,12 @@ from tests.world.sim.scheduler import Job, Killed, Process, SimWorld
 from tests.world.sim.server import SCHEMA, Server
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink, Storage
-from tests.world.sim.theme import THEMES
+from tests.world.sim.theme import THEMES, Theme
 
 _PORT = 3306
 # A log file as young as the position in it proves nothing, and the feed says so.
 _AGE_SECONDS = 3600.0
 # In so many seeds log is taken away that the feed may not have read.
-_BREAKS_OFF = 1 / 6
 # Of one log, while chunks are read: each ends a feed.
 _RESETS_MAX = 4
 # So many runs in turn have to end by it before somebody begins a new feed.
@@ -46,10 +45,13 @@ _REFUSALS = 2
 
 @dataclass(frozen=True)
 class Setting:
-    """How many simulated seconds the feed may take to catch up once nothing breaks any more; the weight of TRUNCATE."""
+    """How many simulated seconds the feed may take to catch up once nothing breaks any more; the weight of TRUNCATE;
+    what all seeds turn around, if not each around its own; how likely log is taken away that no feed has read."""
 
     patience: float = 400.0
     truncates: float = 0.0
+    theme: Theme | None = None
+    breaks_off: float = 1 / 6
 
 
 @dataclass
@@ -77,7 +79,8 @@ class Simulation:
     def __post_init__(self) -> None:
         self.world = SimWorld(self.seed)
         self.rng = self.world.rng
-        self.theme = self.rng.choice(THEMES)
+        of_seed = self.rng.choice(THEMES)
+        self.theme = self.setting.theme or of_seed
         servers = {}
         for number in range(self.shards):
             server = Server(f"s{number}", 101 + number, self.rng, self.world.steady_seconds)
@@ -135,7 +138,7 @@ class Simulation:
                     server.before_select = partial(self._truncate_before_select, server)
                 self.world.spawn(outside, f"clients of {server.name}", self.clients.of(server))
             self.world.spawn(outside, "clocks", self.nemesis.set_clocks)
-            if self.rng.random() < _BREAKS_OFF:
+            if self.rng.random() < self.setting.breaks_off:
                 self.world.spawn(outside, "break off", self._break_off)
             self.world.run(self.world.spawn(outside, "operator", self._operate))
 

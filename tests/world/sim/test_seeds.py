@@ -4,17 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.world.sim.mistakes import MISTAKES, OF_TRUNCATES
+from tests.world.sim.mistakes import MISTAKES, OF_PURGES, OF_TRUNCATES
 from tests.world.sim.simulation import Setting, Simulation
+from tests.world.sim.theme import PURGED
 
 SEEDS = 500
 SEEDS_TRUNCATED = 60
+SEEDS_PURGED = 60
 _AT_ONCE = 20
-# A checkpoint event behind the last group; a copy that stood still at an ALTER in front of XA, on a source at rest.
-FAULTS_ONCE = (18839, 60591)
+# A checkpoint event behind the last group; a copy that stood still at an ALTER in front of XA, on a source at rest, and
+# another whose floor was purged there.
+FAULTS_ONCE = (18839, 60591, 30488)
 # A SELECT takes no time in the simulator, so a proof that comes behind it is rarely another one.
 ESCAPING = ("the_floor_is_proven_after_the_select",)
-USUAL, TRUNCATED = Setting(), Setting(truncates=12.0)
+USUAL, TRUNCATED, PURGING = Setting(), Setting(truncates=12.0), Setting(theme=PURGED, breaks_off=1.0)
 _ESCAPES = pytest.mark.xfail(reason="found in few sets of seeds only", strict=False)
 
 
@@ -39,6 +42,12 @@ def test_every_epoch_is_exact_whatever_breaks(first: int, tmp_path: Path) -> Non
 def test_every_epoch_is_exact_while_tables_are_truncated(first: int, tmp_path: Path) -> None:
     found = [turned(seed, tmp_path, TRUNCATED) for seed in range(first, first + _AT_ONCE)]
     assert sum(simulation.renewed for simulation in found) > 3
+
+
+@pytest.mark.parametrize("first", range(1, SEEDS_PURGED + 1, _AT_ONCE))
+def test_every_epoch_is_exact_while_log_files_go(first: int, tmp_path: Path) -> None:
+    found = [turned(seed, tmp_path, PURGING) for seed in range(first, first + _AT_ONCE)]
+    assert sum(simulation.epochs for simulation in found) > 3 * _AT_ONCE
 
 
 @pytest.mark.long
@@ -80,20 +89,22 @@ def test_each_planted_mistake_is_found_by_a_seed_of_the_suite(
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("name", OF_TRUNCATES)
-def test_each_mistake_of_ddl_is_found_by_a_seed_of_the_suite(
+@pytest.mark.parametrize("name", [*OF_TRUNCATES, *OF_PURGES])
+def test_each_mistake_of_a_setting_is_found_by_a_seed_of_the_suite(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    OF_TRUNCATES[name](monkeypatch)
-    for seed in range(1, SEEDS_TRUNCATED + 1):
+    truncates = name in OF_TRUNCATES
+    (OF_TRUNCATES if truncates else OF_PURGES)[name](monkeypatch)
+    setting, seeds = (TRUNCATED, SEEDS_TRUNCATED) if truncates else (PURGING, SEEDS_PURGED)
+    for seed in range(1, seeds + 1):
         try:
-            Simulation(seed, tmp_path / str(seed), TRUNCATED).run()
+            Simulation(seed, tmp_path / str(seed), setting).run()
         except (TypeError, AttributeError, NameError):
             raise
         except Exception as error:
             print(f"{name}: seed {seed}: {type(error).__name__}: {str(error)[:200]}")
             return
-    pytest.fail(f"none of {SEEDS_TRUNCATED} seeds finds it: {name}")
+    pytest.fail(f"none of {seeds} seeds finds it: {name}")
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -16,7 +16,7 @@ class Theme:
     `rows`: of a table at first. `chunk_rows`, `groups`: as the feed file has them. `worth`: log worth the proof of a
     better floor. `select_seconds`: how long a SELECT takes at most. `lead`: seconds of writing before the feed begins.
     `freezes`: how likely a run stands still at a step; `standstills`: for how many seconds. `trouble`: how long things
-    break.
+    break. `breaks`: what takes log away that no feed has read.
     """
 
     rotations: Choice = (1, 4, 12)
@@ -39,6 +39,7 @@ class Theme:
     freezes: Choice = (0.0, 0.001, 0.006)
     standstills: Choice = (0.2, 3.0, 15.0)
     trouble: Choice = (4.0, 4.0, 8.0, 25.0)
+    breaks: tuple[str, ...] = ("reset", "reset", "twice", "purge", "purge", "flush")
 
 
 _USUAL = Theme()
@@ -46,6 +47,18 @@ _USUAL = Theme()
 _FILES = Theme(rotations=(30,), purges=(40,), rows=(45,), chunk_rows=(2, 3), groups=(1,))
 _XA = Theme(
     xa=(150,), late=(0.0, 0.3, 1.0, 6.0), rows=(20, 45), chunk_rows=(2, 3), groups=(1,), lead=(0.0, 1.0, 4.0)
+)
+# Files go soon after they are full, and XA transactions are open or late beside them.
+PURGED = Theme(
+    rotations=(30,),
+    purges=(60,),
+    xa=(20, 80),
+    late=(0.0, 0.3, 2.0, 6.0),
+    paces=(0.05, 0.5, 3.0),
+    rows=(45,),
+    chunk_rows=(2, 3),
+    groups=(1,),
+    breaks=("purge",),
 )
 # A file begins with a snapshot of its own, which runs ahead of what is held. No floor is proven anew while XA is open.
 _HELD = Theme(
