@@ -48,8 +48,8 @@ def floor_behind_purge(
 ) -> LogOffset | None:
     """The head of the oldest log file, where that of the floor was purged; None where it is no floor.
 
-    MariaDB purges no file that holds a commit which a recovery would need, so one that its engine lacks. An XA COMMIT is
-    none of these: while XA RECOVER lists any, nothing is known.
+    MariaDB purges no file with a commit that a recovery would need, so none with one that its engine lacks. That says
+    nothing of an XA COMMIT: while XA RECOVER lists any, nothing is known.
     """
     if server.mysql:
         return None
