@@ -190,7 +190,7 @@ def nameless() -> Iterator[PrivateServer]:
 @pytest.mark.parametrize(
     "statement",
     [
-        "ALTER TABLE t ADD COLUMN m VARCHAR(40) DEFAULT (CONCAT('a', 'b'))",
+        "ALTER TABLE t ADD COLUMN m VARCHAR(40) DEFAULT 'für'",
         "ALTER TABLE t ADD COLUMN m DATETIME DEFAULT CURRENT_TIMESTAMP",
         "ALTER TABLE t ADD COLUMN m INT AS (n + 1)",
     ],
