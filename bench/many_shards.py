@@ -106,7 +106,7 @@ class _Feed:
         self.lake = root / "lake"
         self.sink = _Sink(UpkeepOrder(str(self.lake), FEED, 0, 3600.0), 10.0)
         self.applier = Applier(store, lease, self.sink, threading.Event())
-        self.tasks = TaskMaker(self.endpoints, self.sink.writer, SchemaChange.EVOLVE, image_bytes=1 << 20)
+        self.tasks = TaskMaker(self.endpoints, self.sink.writer, SchemaChange.EVOLVE)
         self.planner = Planner(self.endpoints, Limits(0.5, 100_000, 2, 1 << 26))
         self.standstill = Standstill()
         states = {name: self._state(number, shapes) for number, name in enumerate(self.names)}

@@ -1,6 +1,6 @@
 """`catchment dump`, `catchment tables` and `catchment stop`: the copies of a feed under command."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -92,7 +92,7 @@ def _order_lines(kept: Iterable[Kept]) -> Iterable[str]:
         yield f"order {one.number}, {one.order}: {said}"
 
 
-def _table_lines(found: Iterable[TableStatus]) -> Iterable[str]:
+def _table_lines(found: Sequence[TableStatus]) -> Iterable[str]:
     rows = [
         (
             one.table,
@@ -104,6 +104,7 @@ def _table_lines(found: Iterable[TableStatus]) -> Iterable[str]:
         for one in found
     ]
     yield from columns([("table", "state", "rows copied", "of about", "readers see"), *rows])
+    yield from dict.fromkeys(text for one in found for text in one.throttled)
     for one in found:
         yield from one.refused
         if one.reason:

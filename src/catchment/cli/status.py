@@ -60,6 +60,8 @@ def _running(status: Status) -> Iterable[str]:
             yield f"its last sign of life is of {_when(run.last_sign_of_life)}"
         for trouble in status.troubles:
             yield trouble.text
+        for one in status.throttled:
+            yield one.text
     elif run is None:
         yield f"feed {status.feed}: not running"
     elif run.ended is None:

@@ -1,7 +1,7 @@
 """The feed file: one YAML file per feed, read once and validated whole."""
 
+from catchment.config.copying import CopyConfig, ThrottleConfig
 from catchment.config.feed import (
-    CopyConfig,
     EpochConfig,
     Feed,
     MetricsConfig,
@@ -33,6 +33,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "SparkConfig",
+    "ThrottleConfig",
     "TlsConfig",
     "Unusable",
     "load",

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from catchment.config.feed import Feed
-from catchment.config.units import Unit
+from catchment.config.units import unit_of
 
 # pydantic's kinds of error, by their beginnings.
 _SAID = {
@@ -57,7 +57,8 @@ def keys(section: type[BaseModel], *, required: bool = False) -> list[str]:
 def _written_in_its_unit(place: Location) -> Callable[[float], str]:
     """How the value at a place is written: with its unit, where it has one."""
     field = _fields(_section(place[:-1])).get(str(place[-1]))
-    return next((m.written for m in (field.metadata if field else ()) if isinstance(m, Unit)), str)
+    unit = None if field is None else unit_of(field)
+    return str if unit is None else unit.written
 
 
 # Keys of earlier versions, with what took their place.

@@ -3,6 +3,7 @@ docs/feed-reference.md is written from these descriptions."""
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -11,12 +12,13 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 
 from catchment.config.arrange import ArrangeConfig
 from catchment.config.columns import ColumnConfig
+from catchment.config.copying import CopyConfig
 from catchment.config.modes import ModeConfig
 from catchment.config.section import Section
 from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules
-from catchment.config.units import Bytes, Seconds
+from catchment.config.units import Seconds
 from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
 from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
@@ -26,9 +28,6 @@ from catchment.model.treatment import Mode, SchemaChange, Treatment
 
 TICK_SECONDS_MIN = 0.01
 INTERVAL_SECONDS_MIN = 0.05
-CHUNK_SECONDS_MIN = 0.01
-CHUNK_SECONDS_MAX = 60.0  # the feed's sessions end a SELECT after 300 seconds
-LOG_BUDGET_MIN = 1 << 20
 MASK_KEY_MIN = 16
 DEFAULT_STATE = "<name>.state.db"
 
@@ -46,6 +45,13 @@ class TlsConfig(Section):
         if (self.cert is None) != (self.key is None):
             raise ValueError("cert and key belong together: give both or neither")
         return self
+
+
+class ReplicaConfig(Section):
+    """A replica of a shard."""
+
+    host: str = Field(min_length=1, description="Host name or address.")
+    port: int = Field(default=3306, ge=1, le=65535, description="TCP port.")
 
 
 class ShardConfig(Section):
@@ -66,6 +72,11 @@ class ShardConfig(Section):
         description="Its password: `{env: VARIABLE}`, `{file: path}` or a text in quotes; never shown.",
     )
     tls: TlsConfig | None = Field(default=None, description="TLS settings; without them, a plain connection.")
+    replicas: tuple[ReplicaConfig, ...] | None = Field(
+        default=None,
+        description="Its replicas, of which `copy.throttle.replica_lag` asks how far they lag; `[]` says that there "
+        "are none. User, password and TLS are the shard's; the user needs REPLICA MONITOR there (MariaDB).",
+    )
 
     def endpoint(self) -> Endpoint:
         """How to reach it, with the password in clear."""
@@ -73,6 +84,11 @@ class ShardConfig(Section):
         if self.tls is not None:
             tls = Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
         return Endpoint(self.name, self.host, self.port, self.user, self.password.get_secret_value(), tls)
+
+    def replica_endpoints(self) -> tuple[Endpoint, ...]:
+        """How to reach its replicas, with the password in clear."""
+        shard = self.endpoint()
+        return tuple(replace(shard, host=one.host, port=one.port) for one in self.replicas or ())
 
 
 class SourceConfig(Section):
@@ -118,32 +134,6 @@ class EpochConfig(Section):
         if self.tick > self.interval:
             raise ValueError("tick must not be longer than interval: an epoch ends at a tick")
         return self
-
-
-class CopyConfig(Section):
-    """How rows that exist already are copied."""
-
-    chunk_time: Seconds = Field(
-        default=0.5,
-        ge=CHUNK_SECONDS_MIN,
-        le=CHUNK_SECONDS_MAX,
-        description="Aim for one SELECT; an ALTER TABLE that waits behind it holds up writers for as long.",
-    )
-    chunk_rows_max: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="Rows that a chunk aims for at most. It can have more: of a range that the server estimates, twice "
-        "as many are let through, and rows alike in the columns that a key is cut by are one chunk.",
-    )
-    groups_per_shard: int = Field(
-        default=2, ge=1, le=64, description="Groups of chunks that one shard serves at the same time."
-    )
-    log_budget: Bytes = Field(
-        default=64 << 20,
-        ge=LOG_BUDGET_MIN,
-        description="Log that a group of chunks may read from its floor to the cut; beyond it, the log comes first. "
-        "Of what the log says of its own keys a group holds four times as much; beyond it, smaller chunks.",
-    )
 
 
 class Unusable(Enum):
@@ -305,6 +295,16 @@ class Feed(Section):
     def _has_key(self) -> Self:
         if self.mask_key is None and any(column.mask is Masking.HMAC for column in self.columns):
             raise ValueError("mask: hmac needs a mask_key")
+        return self
+
+    @model_validator(mode="after")
+    def _knows_replicas(self) -> Self:
+        unsaid = [shard.name for shard in self.source.shards if shard.replicas is None]
+        if self.copying.throttle.replica_lag is not None and unsaid:
+            raise ValueError(
+                f"copy.throttle.replica_lag: shard {', '.join(unsaid)} does not say which replicas it has; give "
+                "replicas, [] for none"
+            )
         return self
 
     def key_of_masks(self) -> MaskKey | None:

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from catchment.config.feed import Feed
 from catchment.config.section import Section
-from catchment.config.units import Unit
+from catchment.config.units import unit_of
 
 _HEAD = """# The feed file
 
@@ -34,7 +34,7 @@ sink:
 | --- | --- | --- | --- |
 """
 _FOOT = "\n(This page is written by `python -m catchment.config.reference`.)\n"
-_NAMES = {"int": "number", "bool": "true or false", "Path": "path", "dict": "mapping"}
+_NAMES = {"int": "number", "float": "number", "bool": "true or false", "Path": "path", "dict": "mapping"}
 
 
 def reference() -> str:
@@ -46,24 +46,22 @@ def _rows(section: type[BaseModel], prefix: str) -> list[str]:
     rows = []
     for name, field in section.model_fields.items():
         key = f"{prefix}{field.alias or name}"
-        value, inner, suffix = _value(field.annotation, field.metadata)
+        unit = unit_of(field)
+        value, inner, suffix = (unit.meaning, None, "") if unit else _value(field.annotation)
         rows.append(f"| `{key}` | {value} | {_default(field)} | {field.description} |")
         if inner is not None:
             rows += _rows(inner, f"{key}{suffix}.")
     return rows
 
 
-def _value(annotation: Any, metadata: list[Any]) -> tuple[str, type[BaseModel] | None, str]:
+def _value(annotation: Any) -> tuple[str, type[BaseModel] | None, str]:
     """How a value is called, the model inside it, and what its path has between key and inner key."""
-    for marker in metadata:
-        if isinstance(marker, Unit):
-            return marker.meaning, None, ""
     arguments = [a for a in get_args(annotation) if a not in (type(None), Ellipsis)]
     if getattr(annotation, "__origin__", None) is tuple:
-        what, inner, _ = _value(arguments[0], [])
+        what, inner, _ = _value(arguments[0])
         return f"list of {what if what.endswith('`') else f'{what}s'}", inner, "[]"
     if arguments and getattr(annotation, "__origin__", None) is not dict:
-        return _value(arguments[0], [])
+        return _value(arguments[0])
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return "mapping", annotation, ""
     if hasattr(annotation, "__members__"):
@@ -75,10 +73,9 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         written = field.json_schema_extra
         return f"`{written['default']}`" if isinstance(written, dict) else "required"
-    default = field.default
-    for marker in field.metadata:
-        if isinstance(marker, Unit):
-            return f"`{marker.written(default)}`"
+    default, unit = field.default, unit_of(field)
+    if unit is not None and default is not None:
+        return f"`{unit.written(default)}`"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     if isinstance(default, tuple):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from catchment.epoch.work import CopiedChunk
+from catchment.model.budget import UNLIMITED, Allowance
 from catchment.model.chunk import Bound, Chunk, ChunkKey
 from catchment.model.shard import Copy
 from catchment.model.table import INTEGERS, ShardTable
@@ -86,12 +87,15 @@ class Walk:
         self._end = copy.born_after
         self._unplanned = copy.rows_expected - copy.rows
 
-    def step(self) -> tuple[Chunk, int] | None:
+    def step(self, allowance: Allowance = UNLIMITED) -> tuple[Chunk, int] | None:
         """The next chunk and the rows expected in it; None after the last one."""
         if self._ended:
             return None
         self._begin()
         rows = self.pace.wanted()
+        # Where each chunk reads the whole table, smaller ones would cost the shard more.
+        if self.pace.ranged:
+            rows = int(min(rows, allowance.rows_of(self.pace.row_bytes)))
         hi = self._next_integer(rows) if self._arithmetic else self._key_after(rows)
         last = hi is None
         # Without `born_after` the last chunk has no upper bound: rows born meanwhile are in it.

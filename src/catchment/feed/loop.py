@@ -46,6 +46,8 @@ Group = tuple[Chunk, ...]
 
 # A request to stop may go unnoticed for this long.
 TICK_WAIT_SECONDS = 0.5
+# Whether rows that wait may be copied is asked so often.
+_THROTTLED_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -88,9 +90,7 @@ class Loop:
     ) -> None:
         self._endpoints = endpoints
         self._interval = policy.interval
-        self._tasks = TaskMaker(
-            endpoints, applier.sink.writer, policy.changes, planner.image_bytes, policy.mask_key
-        )
+        self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.changes, policy.mask_key)
         self._standing = self._committed = standing
         self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier
@@ -106,6 +106,7 @@ class Loop:
         self._existence: dict[str, Existence] = {}
         self._apply_seconds = 0.0
         self._unread: list[CatchmentError] = []
+        self._waits = False  # rows are to be copied, and none is for the source's sake
 
     def run(
         self,
@@ -157,7 +158,7 @@ class Loop:
         cut = replace(self._standing.cut, shards=read.cut.shards)
         self._standing = replace(self._standing, cut=cut, absent=read.absent)
         self._audience.rested(Rest(read.time_us, self._standstill.refusals))
-        self._stop.wait(self._interval)
+        self._stop.wait(self._turn_seconds)
 
     def _go_between(
         self, next_one: Manifest | None, applier: world.Pool, pending: world.Future[None] | None
@@ -211,9 +212,12 @@ class Loop:
         if len(still) == len(tick.offsets):
             self._lease.check()
             absent = self._arrivals.absent(tick, arrived)
+            self._planner.rest()
+            self._waits = False
             return at_rest(previous, tick, list(arrived.values()), absent)
         groups = self._planner.groups(previous.cut, previous.shapes, tick)
         chunks = tuple(chunk for group in groups for chunk in group)
+        self._waits = bool(self._planner.throttled) and not chunks
         floors, refusals = previous.cut.floors, self._standstill.refusals
         plan = Plan(tick.number, previous.epoch, tick, floors, chunks, refusals)
         self._lease.check()
@@ -242,7 +246,7 @@ class Loop:
         """What the tasks of a plan bring: those of segments, and those of groups of chunks."""
         attempt = str(self._lease.fence)
         segments = self._tasks.segments(previous, plan, attempt, unmoved)
-        copies = self._tasks.copies(previous, plan, groups, attempt)
+        copies = self._tasks.copies(previous, plan, groups, attempt, self._planner.image_bytes)
         tasks: list[Task] = [*segments, *copies]
         receipts = self._engine.each(run_task, tasks)
         copied = dict(zip(groups, receipts[len(segments) :], strict=True))
@@ -323,9 +327,14 @@ class Loop:
     def _pause(self, began: float, read: Manifest) -> None:
         """Wait out the interval, unless there is still something to copy. It grows while the apply takes more
         than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
-        if read.cut.idle:
-            interval = max(self._interval, 2 * self._apply_seconds)
+        if read.cut.idle or self._waits:
+            interval = max(self._turn_seconds, 2 * self._apply_seconds)
             self._stop.wait(max(0.0, interval - (world.steady_seconds() - began)))
+
+    @property
+    def _turn_seconds(self) -> float:
+        """Seconds between two turns that copy nothing."""
+        return min(self._interval, _THROTTLED_SECONDS) if self._waits else self._interval
 
 
 def _brings_nothing(read: Manifest, standing: Manifest) -> bool:

@@ -1,10 +1,12 @@
 """Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from catchment.epoch.work import ChunkReceipt
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
+from catchment.feed.throttle import Throttle
+from catchment.model.budget import UNLIMITED, Allowance
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import TableShape
@@ -28,12 +30,22 @@ _HELD_BACK = (
 
 @dataclass(frozen=True)
 class Limits:
-    """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor."""
+    """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor. `place_of`:
+    tables of a lower place are copied first."""
 
     chunk_seconds: float
     chunk_rows_max: int
     groups: int
     log_budget: int
+    place_of: Callable[[TableId], int] = lambda table: 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What a chunk was planned with."""
+
+    rows: float = 0.0
+    bytes: float = 0.0
 
 
 class Planner:
@@ -41,18 +53,34 @@ class Planner:
 
     `floor_lag`: bytes of log from the floor to the newest tick, of shards with rows to copy; replaced whole, so that
     another thread may look. `unplanned`: what kept tables without a further chunk in the newest plan, though it was
-    asked for one. `held`: by shard with rows to copy, why none was asked for.
+    asked for one. `held`: by shard with rows to copy, why none was asked for. `throttled`: the shards that wait for the
+    source's sake.
     """
 
-    def __init__(self, endpoints: Mapping[str, Endpoint], limits: Limits) -> None:
+    def __init__(
+        self, endpoints: Mapping[str, Endpoint], limits: Limits, throttle: Throttle | None = None
+    ) -> None:
         self._endpoints = endpoints
         self._limits = limits
+        self._throttle = throttle or Throttle()
         self._paces: dict[ShardTable, Pace] = {}
         self._refused: set[ShardTable] = set()
         self._shrunk: set[ShardTable] = set()
         self.floor_lag: dict[str, int] = {}
         self.unplanned: dict[ShardTable, SourceError] = {}
         self.held: dict[str, str] = {}
+        self.throttled: frozenset[str] = frozenset()
+        self._expected: dict[Chunk, _Expected] = {}
+
+    def change(self, limits: Limits) -> None:
+        """Other limits from now on."""
+        self._limits = limits
+        for pace in self._paces.values():
+            pace.rows = min(pace.rows, limits.chunk_rows_max)
+
+    def rest(self) -> None:
+        """No row is to be copied now."""
+        self.throttled = self._throttle.shut(())
 
     def groups(self, cut: Cut, shapes: Iterable[TableShape], tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the epoch behind `cut`. Within a table they follow one another from group to group."""
@@ -62,9 +90,10 @@ class Planner:
         self.unplanned = {}
         self.held = {}
         self._shrunk = set()
-        for shard, state in cut.shards.items():
-            if shard not in tick.offsets or state.idle:
-                continue
+        self._expected = {}
+        copying = {s: state for s, state in cut.shards.items() if s in tick.offsets and not state.idle}
+        self.throttled = self._throttle.shut(copying)
+        for shard, state in copying.items():
             floor, now = state.sealed, tick.offsets[shard]
             # Where the log stands still, so does the floor: a nearer one would never come.
             resting = now == state.position.at
@@ -79,7 +108,8 @@ class Planner:
                         f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
                     )
                     continue
-                groups += self._deal(self._steps(session, shard, state, by_table))
+                if shard not in self.throttled:
+                    groups += self._deal(self._steps(session, shard, state, by_table))
         self.floor_lag = lags
         return groups
 
@@ -122,6 +152,9 @@ class Planner:
         for of in refused:
             self._pace(of).shrink()
         for copied in receipt.copied:
+            expected = self._expected.get(copied.chunk, _Expected())
+            rates = self._throttle.rates
+            rates.take(receipt.shard, copied.rows - expected.rows, copied.bytes - expected.bytes)
             if copied.chunk.of in self._shrunk:
                 continue
             pace = self._pace(copied.chunk.of)
@@ -138,28 +171,43 @@ class Planner:
         # A table whose chunks were refused comes behind the others: it may be locked.
         copies = sorted(
             (copy for copy in state.copying.values() if not copy.paused),
-            key=lambda copy: ShardTable(shard, copy.table) in self._refused,
+            key=lambda copy: (
+                ShardTable(shard, copy.table) in self._refused,
+                self._limits.place_of(copy.table),
+            ),
         )
         budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
+        allowance = self._throttle.rates.allowance(shard)
         planned: list[tuple[Chunk, int]] = []
         for copy in copies:
             walk = self._walk(session, shard, copy, shapes[copy.table])
-            while budget > 0 and (step := self._next(walk)) is not None:
+            while budget > 0 and not allowance.is_used_up:
+                step = self._next(walk, allowance)
+                if step is None:
+                    break
                 planned.append(step)
                 budget -= max(step[1] / walk.pace.wanted(), 0.05)
+                allowance = allowance.without(step[1], walk.pace.row_bytes)
+                self._expect(step, walk.pace.row_bytes)
         return planned
+
+    def _expect(self, step: tuple[Chunk, int], row_bytes: float) -> None:
+        """Take what a chunk will copy from the rates. What is planned and not read stays taken: it may have been."""
+        chunk, rows = step
+        expected = self._expected[chunk] = _Expected(rows, rows * row_bytes)
+        self._throttle.rates.take(chunk.shard, expected.rows, expected.bytes)
 
     def _walk(self, session: Session, shard: str, copy: Copy, shape: TableShape) -> Walk:
         return Walk(
             session, shard, copy, chunk_key(shape.definition), self._pace(ShardTable(shard, copy.table))
         )
 
-    def _next(self, walk: Walk) -> tuple[Chunk, int] | None:
+    def _next(self, walk: Walk, allowance: Allowance = UNLIMITED) -> tuple[Chunk, int] | None:
         """The walk's next chunk; None also when the server refuses it. The log of this epoch may say why: a DROP, a key
         renamed. Of a table that is locked or slow now, a later epoch asks again, for fewer rows.
         """
         try:
-            return walk.step()
+            return walk.step(allowance)
         except (ConnectionLost, Diverged):
             raise
         except SourceError as error:

@@ -5,18 +5,20 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 
 from catchment import world
-from catchment.config import Feed, NewTables
+from catchment.config import CopyConfig, Feed, NewTables
 from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
+from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.take_up import Ports, TakenUp, take_up
+from catchment.feed.throttle import Throttle
 from catchment.feed.watchers import Watchers
 from catchment.model.epoch import Manifest
 from catchment.model.errors import ConnectionLost
@@ -33,7 +35,7 @@ from catchment.state.moments import time_text
 from catchment.state.store import Store
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
-from catchment.watch.report import Observer
+from catchment.watch.report import NOBODY, Observer
 from catchment.watch.stale_tables import StaleTables
 from catchment.watch.troubles import Troubles
 from catchment.watch.uncarried import Uncarried
@@ -42,7 +44,6 @@ from catchment.watch.watch import Watch
 
 # So long a run that is to catch up waits for stale tables to enter again.
 _ENTERS_SECONDS = 2.0
-NOBODY = Observer()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ def run_feed(
         watchers.uncarried.begin(standing, began.present)
         clock = _started_clock(feed, endpoints, began, watch.troubles)
         commands = Commands(store, lease.fence, stop)
+        throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
         try:
             with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
                 watchers.begun(standing, clock)
@@ -98,7 +100,7 @@ def run_feed(
                     policy=_policy(feed),
                     standing=standing,
                     clock=clock,
-                    planner=Planner(endpoints, _limits(feed)),
+                    planner=Planner(endpoints, _limits(feed.copying), throttle),
                     engine=engine,
                     applier=dataclasses.replace(applier, fault=fault),
                     audience=Audience(watchers.committed, watchers.rested, watch.troubles),
@@ -108,6 +110,7 @@ def run_feed(
                 last = loop.run(done, lambda standing: commands.next(standing) or newcomers(standing))
                 commands.answer(last)
         finally:
+            throttle.close()
             clock.stop()
             upkeep.stop(hurry=stop.is_set())
     return Outcome(last, stop.is_set(), commands.ended_it)
@@ -132,7 +135,7 @@ def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) 
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
     notifier, file = Notifier(feed.name, feed.notify), feed.metrics.file
-    return Watch(journal, vitals, Troubles(), notifier, file=file, stop=stop, show=observer.in_trouble)
+    return Watch(journal, vitals, Troubles(), notifier, file=file, stop=stop, observer=observer)
 
 
 def _watchers(
@@ -162,9 +165,14 @@ def _newcomers(
     return Newcomers(feed, endpoints, sink, lambda: uncarried.now if carries else ()).next
 
 
-def _limits(feed: Feed) -> Limits:
-    copying = feed.copying
-    return Limits(copying.chunk_time, copying.chunk_rows_max, copying.groups_per_shard, copying.log_budget)
+def _limits(copying: CopyConfig) -> Limits:
+    return Limits(
+        copying.chunk_time,
+        copying.chunk_rows_max,
+        copying.groups_per_shard,
+        copying.log_budget,
+        copying.place_of,
+    )
 
 
 def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], began: TakenUp, troubles: Troubles) -> Clock:

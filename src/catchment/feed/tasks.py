@@ -1,7 +1,7 @@
 """The tasks that carry out a plan: one for the log of each shard that has moved, and one for each group of chunks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
 from catchment.model.chunk import Chunk
@@ -13,12 +13,11 @@ from catchment.model.treatment import SchemaChange
 
 @dataclass(frozen=True)
 class TaskMaker:
-    """What the tasks of all epochs of a run have in common. `image_bytes` is as `ChunkTask` has it."""
+    """What the tasks of all epochs of a run have in common."""
 
     endpoints: Mapping[str, Endpoint]
     writer: Writer
     changes: SchemaChange
-    image_bytes: int
     mask_key: MaskKey | None = None
 
     def segments(
@@ -48,11 +47,17 @@ class TaskMaker:
         ]
 
     def copies(
-        self, previous: Manifest, plan: Plan, groups: Sequence[tuple[Chunk, ...]], attempt: str
+        self,
+        previous: Manifest,
+        plan: Plan,
+        groups: Sequence[tuple[Chunk, ...]],
+        attempt: str,
+        image_bytes: int,
     ) -> list[ChunkTask]:
-        """The tasks that read groups of chunks, in their order."""
+        """The tasks that read groups of chunks, in their order. `image_bytes` is as `ChunkTask` has it."""
         target = self._target(plan, attempt)
-        return [self._copy(previous, plan, group, target) for group in groups]
+        tasks = [self._copy(previous, plan, group, target) for group in groups]
+        return [replace(task, image_bytes=image_bytes) for task in tasks]
 
     def _target(self, plan: Plan, attempt: str) -> Target:
         return Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)
@@ -67,6 +72,5 @@ class TaskMaker:
             chunks=group,
             shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
             target=target,
-            image_bytes=self.image_bytes,
             mask_key=self.mask_key,
         )

@@ -35,7 +35,7 @@ class Seen:
 
     `doing`: what the run is busy with before its first epoch, empty behind it. `epoch`: the newest one in its one
     spelling. `change_rate`: changes a second. `settling`: whether the sink settles. `wrong`: what stands still, and
-    who is away.
+    who is away. `waiting`: shards that copy no rows for the source's sake; of these the log has lines of its own.
     """
 
     feed: str
@@ -52,12 +52,13 @@ class Seen:
     tables: int = 0
     copying: tuple[Copying, ...] = ()
     wrong: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
 
 
 def screen(seen: Seen, width: int, height: int) -> list[Text]:
     """The lines to show, none wider than `width`; as many tables as there is room for, the largest rest first."""
     lines = _summary(seen)
-    lines += _wrong(seen.wrong, width)
+    lines += _wrong((*seen.wrong, *seen.waiting), width)
     room = max(height - len(lines), 0)
     waiting = sorted(seen.copying, key=lambda copy: -copy.left)
     shown = waiting if len(waiting) <= room else waiting[: max(room - 1, 0)]

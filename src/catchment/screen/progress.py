@@ -13,10 +13,12 @@ from rich.text import Text
 from catchment.model.cut import Cut
 from catchment.model.epoch import Refusal, epoch_text
 from catchment.model.table import TableId
+from catchment.model.throttle import Throttled
 from catchment.screen.display import Copying, Seen, plain, screen
 from catchment.screen.rate import Rate
 from catchment.state.notes import Trouble
 from catchment.watch.report import Observer, Report, Rest
+from catchment.watch.throttles import throttled_text
 
 # A log has a line at least so far apart, besides those that tell something new.
 LOG_SECONDS = 10.0
@@ -43,7 +45,7 @@ class _Told:
 
 class RunView:
     """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop,
-    `in_trouble` from a third."""
+    `in_trouble` and `throttled` from a third."""
 
     def __init__(self, console: Console, feed: str) -> None:
         self._console = console
@@ -68,7 +70,7 @@ class RunView:
 
     def observer(self) -> Observer:
         """What the run is to tell."""
-        return Observer(self.doing, self.observe, self.at_rest, self.in_trouble)
+        return Observer(self.doing, self.observe, self.at_rest, self.in_trouble, self.throttled)
 
     def doing(self, what: str) -> None:
         """The run is busy with `what` until its first epoch."""
@@ -121,6 +123,11 @@ class RunView:
         with self._lock:
             self._troubles = troubles
             self._seen = replace(self._seen, wrong=self._wrong())
+
+    def throttled(self, shards: tuple[Throttled, ...]) -> None:
+        """Take in which shards copy no rows now, and that they do again."""
+        with self._lock:
+            self._seen = replace(self._seen, waiting=tuple(map(throttled_text, shards)))
 
     def _wrong(self) -> tuple[str, ...]:
         return tuple(map(str, (*self._troubles, *self._refused)))

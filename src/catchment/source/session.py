@@ -158,9 +158,13 @@ class Session(Connection):
 
     def named_row(self, sql: str, args: Sequence[Any] | None = None) -> dict[str, Any] | None:
         """As `row`, by column name: for answers whose columns differ between versions."""
+        return next(iter(self.named_rows(sql, args)), None)
+
+    def named_rows(self, sql: str, args: Sequence[Any] | None = None) -> list[dict[str, Any]]:
+        """As `rows`, by column name."""
         with mapped(self.endpoint), self.cursor(DictCursor) as cursor:
             cursor.execute(sql, args)
-            return cursor.fetchone()
+            return list(cursor.fetchall())
 
     @property
     def mysql_version(self) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, inspect
 
 from catchment import world
 from catchment.model.errors import StateError
+from catchment.model.throttle import Throttled
 from catchment.model.version import __version__
 from catchment.state.database import journal_table
 from catchment.state.decoders import decoded
@@ -18,6 +19,7 @@ from catchment.state.statements import DELETE_ENTRY, ENTRY, INSERT_ENTRY
 from catchment.state.store import Store
 
 _RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
+_THROTTLED = "throttled"
 
 T = TypeVar("T")
 
@@ -37,6 +39,7 @@ class Journal:
             _put(connection, self._store.feed, _RUN, RunNote(owner, now, version=__version__))
             _put(connection, self._store.feed, _ALIVE, now)
             _put(connection, self._store.feed, _TROUBLES, ())
+            _put(connection, self._store.feed, _THROTTLED, ())
 
     def end(self, exit_code: int, error: ErrorNote | None) -> None:
         """The run ends."""
@@ -53,6 +56,12 @@ class Journal:
         with self._store.database.transaction() as connection:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _TROUBLES, troubles)
+
+    def put_throttled(self, shards: tuple[Throttled, ...]) -> None:
+        """The shards of which no rows are copied now for the source's sake, in place of those that were."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _THROTTLED, shards)
 
     def uncarried(self) -> tuple[NotCarried, ...]:
         """The tables that were not carried when the set was written last."""
@@ -88,6 +97,7 @@ def entries(connection: Connection, store: Store) -> Entries:
         _get(connection, store, _ERRORS, tuple[ErrorNote, ...]) or (),
         _get(connection, store, _TROUBLES, tuple[Trouble, ...]) or (),
         _get(connection, store, _UNCARRIED, tuple[NotCarried, ...]) or (),
+        _get(connection, store, _THROTTLED, tuple[Throttled, ...]) or (),
     )
 
 

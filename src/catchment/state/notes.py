@@ -4,6 +4,7 @@ import msgspec
 
 from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
 from catchment.model.table import TableId
+from catchment.model.throttle import Throttled
 from catchment.state.moments import time_text
 
 KEEP_ERRORS = 20
@@ -81,14 +82,15 @@ class NotCarried(msgspec.Struct, frozen=True):
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`:
-    those of the newest run as long as it lived."""
+    """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`,
+    `throttled`: those of the newest run as long as it lived."""
 
     run: RunNote | None = None
     alive_us: int | None = None
     errors: tuple[ErrorNote, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     uncarried: tuple[NotCarried, ...] = ()
+    throttled: tuple[Throttled, ...] = ()
 
 
 def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:

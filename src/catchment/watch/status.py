@@ -10,19 +10,22 @@ from catchment.model.order import Kept
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.model.table_state import TableState, state_of
+from catchment.model.throttle import Throttled
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
 from catchment.state.moments import time_text
 from catchment.state.notes import Entries, ErrorNote, NotCarried, Trouble
 from catchment.state.orders import listed
 from catchment.state.store import Store
+from catchment.watch.throttles import throttled_text
 
 _ORDERS_SHOWN = 20
 
 
 class TableStatus(msgspec.Struct, frozen=True):
     """A table over all shards; COPYING until it is copied from every one of them. `refused`: where its copy
-    stands still, and why. `as_of`: the epoch as of which readers see it, where that is not the newest, and `reason`."""
+    stands still, and why. `throttled`: where its rows wait for the source's sake. `as_of`: the epoch as of which
+    readers see it, where that is not the newest, and `reason`."""
 
     table: str
     state: TableState
@@ -31,6 +34,7 @@ class TableStatus(msgspec.Struct, frozen=True):
     refused: tuple[str, ...] = ()
     as_of: str = ""
     reason: str = ""
+    throttled: tuple[str, ...] = ()
 
 
 class ErrorStatus(msgspec.Struct, frozen=True):
@@ -69,6 +73,18 @@ class TroubleStatus(msgspec.Struct, frozen=True):
     text: str
 
 
+class ThrottledStatus(msgspec.Struct, frozen=True):
+    """A shard of which no rows are copied since then for the source's sake, and by which check. That has a value and a
+    limit where these are numbers. `text` says all of it."""
+
+    shard: str
+    since: str
+    check: str
+    value: float | None
+    limit: float | None
+    text: str
+
+
 class NotCarriedStatus(msgspec.Struct, frozen=True):
     """A table that `tables` takes and the feed does not carry. It says why, which shards have the table, and the first
     epoch that is known to be without it."""
@@ -97,8 +113,8 @@ class Status(msgspec.Struct, frozen=True):
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
     stand. `runner` is empty when nobody runs the feed; `run` is unknown until a run of a
-    Catchment that keeps it has written the store. `troubles`: of a feed that is run; `errors` and `orders`: the newest
-    ones, the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
+    Catchment that keeps it has written the store. `troubles`, `throttled`: of a feed that is run; `errors` and
+    `orders`: the newest ones, the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
@@ -114,6 +130,7 @@ class Status(msgspec.Struct, frozen=True):
     tables: tuple[TableStatus, ...]
     tables_not_carried: tuple[NotCarriedStatus, ...]
     orders: tuple[OrderStatus, ...] = ()
+    throttled: tuple[ThrottledStatus, ...] = ()
 
 
 def read_status(store: Store) -> Status:
@@ -126,6 +143,7 @@ def read_status(store: Store) -> Status:
         kept = listed(connection, store)[:_ORDERS_SHOWN]
     epoch = commit.epoch if commit else 0
     lives = owner is not None and not owner.is_dead()
+    throttled = tuple(map(_throttled, journal.throttled)) if lives else ()
     return Status(
         feed=store.feed,
         runner=str(owner) if lives else "",
@@ -140,9 +158,10 @@ def read_status(store: Store) -> Status:
         if committed
         else {},
         absent={s: time_text(since) for s, since in committed.absent.items()} if committed else {},
-        tables=_tables(committed, plan),
+        tables=_tables(committed, plan, throttled),
         tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
         orders=tuple(map(_order, kept)),
+        throttled=throttled,
     )
 
 
@@ -151,6 +170,13 @@ def _order(kept: Kept) -> OrderStatus:
     state = "open" if answer is None else "done" if answer.done else "refused"
     said = "" if answer is None else answer.said
     return OrderStatus(kept.number, str(order), order.user, time_text(order.asked_us), state, said)
+
+
+def _throttled(one: Throttled) -> ThrottledStatus:
+    breach, since = one.breach, time_text(one.since_us)
+    return ThrottledStatus(
+        one.shard, since, breach.check.value, breach.value, breach.limit, throttled_text(one)
+    )
 
 
 def _run(journal: Entries) -> RunStatus | None:
@@ -196,26 +222,48 @@ def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
     return max(committed.time_us, plan.tick.time_us)
 
 
-def _tables(manifest: Manifest | None, plan: Plan | None) -> tuple[TableStatus, ...]:
+def _tables(
+    manifest: Manifest | None, plan: Plan | None, throttled: Sequence[ThrottledStatus]
+) -> tuple[TableStatus, ...]:
     if manifest is None:
         return ()
     by_table: dict[TableId, dict[str, Copy]] = {table: {} for table in manifest.tables}
     for shard, state in manifest.cut.shards.items():
         for copy in state.copies:
             by_table[copy.table][shard] = copy
-    return tuple(_table(manifest, table, copies, plan) for table, copies in sorted(by_table.items()))
+    refused = plan.refused if plan else ()
+    found = []
+    for table, copies in sorted(by_table.items()):
+        open_on = {shard for shard, copy in copies.items() if not copy.done}
+        awaited = {shard for shard in open_on if not copies[shard].paused}
+        found.append(
+            _table(
+                manifest,
+                table,
+                copies,
+                refused=tuple(str(one) for one in refused if one.table == table and one.shard in open_on),
+                throttled=tuple(one.text for one in throttled if one.shard in awaited),
+            )
+        )
+    return tuple(found)
 
 
-def _table(manifest: Manifest, table: TableId, copies: Mapping[str, Copy], plan: Plan | None) -> TableStatus:
-    open_on = [shard for shard, copy in copies.items() if not copy.done]
-    refused = [r for r in (plan.refused if plan else ()) if r.table == table and r.shard in open_on]
+def _table(
+    manifest: Manifest,
+    table: TableId,
+    copies: Mapping[str, Copy],
+    *,
+    refused: tuple[str, ...],
+    throttled: tuple[str, ...],
+) -> TableStatus:
     stale = manifest.stale_since(table)
     return TableStatus(
         str(table),
         state_of(manifest, table),
         sum(copy.rows for copy in copies.values()),
         sum(copy.rows_expected for copy in copies.values()),
-        tuple(str(refusal) for refusal in refused),
+        refused,
         "" if stale is None else epoch_text(stale.epoch),
         "" if stale is None else stale.reason,
+        throttled,
     )

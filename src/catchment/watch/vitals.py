@@ -10,6 +10,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server, write_to_textfile
 
 from catchment.model.errors import ConfigError
+from catchment.model.throttle import Throttled
 from catchment.state.notes import ErrorNote, Trouble
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,17 @@ class Vitals:
             "tables_not_carried", "Tables that `tables` takes and the feed does not carry."
         )
         self._stale = self._gauge("tables_stale", "Tables that readers see as of an earlier epoch.")
+        self._throttled = self._gauge(
+            "copy_throttled", "Seconds since which no rows of a shard are copied; 0: they are.", "shard"
+        )
+        self._check = self._gauge(
+            "copy_throttled_value", "What a check says that keeps a shard from copying.", "shard", "check"
+        )
+        self._limit = self._gauge(
+            "copy_throttled_limit", "What such a check is to say at most.", "shard", "check"
+        )
         self.observe_troubles(())
+        self.observe_throttled(())
 
     def observe_troubles(self, troubles: Iterable[Trouble]) -> None:
         """What is in trouble now."""
@@ -49,6 +60,23 @@ class Vitals:
         for shard in self._shards:
             seconds = max(0.0, self._clock() - since[shard]) if shard in since else 0.0
             self._away.labels(self._feed, shard).set(seconds)
+
+    def observe_throttled(self, shards: Iterable[Throttled]) -> None:
+        """Which shards copy no rows now for the source's sake. A check has a value and a limit where it has numbers."""
+        breaches = {one.shard: one for one in shards}
+        self._check.clear()
+        self._limit.clear()
+        for shard in self._shards:
+            one = breaches.get(shard)
+            seconds = 0.0 if one is None else max(0.0, self._clock() - one.since_us / 1e6)
+            self._throttled.labels(self._feed, shard).set(seconds)
+            if one is None:
+                continue
+            labels = (self._feed, shard, one.breach.check.value)
+            if one.breach.value is not None:
+                self._check.labels(*labels).set(one.breach.value)
+            if one.breach.limit is not None:
+                self._limit.labels(*labels).set(one.breach.limit)
 
     def observe_uncarried(self, tables: int) -> None:
         """How many tables are not carried."""

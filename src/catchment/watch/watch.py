@@ -1,7 +1,7 @@
 """What others can see of a run besides its epochs: that it lives, what troubles it, and how it ended."""
 
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -9,10 +9,13 @@ from typing import Self
 from catchment import world
 from catchment.config import NotifyEvent
 from catchment.model.errors import INTERRUPTED, StateError
+from catchment.model.throttle import Throttled
 from catchment.state.journal import Journal
 from catchment.state.lease import Owner
 from catchment.state.notes import ErrorNote, Trouble, exit_code_of
 from catchment.watch.notify import Notifier
+from catchment.watch.report import NOBODY, Observer
+from catchment.watch.throttles import Throttles
 from catchment.watch.troubles import Troubles
 from catchment.watch.vitals import Vitals
 
@@ -21,8 +24,6 @@ _LOOK_SECONDS = 1.0
 _WRITE_SECONDS = 5.0
 # A shard that restarts is back before.
 _AWAY_SECONDS = 60.0
-
-Show = Callable[[tuple[Trouble, ...]], None]
 
 
 class Watch:
@@ -40,17 +41,17 @@ class Watch:
         *,
         file: Path | None,
         stop: world.Event,
-        show: Show = lambda troubles: None,
+        observer: Observer = NOBODY,
     ) -> None:
         self.journal = journal
         self.vitals = vitals
         self.troubles = troubles
+        self.throttles = Throttles()
         self.notifier = notifier
         self._file = file
         self._stop = stop
-        self._show = show
-        self._shown: tuple[Trouble, ...] = ()
-        self._written: tuple[Trouble, ...] = ()
+        self._observer = observer
+        self._shown = self._written = _Seen()
         self._written_us = 0
         self._ended = world.event()
         self._thread = world.thread("watch", self._run)
@@ -89,26 +90,34 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        now, troubles = world.now_us(), self.troubles.now
-        if troubles != self._shown:
-            self._shown = troubles
-            self._show(troubles)
+        now, seen = world.now_us(), _Seen(self.troubles.now, self.throttles.now)
+        if seen.troubles != self._shown.troubles:
+            self._observer.in_trouble(seen.troubles)
+        if seen.throttled != self._shown.throttled:
+            self._observer.throttled(seen.throttled)
+        self._shown = seen
         due = now - self._written_us >= _WRITE_SECONDS * 1e6
-        if not due and _what(troubles) == _what(self._written):
+        if not due and seen.what == self._written.what:
             return
         self._written_us = now
-        away = [one for one in troubles if one.shard and now - one.since_us >= _AWAY_SECONDS * 1e6]
+        away = [one for one in seen.troubles if one.shard and now - one.since_us >= _AWAY_SECONDS * 1e6]
         self.notifier.keep(NotifyEvent.SHARD_AWAY, {one.shard: str(one) for one in away})
         errors = self.troubles.take_errors()
         self.vitals.count(errors)
-        self.vitals.observe_troubles(troubles)
+        self.vitals.observe_troubles(seen.troubles)
+        self.vitals.observe_throttled(seen.throttled)
         self.write_metrics()
+        self._write(seen, errors)
+        self._written = seen
+
+    def _write(self, seen: "_Seen", errors: tuple[ErrorNote, ...]) -> None:
         with suppress(StateError):
             if errors:
                 self.journal.add(errors)
-            if troubles != self._written:
-                self.journal.put_troubles(troubles)
-        self._written = troubles
+            if seen.troubles != self._written.troubles:
+                self.journal.put_troubles(seen.troubles)
+            if seen.throttled != self._written.throttled:
+                self.journal.put_throttled(seen.throttled)
 
     def _notify_end(self, code: int, note: ErrorNote | None) -> None:
         why = f" by {note.kind}: {note.message}" if note is not None else ""
@@ -124,6 +133,15 @@ class Watch:
             self.vitals.write(self._file)
 
 
-def _what(troubles: tuple[Trouble, ...]) -> list[tuple[str, int]]:
-    """Which troubles there are, however often they were tried."""
-    return [(trouble.shard, trouble.since_us) for trouble in troubles]
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What troubles a run, and what waits for the source's sake."""
+
+    troubles: tuple[Trouble, ...] = ()
+    throttled: tuple[Throttled, ...] = ()
+
+    @property
+    def what(self) -> list[tuple[str, int, str]]:
+        """Who it is since when and by what, however often it was tried and whatever the numbers are."""
+        troubles = [(one.shard, one.since_us, "") for one in self.troubles]
+        return troubles + [(one.shard, one.since_us, one.breach.check.value) for one in self.throttled]

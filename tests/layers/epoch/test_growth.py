@@ -88,7 +88,7 @@ class Epoch:
             chunks=tuple(chunk for group in self.groups for chunk in group),
         )
         endpoints = {name: Endpoint(name, "127.0.0.1", 3306, "catchment", "secret") for name in names}
-        self.tasks = TaskMaker(endpoints, Nowhere(), SchemaChange.EVOLVE, image_bytes=1 << 20)
+        self.tasks = TaskMaker(endpoints, Nowhere(), SchemaChange.EVOLVE)
         reached = replace(known, at=at)
         met = tuple(MetTable(shape.definition, 0) for shape in self.previous.shapes)
         outputs = tuple(Output(table, Part.CHANGES, FewRows(pa.table({})), 1, 0) for table in ids)
@@ -114,7 +114,7 @@ class Epoch:
 
     def handed_out(self) -> list[Task]:
         segments = self.tasks.segments(self.previous, self.plan, "1")
-        return [*segments, *self.tasks.copies(self.previous, self.plan, self.groups, "1")]
+        return [*segments, *self.tasks.copies(self.previous, self.plan, self.groups, "1", 1 << 20)]
 
     def pickled(self) -> int:
         return sum(map(len, map(pickle.dumps, self.handed_out())))

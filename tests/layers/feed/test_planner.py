@@ -10,6 +10,7 @@ from catchment.epoch.work import CopiedChunk
 from catchment.feed import chunk_steps as walk_module
 from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
 from catchment.feed.planner import Limits, Planner
+from catchment.model.budget import Allowance
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.cut import Tick
 from catchment.model.epoch import Manifest
@@ -139,7 +140,7 @@ def test_a_step_that_takes_too_long_is_tried_later_with_fewer_rows(
     tick = Tick(manifest.epoch + 1, 0, 0, {"a": manifest.cut.positions["a"].at})
     asked: list[int] = []
 
-    def slow(walk: Walk) -> None:
+    def slow(walk: Walk, allowance: Allowance) -> None:
         asked.append(walk.pace.wanted())
         raise ServerSaid(code, "took too long")
 

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from catchment.model.errors import ConfigError
+from catchment.model.throttle import Breach, Check, Throttled
 from catchment.state.notes import ErrorNote, Trouble
 from catchment.watch.vitals import Vitals
 from tests.world.patience import PATIENCE_SECONDS
@@ -63,6 +64,25 @@ def test_the_file_of_a_run_that_lives_and_of_one_that_has_ended(
     found = samples(file)
     assert (found["catchment_up"], found["catchment_written_timestamp_seconds"]) == (0, START + 70)
     assert found["catchment_exit_code Diverged"] == 3
+
+
+def test_a_shard_that_is_throttled(vitals: Vitals, clock: Clock, tmp_path: Path) -> None:
+    lag = Breach(Check.REPLICA_LAG, "of db1b:3306 is 12, and is to be at most 5", 12, 5)
+    flag = Breach(Check.FLAG_FILE, "wait exists")
+    since = int(START * 1e6)
+    clock.now += 90
+    vitals.observe_throttled((Throttled("-80", since, lag), Throttled("80-", since, flag)))
+    vitals.write(tmp_path / "shop.prom")
+    found = samples(tmp_path / "shop.prom")
+    assert (found["catchment_copy_throttled -80"], found["catchment_copy_throttled 80-"]) == (90, 90)
+    assert found["catchment_copy_throttled_value replica_lag -80"] == 12
+    assert found["catchment_copy_throttled_limit replica_lag -80"] == 5
+    assert "catchment_copy_throttled_value flag_file 80-" not in found
+    vitals.observe_throttled(())
+    vitals.write(tmp_path / "shop.prom")
+    found = samples(tmp_path / "shop.prom")
+    assert (found["catchment_copy_throttled -80"], found["catchment_copy_throttled 80-"]) == (0, 0)
+    assert not any(name.startswith("catchment_copy_throttled_value") for name in found)
 
 
 def test_a_run_that_was_stopped_names_no_error(vitals: Vitals, tmp_path: Path) -> None:

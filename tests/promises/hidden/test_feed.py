@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
-from catchment.config.feed import LOG_BUDGET_MIN
+from catchment.config.copying import LOG_BUDGET_MIN
 from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest, Plan
