@@ -9,10 +9,21 @@ if TYPE_CHECKING:
     from catchment.api.changes import changes
     from catchment.api.epochs import epochs
     from catchment.api.read import read
-    from catchment.feed.dump import dump, stop, tables
+    from catchment.feed.dump import dump, set_live, stop, tables
     from catchment.feed.erase import erase
 
-__all__ = ["LAKE_LAYOUT", "__version__", "changes", "dump", "epochs", "erase", "read", "stop", "tables"]
+__all__ = [
+    "LAKE_LAYOUT",
+    "__version__",
+    "changes",
+    "dump",
+    "epochs",
+    "erase",
+    "read",
+    "set_live",
+    "stop",
+    "tables",
+]
 
 
 _MODULES = {
@@ -21,6 +32,7 @@ _MODULES = {
     "epochs": "catchment.api.epochs",
     "erase": "catchment.feed.erase",
     "read": "catchment.api.read",
+    "set_live": "catchment.feed.dump",
     "stop": "catchment.feed.dump",
     "tables": "catchment.feed.dump",
 }

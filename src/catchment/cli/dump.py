@@ -1,4 +1,4 @@
-"""`catchment dump`, `catchment tables` and `catchment stop`: the copies of a feed under command."""
+"""`catchment dump`, `tables`, `set` and `stop`: the copies of a feed under command."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from catchment.cli.output import columns, feed_argument, json_option, show
-from catchment.feed.dump import dump, stop, tables
-from catchment.model.errors import StateError
+from catchment.feed.dump import dump, set_live, stop, tables
+from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
 from catchment.watch.status import TableStatus
 
@@ -76,11 +76,38 @@ def stop_command(file: Path, as_json: bool) -> None:
     show([kept], _order_lines, as_json=as_json)
 
 
+@click.command(name="set")
+@feed_argument
+@click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
+@json_option
+def set_command(file: Path, settings: tuple[str, ...], as_json: bool) -> None:
+    """Change settings of the copy, of a feed that runs or of one that stands still: copy.chunk_time=200ms.
+
+    They stay in force until a run begins with another value of that setting in its feed file.
+    """
+    kept = set_live(file, dict(map(_parted, settings)))
+    show(kept, _order_lines, as_json=as_json)
+    _must_be_taken(kept)
+
+
+def _parted(setting: str) -> tuple[str, str]:
+    name, equals, value = setting.partition("=")
+    if not equals:
+        raise ConfigError(f"set: expected NAME=VALUE, as in copy.chunk_time=200ms, got {setting!r}")
+    return name, value
+
+
 def _give(file: Path, action: str, table: str | None, shard: str, *, as_json: bool) -> None:
     kept = dump(file, action, table, shard=shard)
     show(kept, _order_lines, as_json=as_json)
-    if any(one.answer is not None and not one.answer.done for one in kept) and table is not None:
-        raise StateError(f"order {kept[0].number} is refused")
+    if table is not None:
+        _must_be_taken(kept)
+
+
+def _must_be_taken(kept: Iterable[Kept]) -> None:
+    refused = [str(one.number) for one in kept if one.answer is not None and not one.answer.done]
+    if refused:
+        raise StateError(f"order {', '.join(refused)} is refused")
 
 
 def _order_lines(kept: Iterable[Kept]) -> Iterable[str]:

@@ -48,6 +48,8 @@ def _lines(status: Status) -> Iterable[str]:
         if table.as_of:
             yield f"{table.table} stands as of {table.as_of}: {table.reason}"
     yield from _not_carried(status)
+    for one in status.settings:
+        yield f"{one.name}={one.value}, set by {one.user} at {one.since}; the feed file said {one.file_value}"
     yield from _errors(status)
 
 

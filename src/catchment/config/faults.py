@@ -56,7 +56,7 @@ def keys(section: type[BaseModel], *, required: bool = False) -> list[str]:
 
 def _written_in_its_unit(place: Location) -> Callable[[float], str]:
     """How the value at a place is written: with its unit, where it has one."""
-    field = _fields(_section(place[:-1])).get(str(place[-1]))
+    field = fields_of(_section(place[:-1])).get(str(place[-1]))
     unit = None if field is None else unit_of(field)
     return str if unit is None else unit.written
 
@@ -73,7 +73,7 @@ def _unknown_key(place: Location) -> str:
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"
 
 
-def _fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
+def fields_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
@@ -82,12 +82,12 @@ def _section(place: Location) -> type[BaseModel]:
     section: type[BaseModel] = Feed
     for step in place:
         if isinstance(step, str):
-            section = next((m for m in _models(_fields(section)[step].annotation)), section)
+            section = next((m for m in models_in(fields_of(section)[step].annotation)), section)
     return section
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def models_in(annotation: Any) -> list[type[BaseModel]]:
     """The models inside `tuple[Model, ...]`, `Model | None` or `Model`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [model for part in get_args(annotation) for model in _models(part)]
+    return [model for part in get_args(annotation) for model in models_in(part)]

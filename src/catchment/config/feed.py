@@ -299,13 +299,17 @@ class Feed(Section):
 
     @model_validator(mode="after")
     def _knows_replicas(self) -> Self:
+        self.must_know_replicas()
+        return self
+
+    def must_know_replicas(self) -> None:
+        """Raise ValueError where the lag of replicas is limited and a shard does not say which it has."""
         unsaid = [shard.name for shard in self.source.shards if shard.replicas is None]
         if self.copying.throttle.replica_lag is not None and unsaid:
             raise ValueError(
                 f"copy.throttle.replica_lag: shard {', '.join(unsaid)} does not say which replicas it has; give "
                 "replicas, [] for none"
             )
-        return self
 
     def key_of_masks(self) -> MaskKey | None:
         """The key of the HMACs; None where there is none. Raises LookupError for a file loaded without it."""

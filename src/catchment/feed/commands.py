@@ -1,11 +1,12 @@
 """Orders of the state store, obeyed between two turns of the loop."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from catchment import world
 from catchment.epoch.obey import obey
 from catchment.model.epoch import Manifest
-from catchment.model.order import Answer, Kept
+from catchment.model.order import Action, Answer, Kept, Order
 from catchment.state import orders
 from catchment.state.store import Store
 
@@ -24,10 +25,12 @@ class _Obeyed:
 
 class Commands:
     """Obeys the orders of one run. The loop's thread alone uses it. `stop` is set when the run is to end; then it
-    `ended_it`."""
+    `ended_it`. `change`: obeys the order to change a setting."""
 
-    def __init__(self, store: Store, fence: int, stop: world.Event) -> None:
-        self._store, self._fence, self._stop = store, fence, stop
+    def __init__(
+        self, store: Store, fence: int, stop: world.Event, change: Callable[[Order], Answer]
+    ) -> None:
+        self._store, self._fence, self._stop, self._change = store, fence, stop, change
         self.ended_it = False
         self._looked_at = world.steady_seconds() - _LOOK_SECONDS
         self._obeyed: _Obeyed | None = None
@@ -42,7 +45,12 @@ class Commands:
         if world.steady_seconds() - self._looked_at < _LOOK_SECONDS:
             return None
         self._looked_at = world.steady_seconds()
-        asked = orders.open_orders(self._store)
+        found = orders.open_orders(self._store)
+        settings = tuple(kept for kept in found if kept.order.action is Action.SET)
+        if settings:
+            changed = tuple(self._change(kept.order) for kept in settings)
+            orders.answer(self._store, settings, changed, self._fence)
+        asked = tuple(kept for kept in found if kept.order.action is not Action.SET)
         if not asked:
             return None
         obeyed = obey(standing, asked, self._fence, world.now_us())

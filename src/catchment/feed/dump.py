@@ -1,4 +1,4 @@
-"""What an operator asks of a feed: its copies are paused, resumed and begun anew, and its run ended.
+"""What an operator asks of a feed: its copies are paused, resumed and begun anew, settings changed, its run ended.
 
 It needs the state store alone. A run obeys within two seconds; without one the order is kept until the next.
 """
@@ -6,7 +6,7 @@ It needs the state store alone. A run obeys within two seconds; without one the 
 import getpass
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed, load
+from catchment.config.live import CAN_CHANGE, with_setting
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import COPYING, Action, Kept, Order
 from catchment.model.table import TableId
@@ -62,6 +63,23 @@ def stop(feed: FeedFile, *, wait: float = ANSWER_SECONDS) -> Kept:
         order = replace(_order(Action.STOP), fence=newest_fence(store))
         (kept,) = _given(store, [order], wait)
         return kept
+
+
+def set_live(feed: FeedFile, settings: Mapping[str, str], *, wait: float = ANSWER_SECONDS) -> list[Kept]:
+    """Order other values of settings of the copy, by their names in the feed file: `{"copy.chunk_time": "200ms"}`.
+
+    They stay in force for later runs, until one begins with another value of that setting in its feed file. Raises
+    ConfigError, before anything is ordered, for a setting that cannot change while a feed runs and for a value that it
+    cannot have. Raises StateError when the feed has never run.
+    """
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    if not settings:
+        raise ConfigError(f"set: say which setting and its value, as in copy.chunk_time=200ms; {CAN_CHANGE}")
+    for name, value in settings.items():
+        with_setting(known, name, value)
+    with _store(known) as store:
+        asked = [replace(_order(Action.SET), setting=name, value=value) for name, value in settings.items()]
+        return _given(store, asked, wait)
 
 
 def tables(feed: FeedFile) -> tuple[TableStatus, ...]:

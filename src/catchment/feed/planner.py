@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from catchment.config import ThrottleConfig
 from catchment.epoch.work import ChunkReceipt
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
 from catchment.feed.throttle import Throttle
@@ -72,9 +73,10 @@ class Planner:
         self.throttled: frozenset[str] = frozenset()
         self._expected: dict[Chunk, _Expected] = {}
 
-    def change(self, limits: Limits) -> None:
+    def change(self, limits: Limits, throttle: ThrottleConfig) -> None:
         """Other limits from now on."""
         self._limits = limits
+        self._throttle.change(throttle)
         for pace in self._paces.values():
             pace.rows = min(pace.rows, limits.chunk_rows_max)
 

@@ -14,6 +14,7 @@ from catchment.feed.applier import Applier
 from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
+from catchment.feed.live import Live
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
@@ -89,8 +90,10 @@ def run_feed(
         watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, began.present)
         clock = _started_clock(feed, endpoints, began, watch.troubles)
-        commands = Commands(store, lease.fence, stop)
         throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
+        planner = Planner(endpoints, _limits(feed.copying), throttle)
+        live = Live(feed, watch.journal, lambda copying: planner.change(_limits(copying), copying.throttle))
+        commands = Commands(store, lease.fence, stop, live.obey)
         try:
             with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
                 watchers.begun(standing, clock)
@@ -100,7 +103,7 @@ def run_feed(
                     policy=_policy(feed),
                     standing=standing,
                     clock=clock,
-                    planner=Planner(endpoints, _limits(feed.copying), throttle),
+                    planner=planner,
                     engine=engine,
                     applier=dataclasses.replace(applier, fault=fault),
                     audience=Audience(watchers.committed, watchers.rested, watch.troubles),

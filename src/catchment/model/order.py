@@ -15,6 +15,7 @@ class Action(Enum):
     RESUME = "resume"
     RESTART = "restart"
     STOP = "stop"  # the run
+    SET = "set"  # a setting of the copy
 
 
 COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
@@ -22,7 +23,8 @@ COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
 
 class Order(msgspec.Struct, frozen=True):
     """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
-    of that one alone. Of a run, it names the fence of that run: clocks of two hosts are not compared."""
+    of that one alone. Of a run, it names the fence of that run: clocks of two hosts are not compared. Of a setting, it
+    names that and its `value`, written as in the feed file."""
 
     action: Action
     user: str
@@ -30,8 +32,12 @@ class Order(msgspec.Struct, frozen=True):
     table: TableId | None = None
     shard: str = ""
     fence: int = 0
+    setting: str = ""
+    value: str = ""
 
     def __str__(self) -> str:
+        if self.action is Action.SET:
+            return f"set {self.setting}={self.value}"
         what = "the run" if self.table is None else str(self.table)
         return f"{self.action.value} {what}{f' on {self.shard}' if self.shard else ''}"
 

@@ -14,12 +14,12 @@ from catchment.model.throttle import Throttled
 from catchment.model.version import __version__
 from catchment.state.database import journal_table
 from catchment.state.decoders import decoded
-from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Trouble, with_errors
+from catchment.state.notes import Entries, ErrorNote, NotCarried, RunNote, Setting, Trouble, with_errors
 from catchment.state.statements import DELETE_ENTRY, ENTRY, INSERT_ENTRY
 from catchment.state.store import Store
 
 _RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
-_THROTTLED = "throttled"
+_THROTTLED, _SETTINGS = "throttled", "settings"
 
 T = TypeVar("T")
 
@@ -63,6 +63,17 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _THROTTLED, shards)
 
+    def settings(self) -> tuple[Setting, ...]:
+        """The settings of the copy that were changed and are in force."""
+        with self._store.database.transaction() as connection:
+            return _get(connection, self._store, _SETTINGS, tuple[Setting, ...]) or ()
+
+    def put_settings(self, settings: tuple[Setting, ...]) -> None:
+        """The settings that are in force now, in place of those that were."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _SETTINGS, settings)
+
     def uncarried(self) -> tuple[NotCarried, ...]:
         """The tables that were not carried when the set was written last."""
         with self._store.database.transaction() as connection:
@@ -98,6 +109,7 @@ def entries(connection: Connection, store: Store) -> Entries:
         _get(connection, store, _TROUBLES, tuple[Trouble, ...]) or (),
         _get(connection, store, _UNCARRIED, tuple[NotCarried, ...]) or (),
         _get(connection, store, _THROTTLED, tuple[Throttled, ...]) or (),
+        _get(connection, store, _SETTINGS, tuple[Setting, ...]) or (),
     )
 
 

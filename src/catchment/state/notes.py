@@ -81,6 +81,17 @@ class NotCarried(msgspec.Struct, frozen=True):
     epoch: int
 
 
+class Setting(msgspec.Struct, frozen=True):
+    """A setting of the copy that `user` changed at `since_us` (microseconds since 1970), while the feed file of the run
+    said `file_value`. Values are written as in the feed file."""
+
+    name: str
+    value: str
+    file_value: str
+    user: str
+    since_us: int
+
+
 class Entries(msgspec.Struct, frozen=True):
     """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`,
     `throttled`: those of the newest run as long as it lived."""
@@ -91,6 +102,7 @@ class Entries(msgspec.Struct, frozen=True):
     troubles: tuple[Trouble, ...] = ()
     uncarried: tuple[NotCarried, ...] = ()
     throttled: tuple[Throttled, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:

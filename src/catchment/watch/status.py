@@ -14,7 +14,7 @@ from catchment.model.throttle import Throttled
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
 from catchment.state.moments import time_text
-from catchment.state.notes import Entries, ErrorNote, NotCarried, Trouble
+from catchment.state.notes import Entries, ErrorNote, NotCarried, Setting, Trouble
 from catchment.state.orders import listed
 from catchment.state.store import Store
 from catchment.watch.throttles import throttled_text
@@ -108,6 +108,17 @@ class OrderStatus(msgspec.Struct, frozen=True):
     answer: str
 
 
+class SettingStatus(msgspec.Struct, frozen=True):
+    """A setting of the copy that somebody changed, and what the feed file said then. It is in force until a run finds
+    another value there."""
+
+    name: str
+    value: str
+    file_value: str
+    user: str
+    since: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
@@ -131,6 +142,7 @@ class Status(msgspec.Struct, frozen=True):
     tables_not_carried: tuple[NotCarriedStatus, ...]
     orders: tuple[OrderStatus, ...] = ()
     throttled: tuple[ThrottledStatus, ...] = ()
+    settings: tuple[SettingStatus, ...] = ()
 
 
 def read_status(store: Store) -> Status:
@@ -162,6 +174,7 @@ def read_status(store: Store) -> Status:
         tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
         orders=tuple(map(_order, kept)),
         throttled=throttled,
+        settings=tuple(map(_setting, journal.settings)),
     )
 
 
@@ -177,6 +190,10 @@ def _throttled(one: Throttled) -> ThrottledStatus:
     return ThrottledStatus(
         one.shard, since, breach.check.value, breach.value, breach.limit, throttled_text(one)
     )
+
+
+def _setting(one: Setting) -> SettingStatus:
+    return SettingStatus(one.name, one.value, one.file_value, one.user, time_text(one.since_us))
 
 
 def _run(journal: Entries) -> RunStatus | None:
