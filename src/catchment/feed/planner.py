@@ -80,6 +80,10 @@ class Planner:
         for pace in self._paces.values():
             pace.rows = min(pace.rows, limits.chunk_rows_max)
 
+    def close(self) -> None:
+        """Ask no more whether shards bear the copy."""
+        self._throttle.close()
+
     def rest(self) -> None:
         """No row is to be copied now."""
         self.throttled = self._throttle.shut(())

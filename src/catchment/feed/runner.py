@@ -38,6 +38,7 @@ from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
 from catchment.watch.report import NOBODY, Observer
 from catchment.watch.stale_tables import StaleTables
+from catchment.watch.throttles import Throttles
 from catchment.watch.troubles import Troubles
 from catchment.watch.uncarried import Uncarried
 from catchment.watch.vitals import Vitals
@@ -90,8 +91,7 @@ def run_feed(
         watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, began.present)
         clock = _started_clock(feed, endpoints, began, watch.troubles)
-        throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
-        planner = Planner(endpoints, _limits(feed.copying), throttle)
+        planner = _planner(feed, endpoints, watch.throttles)
         live = Live(feed, watch.journal, lambda copying: planner.change(_limits(copying), copying.throttle))
         commands = Commands(store, lease.fence, stop, live.obey)
         try:
@@ -113,7 +113,7 @@ def run_feed(
                 last = loop.run(done, lambda standing: commands.next(standing) or newcomers(standing))
                 commands.answer(last)
         finally:
-            throttle.close()
+            planner.close()
             clock.stop()
             upkeep.stop(hurry=stop.is_set())
     return Outcome(last, stop.is_set(), commands.ended_it)
@@ -166,6 +166,11 @@ def _newcomers(
 ) -> Callable[[Manifest], Manifest | None]:
     carries = feed.new_tables is NewTables.CARRY
     return Newcomers(feed, endpoints, sink, lambda: uncarried.now if carries else ()).next
+
+
+def _planner(feed: Feed, endpoints: dict[str, Endpoint], told: Throttles) -> Planner:
+    throttle = Throttle(Checks(feed).of, feed.copying.throttle, told)
+    return Planner(endpoints, _limits(feed.copying), throttle)
 
 
 def _limits(copying: CopyConfig) -> Limits:
