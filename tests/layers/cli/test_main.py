@@ -98,6 +98,7 @@ def test_status(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "refused": [],
             "as_of": "",
             "reason": "",
+            "throttled": [],
         }
     ]
 
