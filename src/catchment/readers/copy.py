@@ -71,7 +71,9 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
         # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
         floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
         if floor is None:
-            raise CutMissed(f"{purged}; copied in a later epoch, from a floor that the server has") from purged
+            raise CutMissed(
+                f"{purged}; copied in a later epoch, from a floor that the server has"
+            ) from purged
         return copy_chunks(replace(task, floor=floor))
     shapes = {shape.table: shape for shape in task.shapes}
     outputs = []

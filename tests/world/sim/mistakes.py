@@ -16,20 +16,20 @@ from catchment import world
 from catchment.epoch import gather
 from catchment.epoch.seal import newest_sealed
 from catchment.epoch.xa import Commits
-from catchment.feed import clock, loop, newcomers, shard_reader, take_up
+from catchment.feed import clock, loop, shard_reader, take_up
 from catchment.feed import unmoved as unmoved_module
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import Purged
 from catchment.model.image import DELETED
 from catchment.model.position import LogOffset
-from catchment.readers import changes, checks, chunk_images, copy, segment_images
+from catchment.readers import changes, checks, copy, segment_images
 from catchment.rewind import states
 from catchment.rewind.ranges import follows_log
 from catchment.source import dumps, first_cut, log, prove
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
-from catchment.source.log import read_facts, read_log
-from catchment.source.offsets import ask_resets, log_files
+from catchment.source.log import read_log
+from catchment.source.offsets import ask_resets
 from catchment.source.session import connect
 from catchment.state.store import Store
 from catchment.wire.log.decoder import LogDecoder
@@ -314,89 +314,3 @@ def numbers_of_epochs_follow_a_clock_that_goes_back(patch: pytest.MonkeyPatch) -
         return rest[0] if rest and first > 1 << 40 else max(first, *rest)
 
     patch.setattr(clock, "max", of_the_clock, raising=False)
-
-
-# Those that show where tables are truncated, in seeds that do that.
-OF_TRUNCATES: dict[str, Plant] = {}
-OF_PURGES: dict[str, Plant] = {}
-
-
-def of_truncates(plant: Plant) -> Plant:
-    """Add such a mistake under the name of its function."""
-    OF_TRUNCATES[plant.__name__] = plant
-    return plant
-
-
-@of_truncates
-def a_table_that_stopped_goes_on_without_the_epochs_changes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gather, "_stopped", lambda segments: {})
-
-
-@of_truncates
-def chunks_pass_over_a_truncate(patch: pytest.MonkeyPatch) -> None:
-    spoiled: Any = chunk_images.spoiled_by
-
-    def less(*args: Any) -> dict[Any, str]:
-        return {table: why for table, why in spoiled(*args).items() if "definition changed" not in why}
-
-    patch.setattr(copy, "spoiled_by", less)
-
-
-@of_truncates
-def a_new_copy_is_seen_before_it_is_complete(patch: pytest.MonkeyPatch) -> None:
-    stale: Any = gather._stale
-
-    def early(previous: Any, plan: Any, cut: Any, reasons: Any) -> Any:
-        copied = {one.table for one in cut.copies}
-        return tuple(one for one in stale(previous, plan, cut, reasons) if one.table not in copied)
-
-    patch.setattr(gather, "_stale", early)
-
-
-@of_truncates
-def a_stale_table_stands_as_of_the_epoch_of_its_statement(patch: pytest.MonkeyPatch) -> None:
-    stale: Any = gather._stale
-
-    def late(previous: Any, plan: Any, cut: Any, reasons: Any) -> Any:
-        found = stale(previous, plan, cut, reasons)
-        return tuple(
-            msgspec.structs.replace(one, epoch=plan.epoch) if one.table in reasons else one for one in found
-        )
-
-    patch.setattr(gather, "_stale", late)
-
-
-@of_truncates
-def a_new_copy_goes_where_the_old_one_is(patch: pytest.MonkeyPatch) -> None:
-    begun: Any = newcomers._epoch_with
-
-    def over(standing: Any, shape: Any, states: Any) -> Any:
-        manifest = begun(standing, shape, states)
-        shapes = tuple(msgspec.structs.replace(one, generation=0) for one in manifest.shapes)
-        deltas = tuple(
-            msgspec.structs.replace(one, shape=msgspec.structs.replace(one.shape, generation=0))
-            for one in manifest.deltas
-        )
-        return msgspec.structs.replace(manifest, shapes=shapes, deltas=deltas)
-
-    patch.setattr(newcomers, "_epoch_with", over)
-
-
-def of_purges(plant: Plant) -> Plant:
-    """Add such a mistake under the name of its function."""
-    OF_PURGES[plant.__name__] = plant
-    return plant
-
-
-@of_purges
-def a_purged_file_is_passed_over_though_it_held_groups(patch: pytest.MonkeyPatch) -> None:
-    def at_the_oldest(endpoint: Any, verified: Any) -> Any:
-        with connect(endpoint, verified.server) as session:
-            names = list(log_files(session))
-        if verified.at.file in names:
-            return verified
-        oldest = LogOffset(names[0], 4)
-        head = read_facts(endpoint, verified.server, oldest, None, budget=1)
-        return msgspec.structs.replace(verified, at=oldest, born=head.files[0].born, event=None)
-
-    patch.setattr(take_up, "continued", at_the_oldest)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.world.sim.mistakes import MISTAKES, OF_PURGES, OF_TRUNCATES
+from tests.world.sim.mistakes import MISTAKES
+from tests.world.sim.mistakes_of_settings import OF_PURGES, OF_TRUNCATES
 from tests.world.sim.simulation import Setting, Simulation
 from tests.world.sim.theme import PURGED
 
