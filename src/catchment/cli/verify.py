@@ -1,4 +1,4 @@
-"""`catchment verify`: compare source and lake row by row while both move on."""
+"""`catchment verify`: compare source and lake row by row while both move on, and mend what differs."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -7,14 +7,17 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from catchment.cli.output import feed_argument, tables_of
+from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
+from catchment.cli.run import stopped_by_signals
 from catchment.config import load
 from catchment.engine.choice import engine_of, prepared
+from catchment.feed.repair import Repairer
+from catchment.feed.runner import usual_ports
 from catchment.feed.verify import must_be_verifiable, verify
 from catchment.model.cut import Cut
 from catchment.model.errors import VerifyDifference
 from catchment.model.table import TableId
-from catchment.screen.comparing import VerifyView, lines
+from catchment.screen.comparing import VerifyView, lines, repair_lines
 
 
 @click.command(name="verify")
@@ -26,20 +29,43 @@ from catchment.screen.comparing import VerifyView, lines
     metavar="SCHEMA.NAME",
     help="Only this table; may be given more than once.",
 )
-def verify_command(file: Path, tables: tuple[str, ...]) -> None:
-    """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs."""
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend what differs, by epochs of the feed: the run does so, or this command where there is none.",
+)
+def verify_command(file: Path, tables: tuple[str, ...], repair: bool) -> int:
+    """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs, or is not mended
+    with --repair.
+    """
     feed = load(file, secrets=("password", "state", "mask_key"))
     nursery = prepared(feed)
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest
     view = VerifyView(Console(stderr=True), _copied(manifest.cut, only))
-    with view.live(), closing(engine_of(feed, "verify", nursery)) as engine:
-        verdict = verify(feed, endpoints, engine, only, view.observe)
-    for line in lines(verdict):
+    with closing(engine_of(feed, "verify", nursery)) as engine:
+        with view.live():
+            verdict = verify(feed, endpoints, engine, only, view.observe)
+        for line in lines(verdict):
+            click.echo(line)
+        if not verdict.differences:
+            return 0
+        if not repair:
+            raise VerifyDifference(
+                f"feed {feed.name}: {verdict.differences} keys differ between source and lake"
+            )
+        with stopped_by_signals() as stop, view.live():
+            repaired = Repairer(feed, engine, usual_ports(), stop, view.observe_repair).mend(
+                verdict.differing
+            )
+    for line in repair_lines(repaired):
         click.echo(line)
-    if verdict.differences:
-        raise VerifyDifference(f"feed {feed.name}: {verdict.differences} keys differ between source and lake")
+    if stop.is_set():
+        return EXIT_INTERRUPTED
+    if repaired.left:
+        raise VerifyDifference(f"feed {feed.name}: not all that differs is mended")
+    return 0
 
 
 def _copied(cut: Cut, only: Sequence[TableId]) -> dict[TableId, int]:

@@ -50,7 +50,7 @@ def dump(
         said = ", ".join(one.value for one in COPYING)
         raise ConfigError(f"dump: expected one of {said}, got {action!r}")
     with _store(known) as store:
-        asked = [_order(meant, each, shard) for each in _meant(known, store, meant, table)]
+        asked = [order(meant, each, shard) for each in _meant(known, store, meant, table)]
         return _given(store, asked, wait)
 
 
@@ -60,8 +60,8 @@ def stop(feed: FeedFile, *, wait: float = ANSWER_SECONDS) -> Kept:
     with _store(known) as store:
         if not read_status(store).runner:
             raise StateError(f"feed {known.name} is not run by anybody")
-        order = replace(_order(Action.STOP), fence=newest_fence(store))
-        (kept,) = _given(store, [order], wait)
+        asked = replace(order(Action.STOP), fence=newest_fence(store))
+        (kept,) = _given(store, [asked], wait)
         return kept
 
 
@@ -95,7 +95,8 @@ def _store(feed: Feed) -> Iterator[Store]:
         yield store
 
 
-def _order(action: Action, table: TableId | None = None, shard: str = "") -> Order:
+def order(action: Action, table: TableId | None = None, shard: str = "") -> Order:
+    """An order that this process's user gives now."""
     return Order(action, f"{_user()}@{socket.gethostname()}", world.now_us(), table, shard)
 
 
@@ -122,7 +123,7 @@ def _meant(feed: Feed, store: Store, action: Action, table: str | TableId | None
 
 
 def _given(store: Store, asked: list[Order], wait: float) -> list[Kept]:
-    numbers = [orders.give(store, order) for order in asked]
+    numbers = [orders.give(store, one) for one in asked]
     deadline = world.steady_seconds() + wait
     runs = bool(read_status(store).runner)
     while True:

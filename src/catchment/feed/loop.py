@@ -9,7 +9,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 from msgspec.structs import replace
 
@@ -73,6 +73,18 @@ class Audience:
     troubles: Troubles
 
 
+class Mends(Protocol):
+    """What mends rows of the lake."""
+
+    def due(self) -> bool:
+        """Whether something is to be mended: then the standing epoch is applied before `next` is asked."""
+        ...
+
+    def next(self, standing: Manifest) -> Manifest | None:
+        """The epoch behind `standing` that mends, if one does."""
+        ...
+
+
 class Loop:
     """Runs epochs of one feed from `standing` on, until told to stop. Single use, one thread."""
 
@@ -112,10 +124,12 @@ class Loop:
         self,
         done: Callable[[Manifest], bool],
         between: Callable[[Manifest], Manifest | None] = lambda standing: None,
+        mender: Mends | None = None,
     ) -> Manifest:
         """Turn until `done` says so of a committed epoch, or until stopped; the last manifest committed.
 
         `between`: an epoch that ends where the one before does, if one is due: a table enters, or an order is obeyed.
+        `mender`: the same, of what is compared with the lake as of the epoch before.
         """
         failures = 0
         pending: world.Future[None] | None = None
@@ -123,6 +137,10 @@ class Loop:
             while not self._stop.is_set():
                 began = world.steady_seconds()
                 pending = self._go_between(between(self._standing), applier, pending)
+                if mender is not None and mender.due():
+                    if pending is not None and (not self._applied(pending) or done(self._committed)):
+                        return self._committed
+                    pending = self._go_between(mender.next(self._standing), applier, None)
                 try:
                     read = self._read_epoch()
                 except CatchmentError as error:

@@ -14,8 +14,10 @@ from catchment.feed.applier import Applier
 from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
+from catchment.feed.comparisons import Comparisons
 from catchment.feed.live import Live
 from catchment.feed.loop import Audience, Loop, Policy
+from catchment.feed.mender import Mender
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.take_up import Ports, TakenUp, take_up
@@ -98,6 +100,7 @@ def run_feed(
             with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
                 watchers.begun(standing, clock)
                 observer.doing(_first_epoch(standing))
+                applying = dataclasses.replace(applier, fault=fault)
                 loop = Loop(
                     endpoints=endpoints,
                     policy=_policy(feed),
@@ -105,12 +108,18 @@ def run_feed(
                     clock=clock,
                     planner=planner,
                     engine=engine,
-                    applier=dataclasses.replace(applier, fault=fault),
+                    applier=applying,
                     audience=Audience(watchers.committed, watchers.rested, watch.troubles),
                 )
                 newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
-                done = _caught_up(settled) if until_caught_up else lambda manifest: False
-                last = loop.run(done, lambda standing: commands.next(standing) or newcomers(standing))
+                comparisons = Comparisons(endpoints, sink, feed.key_of_masks())
+                mender = Mender(comparisons, engine, applying, commands, feed.copying.groups_per_shard)
+                caught_up = _caught_up(settled)
+                last = loop.run(
+                    lambda manifest: until_caught_up and not commands.mends and caught_up(manifest),
+                    lambda standing: commands.next(standing) or newcomers(standing),
+                    mender,
+                )
                 commands.answer(last)
         finally:
             planner.close()

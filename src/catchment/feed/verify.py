@@ -8,16 +8,16 @@ from msgspec.structs import replace
 
 from catchment.config import Feed
 from catchment.engine.port import Engine
-from catchment.epoch.work import ChunkReceipt, ChunkTask, Failed, Nowhere, Target
+from catchment.epoch.work import ChunkReceipt, Failed
+from catchment.feed.comparisons import Comparisons
 from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, chunk_key
-from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import EpochRow, Manifest, Stale
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
-from catchment.readers.verify import VerifyReceipt, VerifyTask, verify_chunks
+from catchment.readers.verify import VerifyReceipt, verify_chunks
 from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
 from catchment.sink.registry.sinks import sink_of
@@ -34,13 +34,15 @@ Compared = dict[str, tuple[Copy, ...]]
 @dataclass
 class Verdict:
     """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table. `stale`: tables that
-    stand as of an earlier epoch, which nothing of now can be compared with."""
+    stand as of an earlier epoch, which nothing of now can be compared with. `differing`: runs of chunks in which keys
+    differ."""
 
     rows: dict[TableId, int] = field(default_factory=dict)
     found: dict[TableId, Differences] = field(default_factory=dict)
     epochs: tuple[int, int] = (0, 0)
     partial: tuple[str, ...] = ()
     stale: tuple[Stale, ...] = ()
+    differing: list[tuple[Chunk, ...]] = field(default_factory=list)
 
     @property
     def differences(self) -> int:
@@ -60,8 +62,8 @@ def verify(
     """
     row = must_be_verifiable(feed, endpoints, only)
     must_keep_treatments(feed, row.manifest)
-    mask_key = feed.key_of_masks()
     sink = sink_of(feed)
+    comparisons = Comparisons(endpoints, sink, feed.key_of_masks())
     limits = Limits(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
     )
@@ -86,7 +88,7 @@ def verify(
         verdict.stale = row.manifest.stale
         compared = _exact(compared, row.manifest)
         groups = _groups(planner, row.manifest, compared, whole)
-        tasks = [_task(sink, endpoints, row, group, mask_key) for group in groups]
+        tasks = [comparisons.task(row, row.manifest, group) for group in groups]
         receipts = engine.each(verify_chunks, tasks) if tasks else []
         advanced = _advanced(compared, receipts, planner, verdict)
         fruitless = 0 if advanced != compared else fruitless + 1
@@ -162,31 +164,6 @@ def _groups(
     return groups + [chunks for chunks in wholes if chunks]
 
 
-def _task(
-    sink: Sink,
-    endpoints: dict[str, Endpoint],
-    row: EpochRow,
-    group: tuple[Chunk, ...],
-    mask_key: MaskKey | None,
-) -> VerifyTask:
-    manifest, shard = row.manifest, group[0].shard
-    tables = {chunk.table for chunk in group}
-    shapes = tuple(shape for shape in manifest.shapes if shape.table in tables)
-    target = Target(Nowhere(), tuple(endpoints), manifest.epoch, "verify")
-    state = manifest.cut.shards[shard]
-    copy = ChunkTask(
-        endpoint=endpoints[shard],
-        state=state,
-        floor=state.floor,
-        epoch_at=state.position.at,
-        chunks=group,
-        shapes=shapes,
-        target=target,
-        mask_key=mask_key,
-    )
-    return VerifyTask(copy, {table: sink.reader(row, table) for table in tables})
-
-
 def _advanced(
     compared: Compared, receipts: Sequence[VerifyReceipt | Failed], planner: Planner, verdict: Verdict
 ) -> Compared:
@@ -206,6 +183,8 @@ def _advanced(
             verdict.rows[table] = verdict.rows.get(table, 0) + receipt.rows[table]
             verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
             read = [one.chunk for one in chunks]
+            if receipt.found[table].total:
+                verdict.differing.append(tuple(read))
             after[receipt.shard][table] = before.advanced(read, receipt.rows[table])
     return {shard: tuple(copies.values()) for shard, copies in after.items()}
 

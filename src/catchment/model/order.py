@@ -4,6 +4,7 @@ from enum import Enum
 
 import msgspec
 
+from catchment.model.chunk import Chunk
 from catchment.model.table import TableId
 
 
@@ -14,6 +15,7 @@ class Action(Enum):
     PAUSE = "pause"
     RESUME = "resume"
     RESTART = "restart"
+    MEND = "mend"  # rows of the lake that are not those of the source
     STOP = "stop"  # the run
     SET = "set"  # a setting of the copy
 
@@ -23,8 +25,9 @@ COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
 
 class Order(msgspec.Struct, frozen=True):
     """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
-    of that one alone. Of a run, it names the fence of that run: clocks of two hosts are not compared. Of a setting, it
-    names that and its `value`, written as in the feed file."""
+    of that one alone. `chunks`: what is compared and mended, all of that table and shard. Of a run, it names the fence
+    of that run: clocks of two hosts are not compared. Of a setting, it names that and its `value`, written as in the
+    feed file."""
 
     action: Action
     user: str
@@ -34,6 +37,7 @@ class Order(msgspec.Struct, frozen=True):
     fence: int = 0
     setting: str = ""
     value: str = ""
+    chunks: tuple[Chunk, ...] = ()
 
     def __str__(self) -> str:
         if self.action is Action.SET:
@@ -42,12 +46,32 @@ class Order(msgspec.Struct, frozen=True):
         return f"{self.action.value} {what}{f' on {self.shard}' if self.shard else ''}"
 
 
+class Mended(msgspec.Struct, frozen=True):
+    """How many keys were written again: `missing` and `extra` at the lake, `changed` in value."""
+
+    missing: int = 0
+    extra: int = 0
+    changed: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.missing + self.extra + self.changed
+
+    def __add__(self, other: "Mended") -> "Mended":
+        return Mended(self.missing + other.missing, self.extra + other.extra, self.changed + other.changed)
+
+    def __str__(self) -> str:
+        return f"{self.missing} missing at the lake, {self.extra} only at the lake, {self.changed} different"
+
+
 class Answer(msgspec.Struct, frozen=True):
-    """What became of an order: it is `done`, or refused, and why."""
+    """What became of an order: it is `done`, or refused, and why. `mended`: what an order to mend came to."""
 
     done: bool
     said: str
     answered_us: int
+    mended: Mended = Mended()
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -1,27 +1,32 @@
-"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind)."""
+"""A task that compares chunks of a shard with the lake, both as of one epoch (DESIGN 4: rewind). It may write what
+makes them equal.
+"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from catchment.epoch.work import ChunkTask, CopiedChunk, Failed, Reader
+from catchment import world
+from catchment.epoch.work import ChunkTask, CopiedChunk, Failed, Output, Reader, Target
 from catchment.model.chunk import Chunk, chunk_key
-from catchment.model.epoch import TableShape
+from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import CatchmentError
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.copy import read_group
-from catchment.rewind.compare import Differences, differences
+from catchment.rewind.compare import Compared, Differences, compared
 from catchment.rewind.ranges import covered
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyTask:
-    """The chunks to read as of the epoch, and what reads the sink's tables as of the same epoch."""
+    """The chunks to read as of the epoch, and what reads the sink's tables as of the same epoch. `mends`: write the
+    differences as changes of the target's epoch, which is a later one and ends where this one does."""
 
     copy: ChunkTask
     readers: dict[TableId, Reader]
+    mends: bool = False
 
     @property
     def endpoint(self) -> Endpoint:
@@ -37,34 +42,54 @@ class VerifyTask:
 @dataclass(frozen=True, slots=True)
 class VerifyReceipt:
     """What was compared, by table: an unbroken run of chunks, their rows as of the epoch, and what differs.
-    Chunks in `refused` were not compared: repeat them at a later epoch."""
+    Chunks in `refused` were not compared: repeat them at a later epoch. `outputs`: the changes that mend the lake."""
 
     shard: str
     compared: dict[TableId, tuple[CopiedChunk, ...]]
     rows: dict[TableId, int]
     found: dict[TableId, Differences]
     refused: tuple[tuple[Chunk, str], ...]
+    outputs: tuple[Output, ...] = ()
 
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
-    """Read both sides and compare row by row."""
+    """Read both sides and compare row by row. An error of ours comes back as a value."""
     shard = task.endpoint.shard
     shapes = task.shapes
     try:
         group = read_group(task.copy)
         # Of keys that we cannot order, the lake's rows of some chunks cannot be told from those of the others.
         broken = {chunk.table for chunk, _ in group.refused}
-        compared = {table for table in group.rows if table not in broken or _ordered(shapes[table])}
-        found = {}
-        for table in compared:
+        whole = {table for table in group.rows if table not in broken or _ordered(shapes[table])}
+        sides = {}
+        for table in whole:
             chunks = [read.chunk for read in group.copied[table]]
             lake = task.readers[table].rows(chunks)
-            found[table] = _compare(shapes[table], group.rows[table], lake, chunks)
+            sides[table] = _compare(shapes[table], group.rows[table], lake, chunks)
+        outputs = _mended(task, sides) if task.mends else ()
     except CatchmentError as error:
         return Failed(shard, error)
-    rows_as_of = {table: group.rows[table].num_rows for table in compared}
-    copied = {table: group.copied[table] for table in compared}
-    return VerifyReceipt(shard, copied, rows_as_of, found, group.refused)
+    return VerifyReceipt(
+        shard,
+        {table: group.copied[table] for table in whole},
+        {table: group.rows[table].num_rows for table in whole},
+        {table: both.differences for table, both in sides.items()},
+        group.refused,
+        outputs,
+    )
+
+
+def _mended(task: VerifyTask, sides: Mapping[TableId, Compared]) -> tuple[Output, ...]:
+    """Write what makes the sides equal, each run of the task under a name of its own."""
+    asked = task.copy.target
+    target: Target = replace(asked, attempt=f"{asked.attempt}-{world.token()[:12]}")
+    outputs = []
+    for number, (table, both) in enumerate(sides.items()):
+        if both.differences.total:
+            shard = task.endpoint.shard
+            output = target.emit([both.mending()], task.shapes[table], shard, Part.CHANGES, number)
+            outputs += [output] if output is not None else []
+    return tuple(outputs)
 
 
 def _ordered(shape: TableShape) -> bool:
@@ -72,8 +97,8 @@ def _ordered(shape: TableShape) -> bool:
     return chunk_key(shape.definition).ordered
 
 
-def _compare(shape: TableShape, rows: pa.Table, lake: pa.Table, chunks: Sequence[Chunk]) -> Differences:
+def _compare(shape: TableShape, rows: pa.Table, lake: pa.Table, chunks: Sequence[Chunk]) -> Compared:
     mask = covered(lake, chunk_key(shape.definition), [(chunk.lo, chunk.hi) for chunk in chunks])
     if mask is not None:
         lake = lake.filter(pa.array(mask))
-    return differences(rows, lake, shape.key, rows.schema.names)
+    return compared(rows, lake, shape.key)

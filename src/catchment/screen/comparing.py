@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from catchment.feed.repair import Repair
 from catchment.feed.verify import Verdict
 from catchment.model.epoch import epoch_text
 from catchment.model.table import TableId
@@ -44,7 +45,14 @@ class VerifyView:
         if left and rows < total:
             parts.append(f"{left} left")
         parts.append(f"{verdict.differences:,} keys differ" if verdict.differences else "no difference")
-        self._line = Text(", ".join(parts))
+        self._show(", ".join(parts))
+
+    def observe_repair(self, answered: int, of: int) -> None:
+        """Take in how many orders to mend of how many are answered."""
+        self._show(f"{answered:,} of {of:,} parts with differences mended")
+
+    def _show(self, line: str) -> None:
+        self._line, now = Text(line), time.monotonic()
         if not self._console.is_terminal and now - self._logged_at >= LOG_SECONDS:
             self._logged_at = now
             self._console.print(self._line, soft_wrap=True)
@@ -81,4 +89,13 @@ def lines(verdict: Verdict) -> list[str]:
     first, last = verdict.epochs
     compared = f"compared as of epoch {epoch_text(first)}"
     text.append(compared if first == last else f"{compared} to {epoch_text(last)}")
+    return text
+
+
+def repair_lines(repair: Repair) -> list[str]:
+    """What was mended, by table and shard, and what was not."""
+    text = [f"{of.table} on {of.shard}: mended, {found}" for of, found in repair.mended.items()]
+    text += [f"not mended: {why}" for why in repair.left]
+    if not repair.left:
+        text.append("compared again: equal")
     return text

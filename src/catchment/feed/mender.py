@@ -1,0 +1,166 @@
+"""Mending, between two epochs of a run: chunks that verify found different are compared again, and written.
+
+The comparison is as of the standing epoch, and what it finds is an epoch of its own with the same cut. No log lies
+between the two. So nothing that the source has written meanwhile can be lost, and nothing old can come back.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from catchment import world
+from catchment.engine.port import Engine
+from catchment.epoch.mend import gathered, mended, why_not
+from catchment.epoch.work import Failed, Output
+from catchment.feed.applier import Applier
+from catchment.feed.commands import Commands
+from catchment.feed.comparisons import Comparisons
+from catchment.feed.retries import may_repeat
+from catchment.model.epoch import EpochRow, Manifest, epoch_text
+from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
+from catchment.model.order import Answer, Kept, Mended
+from catchment.model.table import TableId
+from catchment.readers.verify import VerifyTask, verify_chunks
+from catchment.state.faults import Fault
+
+# An order whose chunks cannot be read for so long is refused: a table may be locked, or altered.
+GIVE_UP_SECONDS = 60.0
+_UNSEALED = "the log behind the newest epoch is not sealed; run the feed"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Came:
+    """What the tasks of an epoch came to: changes to write, what was mended by each order, and why others failed."""
+
+    outputs: list[Output]
+    mended: dict[Kept, Mended]
+    failed: dict[Kept, CatchmentError | str]
+
+
+class Mender:
+    """Carries out the orders to mend of one run, so many of a shard in an epoch as it has groups of chunks. The loop's
+    thread alone uses it."""
+
+    def __init__(
+        self, comparisons: Comparisons, engine: Engine, applier: Applier, commands: Commands, groups: int
+    ) -> None:
+        self._comparisons, self._engine, self._applier = comparisons, engine, applier
+        self._commands, self._groups = commands, groups
+        self._failures = 0
+        self._failing: dict[int, float] = {}
+
+    def due(self) -> bool:
+        """Whether something is to be mended. Then the standing epoch must be applied before `next`."""
+        return bool(self._commands.mends)
+
+    def next(self, standing: Manifest) -> Manifest | None:
+        """The epoch behind `standing` that mends; None where nothing is to be written. Raises what cannot pass."""
+        try:
+            found = self._next(standing)
+        except CatchmentError as error:
+            self._failures += 1
+            if self._applier.stop.is_set():
+                return None
+            if not may_repeat(error, self._failures):
+                raise
+            _log.warning("rows are mended later: %s", error)
+            return None
+        self._failures = 0
+        return found
+
+    def _next(self, standing: Manifest) -> Manifest | None:
+        row = self._applier.sink.newest()
+        if row is None or row.manifest.epoch != standing.epoch:
+            return None
+        chosen = self._chosen(standing)
+        if not chosen:
+            return None
+        self._engine.check()
+        self._applier.lease.check()
+        epoch = standing.epoch + 1  # the next tick has a higher number, or is waited for
+        came = self._carried_out(row, standing, chosen, epoch)
+        self._applier.fault(Fault.DURING_READ)
+        self._refuse_failing(came)
+        self._commands.mended(self._answers(came, standing.epoch, nothing=True), None)
+        if not came.outputs:
+            return None
+        files = self._applier.sink.complete(epoch, gathered(standing, came.outputs))
+        self._commands.mended(self._answers(came, epoch, nothing=False), epoch)
+        return mended(standing, epoch, came.outputs, files)
+
+    def _chosen(self, standing: Manifest) -> list[Kept]:
+        """The orders of this epoch, one of each table and shard: two may name the same rows, which an epoch brings
+        once. Those that make no sense are refused."""
+        refused: dict[Kept, Answer] = {}
+        chosen: dict[str, dict[TableId | None, Kept]] = {}
+        # Those that failed come last, so that a locked table holds up no other.
+        for kept in sorted(self._commands.mends, key=lambda kept: kept.number in self._failing):
+            why = why_not(standing, kept.order)
+            if why:
+                refused[kept] = Answer(False, why, world.now_us())
+            elif standing.cut.shards[kept.order.shard].sealed is None:
+                if self._has_failed(kept):
+                    refused[kept] = Answer(False, _UNSEALED, world.now_us())
+            else:
+                chosen.setdefault(kept.order.shard, {}).setdefault(kept.order.table, kept)
+        self._commands.mended(refused, None)
+        return [kept for of in chosen.values() for kept in islice(of.values(), self._groups)]
+
+    def _carried_out(self, row: EpochRow, standing: Manifest, chosen: Sequence[Kept], epoch: int) -> _Came:
+        came = _Came([], {}, {})
+        tasks: dict[Kept, VerifyTask] = {}
+        for kept in chosen:
+            try:
+                tasks[kept] = self._task(row, standing, kept, epoch)
+            except SinkError as error:
+                came.failed[kept] = error
+        try:
+            receipts = self._engine.each(verify_chunks, list(tasks.values()))
+        except ProgramFault as fault:
+            # An order that cannot be carried out must not end this run, and the next, and the next.
+            receipts = [Failed(kept.order.shard, fault) for kept in tasks]
+        for kept, receipt in zip(tasks, receipts, strict=True):
+            if isinstance(receipt, Failed):
+                came.failed[kept] = receipt.error
+            elif receipt.refused:
+                came.failed[kept] = receipt.refused[0][1]
+            else:
+                found = receipt.found.values()
+                counts = (Mended(one.missing, one.extra, one.changed) for one in found)
+                came.mended[kept] = sum(counts, Mended())
+                came.outputs.extend(receipt.outputs)
+        return came
+
+    def _task(self, row: EpochRow, standing: Manifest, kept: Kept, epoch: int) -> VerifyTask:
+        attempt = str(self._applier.lease.fence)
+        return self._comparisons.mending(row, standing, kept.order.chunks, epoch=epoch, attempt=attempt)
+
+    def _refuse_failing(self, came: _Came) -> None:
+        """Refuse the orders that failed for long, and those that can never be carried out."""
+        refused = {}
+        for kept in came.mended:
+            self._failing.pop(kept.number, None)
+        for kept, why in came.failed.items():
+            never = isinstance(why, CatchmentError) and why.retry is Retry.NEVER
+            if self._has_failed(kept) or never:
+                refused[kept] = Answer(False, f"its rows could not be compared: {why}", world.now_us())
+        self._commands.mended(refused, None)
+
+    def _has_failed(self, kept: Kept) -> bool:
+        """Count a try of an order that failed; whether it has failed for too long."""
+        now = world.steady_seconds()
+        return now - self._failing.setdefault(kept.number, now) >= GIVE_UP_SECONDS
+
+    def _answers(self, came: _Came, epoch: int, *, nothing: bool) -> dict[Kept, Answer]:
+        """Answers to the orders by which something is mended, or nothing."""
+        answers = {}
+        for kept, found in came.mended.items():
+            if nothing and not found.total:
+                said = f"it is equal as of epoch {epoch_text(epoch)}"
+                answers[kept] = Answer(True, said, world.now_us())
+            elif found.total and not nothing:
+                said = f"mended as of epoch {epoch_text(epoch)}: {found}"
+                answers[kept] = Answer(True, said, world.now_us(), found)
+        return answers

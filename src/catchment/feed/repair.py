@@ -1,0 +1,146 @@
+"""`catchment verify --repair`: chunks in which keys differ are mended, by the run, or here where there is none.
+
+Only who holds the lease writes to the lake. So a repair is an order: it is kept in the state store until it is
+answered, and outlives whoever gave it.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from catchment import world
+from catchment.config import Feed
+from catchment.engine.port import Engine
+from catchment.feed.applier import Applier
+from catchment.feed.commands import Commands
+from catchment.feed.comparisons import Comparisons
+from catchment.feed.dump import order
+from catchment.feed.mender import Mender
+from catchment.feed.take_up import Ports, take_up
+from catchment.model.chunk import Chunk
+from catchment.model.errors import LeaseHeld
+from catchment.model.order import Action, Answer, Kept, Mended, Order
+from catchment.model.table import ShardTable
+from catchment.state import orders
+from catchment.state.faults import Fault, Injector, no_fault
+from catchment.state.lease import hold
+from catchment.state.store import Store
+from catchment.watch.status import read_status
+
+_LOOK_SECONDS = 0.2
+
+
+def _kept(order: Order) -> Answer:
+    """Settings are those of runs: an order to change one waits for the next."""
+    raise ValueError(f"{order} is not looked for here")
+
+
+@dataclass(frozen=True)
+class Repairer:
+    """Has chunks mended. `engine`, `ports`: for a feed that nobody runs. `stop` ends the wait; the orders stay.
+    `observe`: hears how many orders of how many are answered."""
+
+    feed: Feed
+    engine: Engine
+    ports: Ports
+    stop: world.Event
+    observe: Callable[[int, int], None] = lambda answered, of: None
+    fault: Injector = no_fault
+
+    def mend(self, differing: Sequence[tuple[Chunk, ...]]) -> "Repair":
+        """Have runs of chunks compared again and mended, then once more compared: what differs still is `left`.
+
+        Raises what ends a run, where this process is it.
+        """
+        with closing(Store.open(self.feed.state.get_secret_value(), self.feed.name, create=False)) as store:
+            first = self._answered(store, [self._give(store, chunks) for chunks in differing])
+            mended = [
+                kept.order.chunks for kept in first if kept.answer is not None and kept.answer.mended.total
+            ]
+            again = self._answered(store, [self._give(store, chunks) for chunks in mended])
+        return Repair(tuple(first), tuple(again))
+
+    def _give(self, store: Store, chunks: tuple[Chunk, ...]) -> int:
+        of = chunks[0].of
+        return orders.give(store, replace(order(Action.MEND, of.table, of.shard), chunks=chunks))
+
+    def _answered(self, store: Store, numbers: Sequence[int]) -> list[Kept]:
+        """The orders of these numbers when all have an answer, or when told to stop."""
+        while True:
+            found = [orders.find(store, number) for number in numbers]
+            kept = [one for one in found if one is not None]
+            answered = sum(one.answer is not None for one in kept)
+            self.observe(answered, len(kept))
+            if answered == len(kept) or self.stop.is_set():
+                return kept
+            if read_status(store).runner or not self._carried_out_here(store):
+                self.stop.wait(_LOOK_SECONDS)
+
+    def _carried_out_here(self, store: Store) -> bool:
+        """Be the runner until no order to mend is open; False when somebody else is it."""
+        sink = self.ports.sink(self.feed, lambda: self.fault(Fault.BETWEEN_APPLIES))
+        try:
+            with hold(store, fence_above=sink.fence()) as lease:
+                self._run(Applier(store, lease, sink, self.stop))
+        except LeaseHeld:
+            return False
+        return True
+
+    def _run(self, applier: Applier) -> None:
+        """Mend, epoch after epoch, from where the feed stands. The log is not read on."""
+        feed, store, fence = self.feed, applier.store, applier.lease.fence
+        standing = take_up(feed, applier, (), lambda doing: None, self.ports).standing
+        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+        applier = Applier(store, applier.lease, applier.sink, self.stop, self.fault)
+        comparisons = Comparisons(endpoints, applier.sink, feed.key_of_masks())
+        commands = Commands(store, fence, self.stop, _kept)
+        mender = Mender(comparisons, self.engine, applier, commands, feed.copying.groups_per_shard)
+        commands.look()
+        while mender.due() and not self.stop.is_set():
+            after = mender.next(standing)
+            if after is None:
+                self.stop.wait(_LOOK_SECONDS)
+                continue
+            applier.lease.check()
+            store.put_manifest(after, fence)
+            self.fault(Fault.AFTER_MANIFEST)
+            standing = after
+            applier.apply(after)
+            commands.answer(after)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What became of a repair. `first`: the orders to mend; `again`: those that compared what was mended once more."""
+
+    first: tuple[Kept, ...]
+    again: tuple[Kept, ...]
+
+    @property
+    def mended(self) -> dict[ShardTable, Mended]:
+        """What was mended, by table and shard."""
+        found: dict[ShardTable, Mended] = {}
+        for kept in self.first:
+            if kept.answer is not None and kept.answer.mended.total:
+                of = kept.order.chunks[0].of
+                found[of] = found.get(of, Mended()) + kept.answer.mended
+        return dict(sorted(found.items()))
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What is not mended, and why."""
+        found = []
+        for kept in (*self.first, *self.again):
+            if kept.answer is None:
+                found.append(f"{kept.order}: not answered yet; the next run obeys order {kept.number}")
+            elif not kept.answer.done:
+                found.append(f"{kept.order}: {kept.answer.said}")
+        for kept in self.again:
+            if kept.answer is not None and kept.answer.mended.total:
+                found.append(
+                    f"{kept.order}: rows differ again after they were written; does another program write to the lake, "
+                    "or hold its files epochs of the future?"
+                )
+        return tuple(found)
