@@ -108,6 +108,7 @@ def damage(steps: Steps, table: str) -> None:
     plain(
         steps, table, with_copy("id", 7, "v", "twice")
     )  # there twice on both: one is extra, and may be the right one
+    plain(steps, table, with_copy("id", 8, "v", "old"))  # there twice on both, and equal: one is extra
     plain(steps, table, with_copy("id", 11, "k", nobodys))  # extra on both
     plain(steps, table, with_values("id", first, "_shard", "b"))  # missing on a, extra on b
     plain(steps, table, with_copy("id", second, "_shard", "b"))  # extra on b
@@ -118,7 +119,7 @@ def damage(steps: Steps, table: str) -> None:
 
 
 MISSING = 2 * 2 + 1 + 2
-EXTRA = 2 + 2 + 1 + 1
+EXTRA = 2 + 2 + 2 + 1 + 1
 CHANGED = {
     4 * 2 - 2,
     4 * 2 - 1,
@@ -167,8 +168,8 @@ def test_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None
     assert repair(steps) == 0
     said = capsys.readouterr().out
     for table in KEYS:
-        assert f"{steps.schema}.{table} on a: mended, 4 missing at the lake, 2 only at the lake, " in said
-        assert f"{steps.schema}.{table} on b: mended, 3 missing at the lake, 4 only at the lake, " in said
+        assert f"{steps.schema}.{table} on a: mended, 4 missing at the lake, 3 only at the lake, " in said
+        assert f"{steps.schema}.{table} on b: mended, 3 missing at the lake, 5 only at the lake, " in said
     assert "compared again: equal" in said
     # No log was read: each epoch ends where the one before does.
     assert newest(steps).cut.positions == before.cut.positions
@@ -196,14 +197,17 @@ def test_an_order_to_mend_waits_for_a_run(steps: Steps) -> None:
 
 
 def test_an_epoch_brings_no_key_twice(steps: Steps) -> None:
-    """Two who verify at a time order the same."""
-    damage(steps, "numbers")
-    damage(steps, "texts")
+    """Two who verify at a time order the same. Readers take the rows of one file of changes as they stand."""
+    settled(steps.feed)
+    plain(steps, "numbers", without("id", 3))
+    plain(steps, "numbers", with_values("id", 5, "v", "wrong"))
     differing = found(steps).differing
     give(steps, [*differing, *differing])
     steps.run()
     must_be_equal(steps)
-    assert all(kept.answer is not None and kept.answer.done for kept in all_orders(steps))
+    said = [kept.answer.said for kept in all_orders(steps) if kept.answer is not None and kept.answer.done]
+    assert sum(one.startswith("mended as of epoch") for one in said) == len(differing)
+    assert sum(one.startswith("it is equal as of epoch") for one in said) == len(differing)
 
 
 @pytest.mark.parametrize(
