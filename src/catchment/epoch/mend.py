@@ -1,7 +1,7 @@
 """The epoch that mends rows of the lake: it ends where the one before does, and brings what verify found. Pure.
 
-It holds no log, so no key comes to a table by two ways. What it brings is the difference between the source and the
-lake as of the epoch before, of which both epochs have the same cut: so the lake is the source's there.
+It holds no log, so no key comes to a table by two ways. Both epochs have one cut, so the source is the same at both.
+What the epoch brings is the difference between the source and the lake there, so the lake is the source's behind it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -25,8 +25,8 @@ class _Obeyed:
 
 class Commands:
     """Obeys the orders of one run. The loop's thread alone uses it. `stop` is set when the run is to end; then it
-    `ended_it`. `change`: obeys the order to change a setting. `mends`: the orders to mend that were seen at the last look
-    and are not carried out yet."""
+    `ended_it`. `change`: obeys the order to change a setting. `mends`: the orders to mend that were seen at the last
+    look and are not carried out yet."""
 
     def __init__(
         self, store: Store, fence: int, stop: world.Event, change: Callable[[Order], Answer]

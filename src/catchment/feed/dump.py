@@ -78,7 +78,7 @@ def set_live(feed: FeedFile, settings: Mapping[str, str], *, wait: float = ANSWE
     for name, value in settings.items():
         with_setting(known, name, value)
     with _store(known) as store:
-        asked = [replace(_order(Action.SET), setting=name, value=value) for name, value in settings.items()]
+        asked = [replace(order(Action.SET), setting=name, value=value) for name, value in settings.items()]
         return _given(store, asked, wait)
 
 

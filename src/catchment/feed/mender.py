@@ -8,8 +8,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Self
 
 from catchment import world
+from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.epoch.mend import gathered, mended, why_not
 from catchment.epoch.work import Failed, Output
@@ -50,6 +52,13 @@ class Mender:
         self._commands, self._groups = commands, groups
         self._failures = 0
         self._failing: dict[int, float] = {}
+
+    @classmethod
+    def of(cls, feed: Feed, engine: Engine, applier: Applier, commands: Commands) -> Self:
+        """What mends the lake of a feed, for its one runner."""
+        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
+        comparisons = Comparisons(endpoints, applier.sink, feed.key_of_masks())
+        return cls(comparisons, engine, applier, commands, feed.copying.groups_per_shard)
 
     def due(self) -> bool:
         """Whether something is to be mended. Then the standing epoch must be applied before `next`."""

@@ -15,7 +15,6 @@ from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.commands import Commands
-from catchment.feed.comparisons import Comparisons
 from catchment.feed.dump import order
 from catchment.feed.mender import Mender
 from catchment.feed.take_up import Ports, take_up
@@ -83,7 +82,7 @@ class Repairer:
         sink = self.ports.sink(self.feed, lambda: self.fault(Fault.BETWEEN_APPLIES))
         try:
             with hold(store, fence_above=sink.fence()) as lease:
-                self._run(Applier(store, lease, sink, self.stop))
+                self._run(Applier(store, lease, sink, self.stop, self.fault))
         except LeaseHeld:
             return False
         return True
@@ -92,11 +91,8 @@ class Repairer:
         """Mend, epoch after epoch, from where the feed stands. The log is not read on."""
         feed, store, fence = self.feed, applier.store, applier.lease.fence
         standing = take_up(feed, applier, (), lambda doing: None, self.ports).standing
-        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-        applier = Applier(store, applier.lease, applier.sink, self.stop, self.fault)
-        comparisons = Comparisons(endpoints, applier.sink, feed.key_of_masks())
         commands = Commands(store, fence, self.stop, _kept)
-        mender = Mender(comparisons, self.engine, applier, commands, feed.copying.groups_per_shard)
+        mender = Mender.of(feed, self.engine, applier, commands)
         commands.look()
         while mender.due() and not self.stop.is_set():
             after = mender.next(standing)

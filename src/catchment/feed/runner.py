@@ -14,7 +14,6 @@ from catchment.feed.applier import Applier
 from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
-from catchment.feed.comparisons import Comparisons
 from catchment.feed.live import Live
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.mender import Mender
@@ -112,14 +111,9 @@ def run_feed(
                     audience=Audience(watchers.committed, watchers.rested, watch.troubles),
                 )
                 newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
-                comparisons = Comparisons(endpoints, sink, feed.key_of_masks())
-                mender = Mender(comparisons, engine, applying, commands, feed.copying.groups_per_shard)
-                caught_up = _caught_up(settled)
-                last = loop.run(
-                    lambda manifest: until_caught_up and not commands.mends and caught_up(manifest),
-                    lambda standing: commands.next(standing) or newcomers(standing),
-                    mender,
-                )
+                done = _caught_up(settled, commands) if until_caught_up else lambda manifest: False
+                mender = Mender.of(feed, engine, applying, commands)
+                last = loop.run(done, lambda now: commands.next(now) or newcomers(now), mender)
                 commands.answer(last)
         finally:
             planner.close()
@@ -223,15 +217,16 @@ def _served(vitals: Vitals, feed: Feed) -> Iterator[None]:
             stop()
 
 
-def _caught_up(settled: world.Event | None) -> Callable[[Manifest], bool]:
+def _caught_up(settled: world.Event | None, commands: Commands) -> Callable[[Manifest], bool]:
     """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the
-    lake. A stale table has some seconds to enter again; where the log stands still it may never do so.
+    lake. A stale table has some seconds to enter again; where the log stands still it may never do so. What somebody
+    ordered to mend is mended.
     """
     complete_since: list[int] = []
     lost_since: list[float] = []
 
     def done(manifest: Manifest) -> bool:
-        if not manifest.cut.idle or (settled is not None and not settled.is_set()):
+        if commands.mends or not manifest.cut.idle or (settled is not None and not settled.is_set()):
             complete_since.clear()
             return False
         if manifest.absent:
