@@ -56,9 +56,7 @@ def verify_command(file: Path, tables: tuple[str, ...], repair: bool) -> int:
                 f"feed {feed.name}: {verdict.differences} keys differ between source and lake"
             )
         with stopped_by_signals() as stop, view.live():
-            repaired = Repairer(feed, engine, usual_ports(), stop, view.observe_repair).mend(
-                verdict.differing
-            )
+            repaired = Repairer(feed, engine, usual_ports(), stop, view.observe_repair).mend(verdict)
     for line in repair_lines(repaired):
         click.echo(line)
     if stop.is_set():

@@ -19,9 +19,11 @@ from catchment.model.table_state import TableState, state_of
 def why_not(standing: Manifest, order: Order) -> str:
     """Why chunks are not mended; empty where they are. A table is mended where it follows the log: until then its
     chunks are not all delivered, or readers see an earlier epoch."""
-    if order.table is None or not order.chunks:
-        return "it names no chunk of a table"
-    if order.shard not in standing.cut.shards:
+    if order.table is None:
+        return "it names no table"
+    if bool(order.chunks) != bool(order.shard):
+        return "chunks are of one shard, and rows of no shard are of none"
+    if order.shard and order.shard not in standing.cut.shards:
         return f"the feed has no shard {order.shard}"
     if any(chunk.shard != order.shard or chunk.table != order.table for chunk in order.chunks):
         return "its chunks are of another table or shard"

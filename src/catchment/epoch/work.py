@@ -1,6 +1,6 @@
 """What the driver hands to executor tasks and what it gets back: small frozen values, pickled by Spark."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -67,6 +67,10 @@ class Reader(Protocol):
     def rows(self, chunks: Sequence[Chunk]) -> pa.Table:
         """Rows of the shard of these chunks, under the source's names: at least those with keys in one of them. All
         of them where only the server can order the keys. Raises SinkError."""
+        ...
+
+    def elsewhere(self, shards: Sequence[str]) -> Mapping[str | None, pa.Table]:
+        """Rows that stand under none of these shards, by what stands there instead. Raises SinkError."""
         ...
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from catchment.epoch.work import ChunkTask, Nowhere, Target
+from catchment.epoch.work import ChunkTask, Failed, Nowhere, Target
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import EpochRow, Manifest
+from catchment.model.order import Order
 from catchment.model.source import Endpoint
-from catchment.readers.verify import VerifyTask
+from catchment.model.table import TableId
+from catchment.readers.strays import StrayTask, find_strays
+from catchment.readers.verify import VerifyReceipt, VerifyTask, verify_chunks
 from catchment.sink.port import Sink
 
 
@@ -37,10 +40,24 @@ class Comparisons:
         )
         return VerifyTask(copy, {table: self.sink.reader(row, table) for table in tables})
 
+    def strays(self, row: EpochRow, standing: Manifest, table: TableId) -> StrayTask:
+        """Look for rows of a table under shards that do not have it. Raises SinkError."""
+        return StrayTask(standing.shape(table), standing.holders[table], self.sink.reader(row, table))
+
     def mending(
-        self, row: EpochRow, standing: Manifest, chunks: tuple[Chunk, ...], *, epoch: int, attempt: str
-    ) -> VerifyTask:
-        """The same, and write the differences as changes of a later epoch that ends where this one does."""
-        task = self.task(row, standing, chunks)
+        self, row: EpochRow, standing: Manifest, order: Order, *, epoch: int, attempt: str
+    ) -> VerifyTask | StrayTask:
+        """Compare what an order names, and write the differences as changes of a later epoch that ends where this one
+        does. Raises SinkError; ValueError for an order without a table."""
         target = Target(self.sink.writer, tuple(self.endpoints), epoch, attempt)
-        return replace(task, copy=replace(task.copy, target=target), mends=True)
+        if order.chunks:
+            task = self.task(row, standing, order.chunks)
+            return replace(task, copy=replace(task.copy, target=target), mends=True)
+        if order.table is None:
+            raise ValueError(f"{order} names no table")
+        return replace(self.strays(row, standing, order.table), target=target)
+
+
+def compare(task: VerifyTask | StrayTask) -> VerifyReceipt | Failed:
+    """Carry out a task of either kind."""
+    return verify_chunks(task) if isinstance(task, VerifyTask) else find_strays(task)

@@ -17,13 +17,14 @@ from catchment.epoch.mend import gathered, mended, why_not
 from catchment.epoch.work import Failed, Output
 from catchment.feed.applier import Applier
 from catchment.feed.commands import Commands
-from catchment.feed.comparisons import Comparisons
+from catchment.feed.comparisons import Comparisons, compare
 from catchment.feed.retries import may_repeat
 from catchment.model.epoch import EpochRow, Manifest, epoch_text
 from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
 from catchment.model.order import Answer, Kept, Mended
 from catchment.model.table import TableId
-from catchment.readers.verify import VerifyTask, verify_chunks
+from catchment.readers.strays import StrayTask
+from catchment.readers.verify import VerifyTask
 from catchment.state.faults import Fault
 
 # An order whose chunks cannot be read for so long is refused: a table may be locked, or altered.
@@ -92,11 +93,11 @@ class Mender:
         came = self._carried_out(row, standing, chosen, epoch)
         self._applier.fault(Fault.DURING_READ)
         self._refuse_failing(came)
-        self._commands.mended(self._answers(came, standing.epoch, nothing=True), None)
         if not came.outputs:
+            self._commands.mended(self._answers(came, standing.epoch), None)
             return None
         files = self._applier.sink.complete(epoch, gathered(standing, came.outputs))
-        self._commands.mended(self._answers(came, epoch, nothing=False), epoch)
+        self._commands.mended(self._answers(came, epoch), epoch)
         return mended(standing, epoch, came.outputs, files)
 
     def _chosen(self, standing: Manifest) -> list[Kept]:
@@ -109,7 +110,7 @@ class Mender:
             why = why_not(standing, kept.order)
             if why:
                 refused[kept] = Answer(False, why, world.now_us())
-            elif standing.cut.shards[kept.order.shard].sealed is None:
+            elif kept.order.shard and standing.cut.shards[kept.order.shard].sealed is None:
                 if self._has_failed(kept):
                     refused[kept] = Answer(False, _UNSEALED, world.now_us())
             else:
@@ -119,14 +120,14 @@ class Mender:
 
     def _carried_out(self, row: EpochRow, standing: Manifest, chosen: Sequence[Kept], epoch: int) -> _Came:
         came = _Came([], {}, {})
-        tasks: dict[Kept, VerifyTask] = {}
+        tasks: dict[Kept, VerifyTask | StrayTask] = {}
         for kept in chosen:
             try:
                 tasks[kept] = self._task(row, standing, kept, epoch)
             except SinkError as error:
                 came.failed[kept] = error
         try:
-            receipts = self._engine.each(verify_chunks, list(tasks.values()))
+            receipts = self._engine.each(compare, list(tasks.values()))
         except ProgramFault as fault:
             # An order that cannot be carried out must not end this run, and the next, and the next.
             receipts = [Failed(kept.order.shard, fault) for kept in tasks]
@@ -142,9 +143,9 @@ class Mender:
                 came.outputs.extend(receipt.outputs)
         return came
 
-    def _task(self, row: EpochRow, standing: Manifest, kept: Kept, epoch: int) -> VerifyTask:
+    def _task(self, row: EpochRow, standing: Manifest, kept: Kept, epoch: int) -> VerifyTask | StrayTask:
         attempt = str(self._applier.lease.fence)
-        return self._comparisons.mending(row, standing, kept.order.chunks, epoch=epoch, attempt=attempt)
+        return self._comparisons.mending(row, standing, kept.order, epoch=epoch, attempt=attempt)
 
     def _refuse_failing(self, came: _Came) -> None:
         """Refuse the orders that failed for long, and those that can never be carried out."""
@@ -162,14 +163,12 @@ class Mender:
         now = world.steady_seconds()
         return now - self._failing.setdefault(kept.number, now) >= GIVE_UP_SECONDS
 
-    def _answers(self, came: _Came, epoch: int, *, nothing: bool) -> dict[Kept, Answer]:
-        """Answers to the orders by which something is mended, or nothing."""
-        answers = {}
-        for kept, found in came.mended.items():
-            if nothing and not found.total:
-                said = f"it is equal as of epoch {epoch_text(epoch)}"
-                answers[kept] = Answer(True, said, world.now_us())
-            elif found.total and not nothing:
-                said = f"mended as of epoch {epoch_text(epoch)}: {found}"
-                answers[kept] = Answer(True, said, world.now_us(), found)
-        return answers
+    def _answers(self, came: _Came, epoch: int) -> dict[Kept, Answer]:
+        """Answers to the orders that were carried out."""
+        at, now = epoch_text(epoch), world.now_us()
+        return {
+            kept: Answer(True, f"mended as of epoch {at}: {found}", now, found)
+            if found.total
+            else Answer(True, f"it is equal as of epoch {at}", now)
+            for kept, found in came.mended.items()
+        }

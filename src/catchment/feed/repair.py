@@ -18,10 +18,10 @@ from catchment.feed.commands import Commands
 from catchment.feed.dump import order
 from catchment.feed.mender import Mender
 from catchment.feed.take_up import Ports, take_up
+from catchment.feed.verify import Verdict
 from catchment.model.chunk import Chunk
 from catchment.model.errors import LeaseHeld
 from catchment.model.order import Action, Answer, Kept, Mended, Order
-from catchment.model.table import ShardTable
 from catchment.state import orders
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.lease import hold
@@ -29,6 +29,12 @@ from catchment.state.store import Store
 from catchment.watch.status import read_status
 
 _LOOK_SECONDS = 0.2
+
+
+def order_to_mend(chunks: tuple[Chunk, ...]) -> Order:
+    """An order of chunks that follow one another, all of one table and shard."""
+    of = chunks[0].of
+    return replace(order(Action.MEND, of.table, of.shard), chunks=chunks)
 
 
 def _kept(order: Order) -> Answer:
@@ -48,22 +54,18 @@ class Repairer:
     observe: Callable[[int, int], None] = lambda answered, of: None
     fault: Injector = no_fault
 
-    def mend(self, differing: Sequence[tuple[Chunk, ...]]) -> "Repair":
-        """Have runs of chunks compared again and mended, then once more compared: what differs still is `left`.
+    def mend(self, verdict: Verdict) -> "Repair":
+        """Have what differs compared again and mended, then once more compared: what differs still is `left`.
 
         Raises what ends a run, where this process is it.
         """
+        asked = [order_to_mend(chunks) for chunks in verdict.differing]
+        asked += [order(Action.MEND, table) for table in verdict.strays]
         with closing(Store.open(self.feed.state.get_secret_value(), self.feed.name, create=False)) as store:
-            first = self._answered(store, [self._give(store, chunks) for chunks in differing])
-            mended = [
-                kept.order.chunks for kept in first if kept.answer is not None and kept.answer.mended.total
-            ]
-            again = self._answered(store, [self._give(store, chunks) for chunks in mended])
+            first = self._answered(store, [orders.give(store, one) for one in asked])
+            mended = [kept.order for kept in first if kept.answer is not None and kept.answer.mended.total]
+            again = self._answered(store, [orders.give(store, one) for one in mended])
         return Repair(tuple(first), tuple(again))
-
-    def _give(self, store: Store, chunks: tuple[Chunk, ...]) -> int:
-        of = chunks[0].of
-        return orders.give(store, replace(order(Action.MEND, of.table, of.shard), chunks=chunks))
 
     def _answered(self, store: Store, numbers: Sequence[int]) -> list[Kept]:
         """The orders of these numbers when all have an answer, or when told to stop."""
@@ -115,12 +117,12 @@ class Repair:
     again: tuple[Kept, ...]
 
     @property
-    def mended(self) -> dict[ShardTable, Mended]:
+    def mended(self) -> dict[str, Mended]:
         """What was mended, by table and shard."""
-        found: dict[ShardTable, Mended] = {}
+        found: dict[str, Mended] = {}
         for kept in self.first:
             if kept.answer is not None and kept.answer.mended.total:
-                of = kept.order.chunks[0].of
+                of = f"{kept.order.table} on {kept.order.shard or 'no shard of the feed'}"
                 found[of] = found.get(of, Mended()) + kept.answer.mended
         return dict(sorted(found.items()))
 

@@ -17,6 +17,7 @@ from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceErr
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
+from catchment.readers.strays import find_strays
 from catchment.readers.verify import VerifyReceipt, verify_chunks
 from catchment.rewind.compare import Differences
 from catchment.sink.port import Sink
@@ -35,7 +36,7 @@ Compared = dict[str, tuple[Copy, ...]]
 class Verdict:
     """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table. `stale`: tables that
     stand as of an earlier epoch, which nothing of now can be compared with. `differing`: runs of chunks in which keys
-    differ."""
+    differ. `strays`: tables with rows under shards that do not have them."""
 
     rows: dict[TableId, int] = field(default_factory=dict)
     found: dict[TableId, Differences] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Verdict:
     partial: tuple[str, ...] = ()
     stale: tuple[Stale, ...] = ()
     differing: list[tuple[Chunk, ...]] = field(default_factory=list)
+    strays: list[TableId] = field(default_factory=list)
 
     @property
     def differences(self) -> int:
@@ -96,7 +98,22 @@ def verify(
             raise _standstill(feed.name, receipts, planner.unplanned)
         compared = advanced
         observe(verdict)
+    _find_strays(comparisons, _newest(sink, feed), engine, verdict)
     return verdict
+
+
+def _find_strays(comparisons: Comparisons, row: EpochRow, engine: Engine, verdict: Verdict) -> None:
+    """Look for rows under shards that do not have their table, of the tables that were compared. Raises what the lake
+    refuses."""
+    tables = [shape.table for shape in row.manifest.shapes if shape.table in verdict.rows]
+    tasks = [comparisons.strays(row, row.manifest, table) for table in tables]
+    for receipt in engine.each(find_strays, tasks) if tasks else ():
+        if isinstance(receipt, Failed):
+            raise receipt.error
+        for table, found in receipt.found.items():
+            if found.total:
+                verdict.found[table] = verdict.found.get(table, Differences()) + found
+                verdict.strays.append(table)
 
 
 def _exact(compared: Compared, manifest: Manifest) -> Compared:

@@ -94,7 +94,7 @@ def lines(verdict: Verdict) -> list[str]:
 
 def repair_lines(repair: Repair) -> list[str]:
     """What was mended, by table and shard, and what was not."""
-    text = [f"{of.table} on {of.shard}: mended, {found}" for of, found in repair.mended.items()]
+    text = [f"{of}: mended, {found}" for of, found in repair.mended.items()]
     text += [f"not mended: {why}" for why in repair.left]
     if not repair.left:
         text.append("compared again: equal")

@@ -19,6 +19,7 @@ from catchment.feed.runner import usual_ports
 from catchment.feed.verify import Verdict, verify
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Part
+from catchment.model.errors import VerifyDifference
 from catchment.model.order import Action, Kept, Order
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -238,14 +239,14 @@ def test_a_run_that_dies_while_it_mends(steps: Steps, fault: Fault) -> None:
 @pytest.mark.parametrize("fault", [Fault.DURING_READ, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY])
 def test_who_mends_without_a_run_dies(steps: Steps, fault: Fault) -> None:
     damage(steps, "numbers")
-    differing = found(steps).differing
+    verdict = found(steps)
 
     def die(at: Fault) -> None:
         if at is fault:
             raise Died
 
     with pytest.raises(Died):
-        Repairer(steps.feed, Here(), usual_ports(), threading.Event(), fault=die).mend(differing)
+        Repairer(steps.feed, Here(), usual_ports(), threading.Event(), fault=die).mend(verdict)
     assert repair(steps) == 0
     must_be_equal(steps)
     steps.run()
@@ -263,6 +264,33 @@ def test_what_cannot_be_mended_is_said(steps: Steps) -> None:
     assert any(one.startswith("it is waiting") for one in said), said
     steps.renew("INSERT INTO texts VALUES ('proof', 2, 'x') ON DUPLICATE KEY UPDATE id = id + 1")
     must_be_equal(steps)
+
+
+def test_rows_of_shards_that_do_not_have_the_table(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    """No shard is asked for them."""
+    plain(steps, "numbers", with_copy("id", 7, "_shard", "c"))
+    plain(steps, "numbers", with_copy("id", 7, "_shard", "c"))
+    waiting(steps, "texts", with_copy("id", 33, "_shard", "c"))
+    verdict = found(steps)
+    named = verdict.found[TableId(steps.schema, "numbers")].named
+    assert "only at the lake: _shard='c', k=7" in named
+    assert len(verdict.strays) == 2
+    assert repair(steps) == 0
+    said = capsys.readouterr().out
+    mended = "on no shard of the feed: mended, 0 missing at the lake"
+    assert f"{steps.schema}.numbers {mended}, {verdict.differences - 1} only at the lake" in said
+    assert f"{steps.schema}.texts {mended}, 1 only at the lake" in said
+    must_be_equal(steps)
+    settled(steps.feed)
+    must_be_equal(steps)
+
+
+def test_a_row_of_no_shard_at_all_is_not_mended_and_said(
+    steps: Steps, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain(steps, "numbers", with_copy("id", 7, "_shard", None))
+    assert repair(steps) == VerifyDifference.exit_code
+    assert "rows differ again after they were written" in capsys.readouterr().out
 
 
 def give(steps: Steps, differing: Sequence[tuple[Chunk, ...]]) -> None:

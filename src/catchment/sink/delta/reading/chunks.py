@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.errors import SinkError
@@ -39,6 +40,16 @@ class LakeReader:
                     conditions.append(f"{double_quoted(shown)} {operator} ?")
                     values.append(chosen(known))
         return self._where(" AND ".join(conditions), values)
+
+    def elsewhere(self, shards: Sequence[str]) -> dict[str | None, pa.Table]:
+        """As the port has it."""
+        listed = ", ".join("?" for _ in shards)
+        rows = self._where(f"{SHARD} IS NULL OR {SHARD} NOT IN ({listed})", shards)
+        names = rows[SHARD].unique().to_pylist()
+        return {
+            name: rows.filter(pc.is_null(rows[SHARD]) if name is None else pc.equal(rows[SHARD], name))
+            for name in names
+        }
 
     def _where(self, condition: str, values: Sequence[object]) -> pa.Table:
         state = self.state
