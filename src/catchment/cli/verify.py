@@ -1,5 +1,6 @@
 """`catchment verify`: compare source and lake row by row while both move on, and mend what differs."""
 
+import secrets
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,8 @@ from catchment.feed.repair import Repairer
 from catchment.feed.runner import usual_ports
 from catchment.feed.verify import must_be_verifiable, verify
 from catchment.model.cut import Cut
-from catchment.model.errors import VerifyDifference
+from catchment.model.errors import ConfigError, VerifyDifference
+from catchment.model.sample import EVERYTHING, Sample
 from catchment.model.table import TableId
 from catchment.screen.comparing import VerifyView, lines, repair_lines
 
@@ -34,7 +36,17 @@ from catchment.screen.comparing import VerifyView, lines, repair_lines
     is_flag=True,
     help="Mend what differs, by epochs of the feed: the run does so, or this command where there is none.",
 )
-def verify_command(file: Path, tables: tuple[str, ...], repair: bool) -> int:
+@click.option(
+    "--sample",
+    "percent",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Only so many percent of all parts of the tables, chosen at random.",
+)
+@click.option("--seed", type=int, help="With --sample: choose the same parts as with this seed before.")
+def verify_command(
+    file: Path, tables: tuple[str, ...], repair: bool, percent: float | None, seed: int | None
+) -> int:
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs, or is not mended
     with --repair.
     """
@@ -43,11 +55,12 @@ def verify_command(file: Path, tables: tuple[str, ...], repair: bool) -> int:
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     manifest = must_be_verifiable(feed, endpoints, only).manifest
-    view = VerifyView(Console(stderr=True), _copied(manifest.cut, only))
+    sample = _sample(percent, seed)
+    view = VerifyView(Console(stderr=True), _copied(manifest.cut, only, sample.percent / 100))
     with closing(engine_of(feed, "verify", nursery)) as engine:
         with view.live():
-            verdict = verify(feed, endpoints, engine, only, view.observe)
-        for line in lines(verdict):
+            verdict = verify(feed, endpoints, engine, only, view.observe, sample)
+        for line in lines(verdict, sample):
             click.echo(line)
         if not verdict.differences:
             return 0
@@ -66,10 +79,19 @@ def verify_command(file: Path, tables: tuple[str, ...], repair: bool) -> int:
     return 0
 
 
-def _copied(cut: Cut, only: Sequence[TableId]) -> dict[TableId, int]:
-    """Rows that were copied, by table: about as many as there are to compare."""
+def _sample(percent: float | None, seed: int | None) -> Sample:
+    """What is compared. Raises ConfigError for a seed of nothing."""
+    if percent is None:
+        if seed is not None:
+            raise ConfigError("--seed: it chooses a sample; say how large it is with --sample")
+        return EVERYTHING
+    return Sample(percent, secrets.randbelow(1 << 32) if seed is None else seed)
+
+
+def _copied(cut: Cut, only: Sequence[TableId], share: float) -> dict[TableId, int]:
+    """Rows that were copied, by table: about as many as there are to compare of a share of all."""
     rows: dict[TableId, int] = {}
     for copy in cut.copies:
         if not only or copy.table in only:
-            rows[copy.table] = rows.get(copy.table, 0) + copy.rows
+            rows[copy.table] = rows.get(copy.table, 0) + int(copy.rows * share)
     return rows

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -14,6 +15,7 @@ from catchment.feed.planner import Limits, Planner
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import EpochRow, Manifest, Stale
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
+from catchment.model.sample import EVERYTHING, Sample
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
@@ -36,7 +38,8 @@ Compared = dict[str, tuple[Copy, ...]]
 class Verdict:
     """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table. `stale`: tables that
     stand as of an earlier epoch, which nothing of now can be compared with. `differing`: runs of chunks in which keys
-    differ. `strays`: tables with rows under shards that do not have them."""
+    differ. `strays`: tables with rows under shards that do not have them. `parts`: how many chunks were compared, of
+    how many that there are."""
 
     rows: dict[TableId, int] = field(default_factory=dict)
     found: dict[TableId, Differences] = field(default_factory=dict)
@@ -45,6 +48,7 @@ class Verdict:
     stale: tuple[Stale, ...] = ()
     differing: list[tuple[Chunk, ...]] = field(default_factory=list)
     strays: list[TableId] = field(default_factory=list)
+    parts: tuple[int, int] = (0, 0)
 
     @property
     def differences(self) -> int:
@@ -58,9 +62,11 @@ def verify(
     engine: Engine,
     only: Sequence[TableId] = (),
     observe: Callable[[Verdict], None] = lambda verdict: None,
+    sample: Sample = EVERYTHING,
 ) -> Verdict:
-    """Compare the copied rows of the chosen tables; raises SourceError when the source cannot be read to the
-    end, and what `must_be_verifiable` raises.
+    """Compare the copied rows of the chosen tables, or those of a sample of their chunks.
+
+    Raises SourceError when the source cannot be read to the end, and what `must_be_verifiable` raises.
     """
     row = must_be_verifiable(feed, endpoints, only)
     must_keep_treatments(feed, row.manifest)
@@ -90,9 +96,10 @@ def verify(
         verdict.stale = row.manifest.stale
         compared = _exact(compared, row.manifest)
         groups = _groups(planner, row.manifest, compared, whole)
-        tasks = [comparisons.task(row, row.manifest, group) for group in groups]
+        dealt = [_Group(chunks, sample, whole=chunks[0].table in whole) for chunks in groups]
+        tasks = [comparisons.task(row, row.manifest, group.taken) for group in dealt if group.taken]
         receipts = engine.each(verify_chunks, tasks) if tasks else []
-        advanced = _advanced(compared, receipts, planner, verdict)
+        advanced = _advanced(compared, dealt, receipts, planner, verdict)
         fruitless = 0 if advanced != compared else fruitless + 1
         if fruitless > FRUITLESS_WAVES_MAX:
             raise _standstill(feed.name, receipts, planner.unplanned)
@@ -105,7 +112,8 @@ def verify(
 def _find_strays(comparisons: Comparisons, row: EpochRow, engine: Engine, verdict: Verdict) -> None:
     """Look for rows under shards that do not have their table, of the tables that were compared. Raises what the lake
     refuses."""
-    tables = [shape.table for shape in row.manifest.shapes if shape.table in verdict.rows]
+    stale = {one.table for one in row.manifest.stale}
+    tables = [shape.table for shape in row.manifest.shapes if shape.table in verdict.rows.keys() - stale]
     tasks = [comparisons.strays(row, row.manifest, table) for table in tables]
     for receipt in engine.each(find_strays, tasks) if tasks else ():
         if isinstance(receipt, Failed):
@@ -181,28 +189,55 @@ def _groups(
     return groups + [chunks for chunks in wholes if chunks]
 
 
+class _Group:
+    """A group of chunks in their order, and those `taken` of it that are compared. A table that can be compared as a
+    whole alone is taken with all its chunks, or with none."""
+
+    def __init__(self, chunks: tuple[Chunk, ...], sample: Sample, *, whole: bool) -> None:
+        self.chunks = chunks
+        self.taken = tuple(chunk for chunk in chunks if sample.takes(chunks[0] if whole else chunk))
+
+    def passed(self, table: TableId, read: Collection[Chunk]) -> list[Chunk]:
+        """The chunks of a table that are behind us: compared, or not taken."""
+        mine = (chunk for chunk in self.chunks if chunk.table == table)
+        return list(takewhile(lambda chunk: chunk in read or chunk not in self.taken, mine))
+
+
 def _advanced(
-    compared: Compared, receipts: Sequence[VerifyReceipt | Failed], planner: Planner, verdict: Verdict
+    compared: Compared,
+    dealt: Sequence[_Group],
+    receipts: Sequence[VerifyReceipt | Failed],
+    planner: Planner,
+    verdict: Verdict,
 ) -> Compared:
-    """Move on past what was compared without a gap; raises what cannot be repeated."""
+    """Move on past what was compared, or not taken, without a gap; raises what cannot be repeated."""
     after = {shard: {copy.table: copy for copy in copies} for shard, copies in compared.items()}
-    for receipt in receipts:
+    came = iter(receipts)
+    for group in dealt:
+        receipt = next(came) if group.taken else None
         if isinstance(receipt, Failed):
             if receipt.error.retry is Retry.NEVER:
                 raise receipt.error
-            continue
-        planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0))
-        for table, chunks in receipt.compared.items():
-            planner.learn(ChunkReceipt(receipt.shard, chunks, (), (), 0))
-            before = after[receipt.shard][table]
-            if chunks[0].chunk.lo != before.copied:
+            receipt = None
+        found = receipt.compared if receipt is not None else {}
+        if receipt is not None:
+            planner.learn(ChunkReceipt(receipt.shard, (), (), receipt.refused, 0))
+        for shard, table in dict.fromkeys(chunk.of for chunk in group.chunks):
+            chunks = found.get(table, ())
+            planner.learn(ChunkReceipt(shard, chunks, (), (), 0))
+            before = after[shard][table]
+            if next(chunk for chunk in group.chunks if chunk.table == table).lo != before.copied:
                 continue  # a run before this one failed: both are repeated
-            verdict.rows[table] = verdict.rows.get(table, 0) + receipt.rows[table]
-            verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
             read = [one.chunk for one in chunks]
-            if receipt.found[table].total:
-                verdict.differing.append(tuple(read))
-            after[receipt.shard][table] = before.advanced(read, receipt.rows[table])
+            passed = group.passed(table, read)
+            verdict.parts = (verdict.parts[0] + len(read), verdict.parts[1] + len(passed))
+            rows = receipt.rows[table] if receipt is not None and read else 0
+            if receipt is not None and read:
+                verdict.rows[table] = verdict.rows.get(table, 0) + rows
+                verdict.found[table] = verdict.found.get(table, Differences()) + receipt.found[table]
+                if receipt.found[table].total:
+                    verdict.differing.append(tuple(read))
+            after[shard][table] = before.advanced(passed, rows)
     return {shard: tuple(copies.values()) for shard, copies in after.items()}
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from catchment.feed.repair import Repair
 from catchment.feed.verify import Verdict
 from catchment.model.epoch import epoch_text
+from catchment.model.sample import EVERYTHING, Sample
 from catchment.model.table import TableId
 from catchment.screen.display import time_left
 from catchment.screen.rate import Rate
@@ -70,7 +71,7 @@ class VerifyView:
             yield
 
 
-def lines(verdict: Verdict) -> list[str]:
+def lines(verdict: Verdict, sample: Sample = EVERYTHING) -> list[str]:
     """The verdict as text: a line per table, the differing keys, and what was not compared."""
     text = []
     for table, rows in sorted(verdict.rows.items()):
@@ -85,11 +86,18 @@ def lines(verdict: Verdict) -> list[str]:
         )
         text += [f"  {name}" for name in found.named]
     text += [f"not copied completely yet, compared as far as it is: {where}" for where in verdict.partial]
+    if sample.percent < 100:
+        text.append(f"{_of_parts(verdict)}, a sample of {sample.percent:g} % (--seed {sample.seed})")
     text += [f"not compared: {stale}" for stale in verdict.stale]
     first, last = verdict.epochs
     compared = f"compared as of epoch {epoch_text(first)}"
     text.append(compared if first == last else f"{compared} to {epoch_text(last)}")
     return text
+
+
+def _of_parts(verdict: Verdict) -> str:
+    compared, parts = verdict.parts
+    return f"compared {compared:,} of {parts:,} parts"
 
 
 def repair_lines(repair: Repair) -> list[str]:

@@ -1,5 +1,6 @@
 """Damage planted in the lake is found completely, and mended by epochs of the feed, beside one that runs or without."""
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -19,8 +20,9 @@ from catchment.feed.runner import usual_ports
 from catchment.feed.verify import Verdict, verify
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Part
-from catchment.model.errors import VerifyDifference
+from catchment.model.errors import ConfigError, VerifyDifference
 from catchment.model.order import Action, Kept, Order
+from catchment.model.sample import Sample
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir, tail_dir
@@ -291,6 +293,41 @@ def test_a_row_of_no_shard_at_all_is_not_mended_and_said(
     plain(steps, "numbers", with_copy("id", 7, "_shard", None))
     assert repair(steps) == VerifyDifference.exit_code
     assert "rows differ again after they were written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("percent", [10.0, 50.0])
+def test_a_sample_is_as_large_as_asked_and_the_same_again(steps: Steps, percent: float) -> None:
+    plain(steps, "numbers", without("id", *range(1, ROWS)))
+    endpoints = {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}
+
+    def sampled(seed: int) -> Verdict:
+        return verify(steps.feed, endpoints, Here(), sample=Sample(percent, seed))
+
+    verdicts = [sampled(seed) for seed in range(12)]
+    compared, parts = (sum(one.parts[side] for one in verdicts) for side in (0, 1))
+    assert parts > 12 * 4 * 2
+    assert 0.6 * percent < 100 * compared / parts < 1.5 * percent
+    assert len({one.differences for one in verdicts}) > 3
+    whole = found(steps)
+    assert whole.parts[0] == whole.parts[1]
+    assert 0 < sum(one.differences for one in verdicts) < 12 * whole.differences
+    again = sampled(5)
+    assert (again.found, again.rows, again.parts) == (
+        verdicts[5].found,
+        verdicts[5].rows,
+        verdicts[5].parts,
+    )
+
+
+def test_a_sample_on_the_command_line(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    plain(steps, "numbers", without("id", *range(1, ROWS)))
+    assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7", "--repair"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"compared \d+ of \d+ parts, a sample of 60 % \(--seed 7\)", said)
+    assert "compared again: equal" in said
+    assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7"]) == 0
+    assert execute(["verify", str(steps.file), "--seed", "7"]) == ConfigError.exit_code
+    assert execute(["verify", str(steps.file), "--sample", "0"]) == ConfigError.exit_code
 
 
 def give(steps: Steps, differing: Sequence[tuple[Chunk, ...]]) -> None:
