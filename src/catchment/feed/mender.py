@@ -29,7 +29,6 @@ from catchment.state.faults import Fault
 
 # An order whose chunks cannot be read for so long is refused: a table may be locked, or altered.
 GIVE_UP_SECONDS = 60.0
-_UNSEALED = "the log behind the newest epoch is not sealed; run the feed"
 _log = logging.getLogger(__name__)
 
 
@@ -110,9 +109,9 @@ class Mender:
             why = why_not(standing, kept.order)
             if why:
                 refused[kept] = Answer(False, why, world.now_us())
-            elif kept.order.shard and standing.cut.shards[kept.order.shard].sealed is None:
+            elif hindered := _hindered(standing, kept.order.shard):
                 if self._has_failed(kept):
-                    refused[kept] = Answer(False, _UNSEALED, world.now_us())
+                    refused[kept] = Answer(False, hindered, world.now_us())
             else:
                 chosen.setdefault(kept.order.shard, {}).setdefault(kept.order.table, kept)
         self._commands.mended(refused, None)
@@ -165,10 +164,19 @@ class Mender:
 
     def _answers(self, came: _Came, epoch: int) -> dict[Kept, Answer]:
         """Answers to the orders that were carried out."""
-        at, now = epoch_text(epoch), world.now_us()
-        return {
-            kept: Answer(True, f"mended as of epoch {at}: {found}", now, found)
-            if found.total
-            else Answer(True, f"it is equal as of epoch {at}", now)
-            for kept, found in came.mended.items()
-        }
+        now, answers = world.now_us(), {}
+        for kept, found in came.mended.items():
+            said = f"it is equal as of epoch {epoch_text(epoch)}"
+            if found.total:
+                said = f"mended as of epoch {epoch_text(epoch)}: {found}"
+            answers[kept] = Answer(True, said, now, found)
+        return answers
+
+
+def _hindered(standing: Manifest, shard: str) -> str:
+    """Why no chunk of a shard can be read as of an epoch; empty where it can. `shard` may be empty, too."""
+    if shard in standing.absent:
+        return f"shard {shard} is away"
+    if shard and standing.cut.shards[shard].sealed is None:
+        return f"nothing of the log of shard {shard} is proven visible yet; run the feed"
+    return ""

@@ -18,15 +18,14 @@ from catchment.feed.commands import Commands
 from catchment.feed.dump import order
 from catchment.feed.mender import Mender
 from catchment.feed.take_up import Ports, take_up
-from catchment.feed.verify import Verdict
+from catchment.feed.verdict import Verdict
 from catchment.model.chunk import Chunk
 from catchment.model.errors import LeaseHeld
 from catchment.model.order import Action, Answer, Kept, Mended, Order
 from catchment.state import orders
 from catchment.state.faults import Fault, Injector, no_fault
-from catchment.state.lease import hold
+from catchment.state.lease import hold, holder
 from catchment.state.store import Store
-from catchment.watch.status import read_status
 
 _LOOK_SECONDS = 0.2
 
@@ -70,13 +69,14 @@ class Repairer:
     def _answered(self, store: Store, numbers: Sequence[int]) -> list[Kept]:
         """The orders of these numbers when all have an answer, or when told to stop."""
         while True:
-            found = [orders.find(store, number) for number in numbers]
-            kept = [one for one in found if one is not None]
-            answered = sum(one.answer is not None for one in kept)
-            self.observe(answered, len(kept))
-            if answered == len(kept) or self.stop.is_set():
-                return kept
-            if read_status(store).runner or not self._carried_out_here(store):
+            open_ = {kept.number for kept in orders.open_orders(store)} & set(numbers)
+            self.observe(len(numbers) - len(open_), len(numbers))
+            if not open_ or self.stop.is_set():
+                found = (orders.find(store, number) for number in numbers)
+                return [kept for kept in found if kept is not None]
+            owner = holder(store)
+            lives = owner is not None and not owner.is_dead()
+            if lives or not self._carried_out_here(store):
                 self.stop.wait(_LOOK_SECONDS)
 
     def _carried_out_here(self, store: Store) -> bool:

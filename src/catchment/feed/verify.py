@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -12,8 +11,10 @@ from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, Failed
 from catchment.feed.comparisons import Comparisons
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.verdict import Compared, Verdict
+from catchment.feed.verify_progress import NOWHERE, Progress, scope_of
 from catchment.model.chunk import Chunk, chunk_key
-from catchment.model.epoch import EpochRow, Manifest, Stale
+from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
 from catchment.model.sample import EVERYTHING, Sample
 from catchment.model.shard import Copy
@@ -30,30 +31,6 @@ from catchment.state.store import Store
 from catchment.state.treatments import must_keep_treatments
 
 FRUITLESS_WAVES_MAX = 10
-# How far each shard's tables are compared: as copies, since that is done in chunks, too.
-Compared = dict[str, tuple[Copy, ...]]
-
-
-@dataclass
-class Verdict:
-    """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table. `stale`: tables that
-    stand as of an earlier epoch, which nothing of now can be compared with. `differing`: runs of chunks in which keys
-    differ. `strays`: tables with rows under shards that do not have them. `parts`: how many chunks were compared, of
-    how many that there are."""
-
-    rows: dict[TableId, int] = field(default_factory=dict)
-    found: dict[TableId, Differences] = field(default_factory=dict)
-    epochs: tuple[int, int] = (0, 0)
-    partial: tuple[str, ...] = ()
-    stale: tuple[Stale, ...] = ()
-    differing: list[tuple[Chunk, ...]] = field(default_factory=list)
-    strays: list[TableId] = field(default_factory=list)
-    parts: tuple[int, int] = (0, 0)
-
-    @property
-    def differences(self) -> int:
-        """Keys that differ, over all tables."""
-        return sum(found.total for found in self.found.values())
 
 
 def verify(
@@ -63,8 +40,9 @@ def verify(
     only: Sequence[TableId] = (),
     observe: Callable[[Verdict], None] = lambda verdict: None,
     sample: Sample = EVERYTHING,
+    progress: Progress = NOWHERE,
 ) -> Verdict:
-    """Compare the copied rows of the chosen tables, or those of a sample of their chunks.
+    """Compare the copied rows of the chosen tables, or those of a sample of their chunks. `progress`: where it goes on.
 
     Raises SourceError when the source cannot be read to the end, and what `must_be_verifiable` raises.
     """
@@ -89,6 +67,7 @@ def verify(
         partial=tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying),
         stale=row.manifest.stale,
     )
+    compared = progress.begun(scope_of(row.manifest, only, sample), compared, verdict)
     fruitless = 0
     while not all(copy.done for copies in compared.values() for copy in copies):
         row = _newest(sink, feed)
@@ -104,8 +83,10 @@ def verify(
         if fruitless > FRUITLESS_WAVES_MAX:
             raise _standstill(feed.name, receipts, planner.unplanned)
         compared = advanced
+        progress.advanced(compared, verdict)
         observe(verdict)
     _find_strays(comparisons, _newest(sink, feed), engine, verdict)
+    progress.completed()
     return verdict
 
 

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from catchment.feed.repair import Repair
-from catchment.feed.verify import Verdict
+from catchment.feed.verdict import Verdict
 from catchment.model.epoch import epoch_text
-from catchment.model.sample import EVERYTHING, Sample
+from catchment.model.order import Mended
 from catchment.model.table import TableId
 from catchment.screen.display import time_left
 from catchment.screen.rate import Rate
+from catchment.screen.verify_report import VerifyReport
 
 # A log has a line at most so often.
 LOG_SECONDS = 10.0
@@ -71,39 +71,33 @@ class VerifyView:
             yield
 
 
-def lines(verdict: Verdict, sample: Sample = EVERYTHING) -> list[str]:
-    """The verdict as text: a line per table, the differing keys, and what was not compared."""
+def lines(report: VerifyReport) -> list[str]:
+    """The result as text: a line per table, the differing keys, and what was not compared."""
     text = []
-    for table, rows in sorted(verdict.rows.items()):
-        found = verdict.found.get(table)
-        if found is None or not found.total:
-            text.append(f"{table}: {rows:,} rows equal")
+    for one in report.tables:
+        if not one.missing + one.extra + one.changed:
+            text.append(f"{one.table}: {one.rows:,} rows equal")
             continue
-        text.append(
-            f"{table}: {rows:,} rows compared, {found.missing} missing at the lake, {found.extra} only at "
-            "the lake, "
-            f"{found.changed} different"
-        )
-        text += [f"  {name}" for name in found.named]
-    text += [f"not copied completely yet, compared as far as it is: {where}" for where in verdict.partial]
-    if sample.percent < 100:
-        text.append(f"{_of_parts(verdict)}, a sample of {sample.percent:g} % (--seed {sample.seed})")
-    text += [f"not compared: {stale}" for stale in verdict.stale]
-    first, last = verdict.epochs
-    compared = f"compared as of epoch {epoch_text(first)}"
-    text.append(compared if first == last else f"{compared} to {epoch_text(last)}")
+        found = Mended(one.missing, one.extra, one.changed)
+        text.append(f"{one.table}: {one.rows:,} rows compared, {found}")
+        text += [f"  {name}" for name in one.named]
+    text += [f"not copied completely yet, compared as far as it is: {where}" for where in report.partial]
+    if report.percent < 100:
+        parts = f"compared {report.parts_compared:,} of {report.parts:,} parts"
+        text.append(f"{parts}, a sample of {report.percent:g} % (--seed {report.seed})")
+    text += [f"not compared: {stale}" for stale in report.stale]
+    if report.resumed_rows:
+        text.append(f"{report.resumed_rows:,} of these rows were compared before it was interrupted")
+    compared = f"compared as of epoch {epoch_text(report.first_epoch)}"
+    last = epoch_text(report.last_epoch)
+    text.append(compared if report.first_epoch == report.last_epoch else f"{compared} to {last}")
     return text
 
 
-def _of_parts(verdict: Verdict) -> str:
-    compared, parts = verdict.parts
-    return f"compared {compared:,} of {parts:,} parts"
-
-
-def repair_lines(repair: Repair) -> list[str]:
+def repair_lines(report: VerifyReport) -> list[str]:
     """What was mended, by table and shard, and what was not."""
-    text = [f"{of}: mended, {found}" for of, found in repair.mended.items()]
-    text += [f"not mended: {why}" for why in repair.left]
-    if not repair.left:
+    text = [f"{of}: mended, {found}" for of, found in (report.mended or {}).items()]
+    text += [f"not mended: {why}" for why in report.left or ()]
+    if report.left == ():
         text.append("compared again: equal")
     return text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
-from catchment.feed.verify import Verdict
+from catchment.feed.verdict import Verdict
 from catchment.model.cut import Cut
 from catchment.model.epoch import Commit, Refusal, TableDelta, TableShape
 from catchment.model.shard import Copy

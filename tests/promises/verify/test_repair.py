@@ -1,11 +1,6 @@
 """Damage planted in the lake is found completely, and mended by epochs of the feed, beside one that runs or without."""
 
-import re
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,156 +8,32 @@ import pytest
 from msgspec.structs import replace
 
 import catchment
-from catchment.cli.main import execute
-from catchment.demo.server import PrivateServer
 from catchment.feed.repair import Repairer
 from catchment.feed.runner import usual_ports
-from catchment.feed.verify import Verdict, verify
-from catchment.model.chunk import Chunk
-from catchment.model.epoch import Manifest, Part
-from catchment.model.errors import ConfigError, VerifyDifference
-from catchment.model.order import Action, Kept, Order
-from catchment.model.sample import Sample
+from catchment.model.errors import VerifyDifference
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import table_dir, tail_dir
-from catchment.state import orders
+from catchment.sink.delta.layout import table_dir
 from catchment.state.faults import Fault
-from catchment.state.store import Store
-from tests.promises.exact.steps import Died, Steps, run_here
+from tests.promises.exact.steps import Died, Steps
 from tests.promises.exact.test_orders import running
+from tests.promises.verify.damage import (
+    KEYS,
+    all_orders,
+    counts,
+    damage,
+    found,
+    give,
+    goes_on,
+    must_be_equal,
+    must_be_found,
+    newest,
+    plain,
+    repair,
+    waiting,
+)
 from tests.world.engines import Here
-from tests.world.planted import Rewrite, plant, with_copy, with_values, without
+from tests.world.planted import with_copy, with_values, without
 from tests.world.settled import settled
-
-ROWS = 60
-# Of each table the type of its key, how it is made of a number, and one that no row has.
-KEYS = {
-    "numbers": ("INT", "seq", 99_999),
-    "texts": (
-        "VARCHAR(20) COLLATE utf8mb4_unicode_ci",
-        "CONCAT(IF(seq % 2, 'n', 'N'), LPAD(seq, 4, '0'))",
-        "x",
-    ),
-    "decimals": ("DECIMAL(12, 2)", "seq * 1.25", Decimal("0.33")),
-    "bytes": ("VARBINARY(20)", "CONCAT('k', LPAD(seq, 4, '0'))", b"l"),
-}
-ONLY_ON_A = (1000, 1001)
-
-
-@pytest.fixture
-def steps(
-    shards: list[PrivateServer],
-    fresh_schema: Callable[..., str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Steps:
-    """A feed of two shards that has copied its tables, settled them, and followed some changes."""
-    run_here(monkeypatch)
-    found = Steps(tmp_path, {"a": shards[0], "b": shards[1]}, fresh_schema(*shards[:2]))
-    found.set(copy={"chunk_rows_max": 7})
-    for table, (kind, made, _) in KEYS.items():
-        found.everywhere(
-            f"CREATE TABLE {table} (k {kind} PRIMARY KEY, id INT, v VARCHAR(20))",
-            f"INSERT INTO {table} SELECT {made}, seq, 'old' FROM seq_1_to_{ROWS}",
-        )
-        first, last = ONLY_ON_A
-        found.sql("a", f"INSERT INTO {table} SELECT {made}, seq, 'old' FROM seq_{first}_to_{last}")
-    found.run()
-    settled(found.feed)
-    for table in KEYS:
-        found.everywhere(f"UPDATE {table} SET v = 'new' WHERE id BETWEEN 30 AND 40")
-    found.run()
-    return found
-
-
-def newest(steps: Steps) -> Manifest:
-    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
-    assert row is not None
-    return row.manifest
-
-
-def plain(steps: Steps, table: str, rewrite: Rewrite) -> None:
-    """Damage the plain table."""
-    of = TableId(steps.schema, table)
-    assert plant(Path(str(table_dir(steps.feed.sink.path, of))), newest(steps).shape(of), rewrite)
-
-
-def waiting(steps: Steps, table: str, rewrite: Rewrite) -> None:
-    """Damage the changes that the plain table does not have yet."""
-    of = TableId(steps.schema, table)
-    directory = Path(str(tail_dir(steps.feed.sink.path, of)))
-    assert plant(directory, newest(steps).shape(of), rewrite, Part.CHANGES)
-
-
-def found(steps: Steps) -> Verdict:
-    return verify(steps.feed, {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}, Here())
-
-
-def counts(verdict: Verdict, table: str) -> tuple[int, int, int]:
-    differences = next(one for of, one in verdict.found.items() if of.name == table)
-    return differences.missing, differences.extra, differences.changed
-
-
-def damage(steps: Steps, table: str) -> None:
-    """All kinds of damage, in base and in changes. `FOUND` says what verify makes of it."""
-    nobodys = KEYS[table][2]
-    first, second = ONLY_ON_A
-    plain(steps, table, without("id", 3, 60))  # missing on both shards
-    plain(steps, table, with_values("id", 5, "v", "wrong"))  # changed on both
-    plain(
-        steps, table, with_copy("id", 7, "v", "twice")
-    )  # there twice on both: one is extra, and may be the right one
-    plain(steps, table, with_copy("id", 8, "v", "old"))  # there twice on both, and equal: one is extra
-    plain(steps, table, with_copy("id", 11, "k", nobodys))  # extra on both
-    plain(steps, table, with_values("id", first, "_shard", "b"))  # missing on a, extra on b
-    plain(steps, table, with_copy("id", second, "_shard", "b"))  # extra on b
-    waiting(steps, table, without("id", 30))  # changed on both: the change is lost
-    waiting(steps, table, with_values("id", 31, "v", "wrong"))  # changed on both
-    waiting(steps, table, with_values("id", 32, "_deleted", True))  # missing on both
-    waiting(steps, table, with_copy("id", 33, "k", nobodys))  # the same extra key once more
-
-
-MISSING = 2 * 2 + 1 + 2
-EXTRA = 2 + 2 + 2 + 1 + 1
-CHANGED = {
-    4 * 2 - 2,
-    4 * 2 - 1,
-    4 * 2,
-}  # of a row that is there twice one is right, and either may be compared
-
-
-def must_be_found(steps: Steps) -> None:
-    verdict = found(steps)
-    for table in KEYS:
-        missing, extra, changed = counts(verdict, table)
-        assert (missing, extra) == (MISSING, EXTRA)
-        assert changed in CHANGED
-
-
-def repair(steps: Steps) -> int:
-    return execute(["verify", str(steps.file), "--repair"])
-
-
-def must_be_equal(steps: Steps) -> None:
-    """By verify, and by what a reader gets."""
-    verdict = found(steps)
-    assert verdict.differences == 0, verdict.found
-    for table in KEYS:
-        assert steps.lake(table, "k", "id", "v") == steps.source(table, "k", "id", "v")
-
-
-def goes_on(steps: Steps) -> None:
-    """The feed goes on, and its plain tables take up what was mended."""
-    must_be_equal(steps)
-    settled(steps.feed)
-    must_be_equal(steps)
-    for table in KEYS:
-        steps.everywhere(
-            f"UPDATE {table} SET v = 'later' WHERE id < 13", f"DELETE FROM {table} WHERE id = 32"
-        )
-    steps.run()
-    must_be_equal(steps)
 
 
 def test_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,57 +164,6 @@ def test_a_row_of_no_shard_at_all_is_not_mended_and_said(
     plain(steps, "numbers", with_copy("id", 7, "_shard", None))
     assert repair(steps) == VerifyDifference.exit_code
     assert "rows differ again after they were written" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("percent", [10.0, 50.0])
-def test_a_sample_is_as_large_as_asked_and_the_same_again(steps: Steps, percent: float) -> None:
-    plain(steps, "numbers", without("id", *range(1, ROWS)))
-    endpoints = {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}
-
-    def sampled(seed: int) -> Verdict:
-        return verify(steps.feed, endpoints, Here(), sample=Sample(percent, seed))
-
-    verdicts = [sampled(seed) for seed in range(12)]
-    compared, parts = (sum(one.parts[side] for one in verdicts) for side in (0, 1))
-    assert parts > 12 * 4 * 2
-    assert 0.6 * percent < 100 * compared / parts < 1.5 * percent
-    assert len({one.differences for one in verdicts}) > 3
-    whole = found(steps)
-    assert whole.parts[0] == whole.parts[1]
-    assert 0 < sum(one.differences for one in verdicts) < 12 * whole.differences
-    again = sampled(5)
-    assert (again.found, again.rows, again.parts) == (
-        verdicts[5].found,
-        verdicts[5].rows,
-        verdicts[5].parts,
-    )
-
-
-def test_a_sample_on_the_command_line(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
-    plain(steps, "numbers", without("id", *range(1, ROWS)))
-    assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7", "--repair"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"compared \d+ of \d+ parts, a sample of 60 % \(--seed 7\)", said)
-    assert "compared again: equal" in said
-    assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7"]) == 0
-    assert execute(["verify", str(steps.file), "--seed", "7"]) == ConfigError.exit_code
-    assert execute(["verify", str(steps.file), "--sample", "0"]) == ConfigError.exit_code
-
-
-def give(steps: Steps, differing: Sequence[tuple[Chunk, ...]]) -> None:
-    with opened(steps) as store:
-        for chunks in differing:
-            of = chunks[0].of
-            orders.give(store, Order(Action.MEND, "ada", 1, of.table, of.shard, chunks=chunks))
-
-
-def all_orders(steps: Steps) -> list[Kept]:
-    with opened(steps) as store, store.database.snapshot() as connection:
-        return orders.listed(connection, store)
-
-
-def opened(steps: Steps) -> closing[Store]:
-    return closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name))
 
 
 MODES = {"kept": "soft_delete", "logged": "append", "aged": "history", "masked": "mirror"}

@@ -17,7 +17,8 @@ from catchment.demo.server import PrivateServer
 from catchment.engine.port import Engine
 from catchment.feed import verify as verify_module
 from catchment.feed.runner import run_feed
-from catchment.feed.verify import Verdict, verify
+from catchment.feed.verdict import Verdict
+from catchment.feed.verify import verify
 from catchment.model.epoch import Part
 from catchment.model.errors import ConfigError, ConnectionLost, SourceError
 from catchment.model.table import TableId

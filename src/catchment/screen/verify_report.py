@@ -1,0 +1,67 @@
+"""The result of a verification as a value, for people and for programs."""
+
+import msgspec
+
+from catchment.feed.repair import Repair
+from catchment.feed.verdict import Verdict
+from catchment.model.epoch import epoch_text
+from catchment.model.order import Mended
+from catchment.model.sample import Sample
+
+
+class TableReport(msgspec.Struct, frozen=True):
+    """Of a table the rows compared, the keys that differ and the first of them."""
+
+    table: str
+    rows: int
+    missing: int
+    extra: int
+    changed: int
+    named: tuple[str, ...]
+
+
+class VerifyReport(msgspec.Struct, frozen=True):
+    """What was compared and found. `parts_compared` of `parts` chunks, where a sample was asked for: `percent` under
+    `seed`. `partial`, `stale`: what was compared in part, or not. `mended`, by table and shard, and `left`: None where
+    no repair was asked for, or nothing differed. `resumed_rows`: compared before it was interrupted."""
+
+    first_epoch: int
+    first_epoch_text: str
+    last_epoch: int
+    last_epoch_text: str
+    tables: tuple[TableReport, ...]
+    parts_compared: int
+    parts: int
+    percent: float
+    seed: int
+    partial: tuple[str, ...]
+    stale: tuple[str, ...]
+    resumed_rows: int
+    mended: dict[str, Mended] | None = None
+    left: tuple[str, ...] | None = None
+
+
+def report_of(verdict: Verdict, sample: Sample, repair: Repair | None = None) -> VerifyReport:
+    """The result of a verification, and of its repair if there was one."""
+    first, last = verdict.epochs
+    tables = []
+    for table in sorted(verdict.rows.keys() | verdict.found.keys()):
+        found = verdict.found[table]
+        counts = (found.missing, found.extra, found.changed)
+        tables.append(TableReport(str(table), verdict.rows.get(table, 0), *counts, found.named))
+    return VerifyReport(
+        first_epoch=first,
+        first_epoch_text=epoch_text(first),
+        last_epoch=last,
+        last_epoch_text=epoch_text(last),
+        tables=tuple(tables),
+        parts_compared=verdict.parts[0],
+        parts=verdict.parts[1],
+        percent=sample.percent,
+        seed=sample.seed,
+        partial=verdict.partial,
+        stale=tuple(map(str, verdict.stale)),
+        resumed_rows=verdict.resumed,
+        mended=None if repair is None else repair.mended,
+        left=None if repair is None else repair.left,
+    )
