@@ -63,6 +63,8 @@ class Repairer:
         with closing(Store.open(self.feed.state.get_secret_value(), self.feed.name, create=False)) as store:
             first = self._answered(store, [orders.give(store, one) for one in asked])
             mended = [kept.order for kept in first if kept.answer is not None and kept.answer.mended.total]
+            if self.stop.is_set():
+                return Repair(tuple(first), ())
             again = self._answered(store, [orders.give(store, one) for one in mended])
         return Repair(tuple(first), tuple(again))
 

@@ -27,8 +27,8 @@ def test_a_table_is_mended_where_it_follows_the_log(state: TableState) -> None:
     ("order", "why"),
     [
         (replace(ORDER, table=None), "no table"),
-        (replace(ORDER, chunks=()), "chunks are of one shard"),
-        (replace(ORDER, shard=""), "chunks are of one shard"),
+        (replace(ORDER, chunks=()), "chunks without their shard"),
+        (replace(ORDER, shard=""), "chunks without their shard"),
         (replace(ORDER, shard="nowhere"), "no shard nowhere"),
         (replace(ORDER, shard="80-"), "another table or shard"),
         (replace(ORDER, table=U), "another table or shard"),

@@ -158,6 +158,21 @@ def test_rows_of_shards_that_do_not_have_the_table(steps: Steps, capsys: pytest.
     must_be_equal(steps)
 
 
+def test_a_part_of_a_table_that_only_the_server_can_order_is_refused(steps: Steps) -> None:
+    """All other rows of the lake would be taken for ones that the source lacks."""
+    damage(steps, "texts")
+    (first, *_), *_ = (chunks for chunks in found(steps).differing if len(chunks) > 2)
+    (*_, last), *_ = (chunks for chunks in found(steps).differing if len(chunks) > 2)
+    whole = next(chunks for chunks in found(steps).differing if len(chunks) > 2)
+    give(steps, [(first,), (last,), (first, last), whole[1:], whole[:-1]])
+    steps.run()
+    said = [kept.answer for kept in all_orders(steps)]
+    assert [answer.done for answer in said if answer is not None] == [False] * 5
+    assert all("only the server can order" in answer.said for answer in said if answer is not None)
+    assert repair(steps) == 0
+    must_be_equal(steps)
+
+
 def test_a_row_of_no_shard_at_all_is_not_mended_and_said(
     steps: Steps, capsys: pytest.CaptureFixture[str]
 ) -> None:
