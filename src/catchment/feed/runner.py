@@ -71,9 +71,7 @@ def run_feed(
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up. Caught up means: with the log as it stood when the copy was
     complete (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file
-    takes them no longer.
-
-    Raises CatchmentError with what ended the run. A later run goes on where this one stopped.
+    takes them no longer. A later run goes on where this one stopped. Raises CatchmentError with what ended the run.
     """
     ports = ports or usual_ports()
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
