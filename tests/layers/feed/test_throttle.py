@@ -134,12 +134,12 @@ def test_nobody_is_asked_where_nothing_is_to_be_copied(asked: Asked, monkeypatch
     monkeypatch.setattr(throttle_module, "_UNWANTED_SECONDS", 0.2)
     assert asked.shut() == frozenset()
     assert asked.times == []
-    asked.shut("a")
+    wait(lambda: asked.shut("a") == frozenset() and asked.times)
 
     def threads() -> list[str]:
         return [one.name for one in threading.enumerate() if one.name == "throttle a"]
 
-    wait(lambda: asked.times and not threads())
+    wait(lambda: not threads())
     made = len(asked.times)
     asked.shut()
     time.sleep(0.3)

@@ -17,7 +17,7 @@ from tests.conftest import Shards
 from tests.promises.exact.steps import Steps
 from tests.promises.exact.test_orders import newest, running, wait
 from tests.promises.exact.test_throttle_checks import asleep, rows_on
-from tests.promises.exact.throttled import begun, copied, status, throttled_by
+from tests.promises.exact.throttled import beat, begun, copied, status, throttled_by
 from tests.world.patience import PATIENCE_SECONDS
 
 SLOW = 20
@@ -70,8 +70,9 @@ def test_a_limit_stops_a_copy_and_goes(steps: Steps) -> None:
         wait(lambda: rows_on(steps, "-80") > 0)
         said(steps, threads_running="12")
         wait(lambda: len(status(steps).throttled) == 1)
+        beat(steps)
         rows = rows_on(steps, "-80")
-        steps.everywhere("INSERT INTO other VALUES (NULL)")
+        beat(steps)
         time.sleep(2)
         assert rows_on(steps, "-80") == rows
         assert said(steps, threads_running="off") == "it is off, as in the feed file"
