@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from catchment.cli.output import columns, feed_argument, json_option, show
-from catchment.feed.dump import dump, set_live, stop, tables
+from catchment.feed.dump import dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
 from catchment.watch.status import TableStatus
@@ -49,6 +49,23 @@ _ordering("start", "Resume what is paused, and copy again what is stale.")
 def restart_command(file: Path, table: str, as_json: bool) -> None:
     """Copy a table again. Readers see it as of now until the new copy is complete and takes its place."""
     _give(file, "restart", table, "", as_json=as_json)
+
+
+@dump_group.command(name="skip")
+@feed_argument
+@click.option("--shard", required=True, help="The shard in whose log it stands.")
+@click.option(
+    "--at", required=True, metavar="FILE:OFFSET", help="Where, as the error says that ended the run."
+)
+@json_option
+def skip_command(file: Path, shard: str, at: str, as_json: bool) -> None:
+    """Set aside what stands at a place of a shard's log and stops the feed.
+
+    The tables that it may have changed are stale then, and copied again."""
+    kept = skip(file, shard, at)
+    show([kept], _order_lines, as_json=as_json)
+    if kept.answer is not None and not kept.answer.done:
+        raise StateError(f"order {kept.number} is refused")
 
 
 @dump_group.command(name="status")

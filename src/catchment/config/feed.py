@@ -126,7 +126,13 @@ class EpochConfig(Section):
         default=600.0,
         ge=0,
         description="A shard that cannot be read holds up itself alone for so long: epochs close without it, and name "
-        "it. Then they wait for it, and after a minute the run ends. 0: every epoch has all shards.",
+        "it. Then they wait for it. 0: every epoch has all shards.",
+    )
+    wait_max: Seconds | None = Field(
+        default=None,
+        ge=0,
+        description="For so long epochs wait for a shard, with growing pauses; then the run ends. Without it they wait "
+        "for ever, and for half a minute in a run with `--until-caught-up`.",
     )
 
     @model_validator(mode="after")

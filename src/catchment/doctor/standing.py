@@ -3,6 +3,7 @@
 The doctor looks at what the next run asks at its start, and at the log that this run would read.
 """
 
+import math
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor.finding import Finding, Severity
 from catchment.epoch.chain import must_continue
 from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
-from catchment.model.errors import CatchmentError, Unsupported
+from catchment.model.errors import CatchmentError, LogLost, Unsupported
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.readers.checks import judgements, must_keep_keys
@@ -20,8 +21,10 @@ from catchment.schema.ddl import Here
 from catchment.schema.events import SchemaEvents, tables_here
 from catchment.schema.judge import ByText
 from catchment.sink.registry.sinks import sink_of
-from catchment.source.identity import continued, must_be_same_log, must_have_file
+from catchment.source.identity import continued, must_go_on
 from catchment.source.log import read_log
+from catchment.source.offsets import kept_seconds
+from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
@@ -33,8 +36,13 @@ from catchment.state.treatments import must_keep_treatments
 
 LOOK_SECONDS = 20.0
 _SHARDS_AT_ONCE = 16
+# A purge is near when less than this part of the retention is left, as a run warns of it.
+_NEAR = 4
 _ENDS = "the run ends before the epoch that holds it"
 _COPIES = "readers see the table as of the epoch before, until it is copied again"
+_LOST = (
+    "the next run begins the shard again, and readers see its tables as of now until they are copied again"
+)
 _STANDS = "readers see the table as of the epoch before"
 
 
@@ -99,9 +107,10 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
     shard = endpoint.shard
     try:
         position = continued(endpoint, standing.cut.shards[shard].position)
-        must_be_same_log(endpoint, position)
-        must_have_file(endpoint, position)
+        must_go_on(endpoint, position)
         ahead = _look_ahead(endpoint, position, seconds)
+    except LogLost as fault:
+        return [Finding(Severity.ERROR, shard, str(fault), _LOST)]
     except CatchmentError as fault:
         return [Finding(Severity.ERROR, shard, str(fault), "the feed cannot go on from its position")]
     shapes = [shape for shape in standing.shapes if takes(feed.tables, shape.table)]
@@ -114,9 +123,30 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
         lost = _lost_keys(endpoint, position, mine, stored)
         found += [_stopped(shard, str(error), feed.schema_change) for error in lost]
     stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
+    return [_looked_at(shard, stands, ahead), *_nearly_purged(endpoint, standing, position, ahead), *found]
+
+
+def _nearly_purged(
+    endpoint: Endpoint, standing: Manifest, position: Position, ahead: Stretch
+) -> list[Finding]:
+    """That a purge by age is near, where there is log to read. A file goes when its last write is older than the limit,
+    and that which is written last never goes. So nothing is near where the feed stands at the end."""
+    with connect(endpoint, position.server) as session:
+        kept = kept_seconds(session)
+    read_at = standing.absent.get(endpoint.shard, standing.time_us) / 1_000_000
+    left = math.inf if kept is None else kept - (time.time() - read_at)
+    if kept is None or left >= kept / _NEAR or ahead.at == position.at:
+        return []
+    when = f"in {left:,.0f} s" if left > 0 else "at any moment"
     return [
-        _looked_at(shard, stands, ahead),
-        *found,
+        Finding(
+            Severity.ERROR,
+            endpoint.shard,
+            f"the server keeps its log for {kept:,.0f} s, and what the feed needs of it may be purged {when}",
+            "the tables of the shard then stand still, until all their rows are copied again",
+            "run the feed now until it has caught up, or SET GLOBAL binlog_expire_logs_seconds (or expire_logs_days) "
+            "to more until it has",
+        )
     ]
 
 

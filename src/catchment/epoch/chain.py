@@ -1,6 +1,6 @@
 """The chain rule: a position counts only when it is reached from a verified one, in the same log (DESIGN 3)."""
 
-from catchment.model.errors import NEW_FEED, Diverged
+from catchment.model.errors import COPY_AGAIN, Diverged
 from catchment.model.gtidset import GtidSet, UuidGtid
 from catchment.model.position import LogOffset, Order, Position, relation
 
@@ -14,13 +14,12 @@ def must_continue(shard: str, start: Position, born: int, first: UuidGtid | None
     if start.born and born and start.born != born:
         raise Diverged(
             f"shard {shard}: log file {start.at.file} began at {born}, the one read before at "
-            f"{start.born} (seconds since "
-            f"1970): the server's log was reset; start {NEW_FEED} to copy again"
+            f"{start.born} (seconds since 1970): the server's log was reset; {COPY_AGAIN}"
         )
     if isinstance(start.gtids, GtidSet) and first is not None and first in start.gtids:
         raise Diverged(
             f"shard {shard}: the group after {start} is {first}, which is among those that were read before: "
-            f"the log is not the one read before; start {NEW_FEED} to copy again"
+            f"the log is not the one read before; {COPY_AGAIN}"
         )
 
 

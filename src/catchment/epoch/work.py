@@ -107,7 +107,7 @@ class SegmentTask:
     """Read one shard's log from the position of `start` to `stop` and write the net changes of the chosen tables.
 
     `start`: copies that are done may be left out. `holders`: the shards that have each table; all of the target's where
-    it is not named. `changes`: what is done about DDL.
+    it is not named. `changes`: what is done about DDL. `aside`: where something stands that orders have set aside.
     """
 
     endpoint: Endpoint
@@ -118,6 +118,7 @@ class SegmentTask:
     holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
     changes: SchemaChange = SchemaChange.FAIL
     mask_key: MaskKey | None = None
+    aside: frozenset[LogOffset] = frozenset()
 
     @property
     def log_bytes(self) -> int | None:

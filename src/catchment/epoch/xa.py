@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from catchment.model.errors import NEW_FEED, Unsupported
+from catchment.model.errors import Unsupported
 from catchment.model.position import GroupKind, LogOffset, Prepared, XaGroup, Xid, reaches
 
 
@@ -98,8 +98,9 @@ def hidden_from(prepared: Iterable[Prepared], recovered: Collection[Xid]) -> Log
 
 def unknown(shard: str, end: XaGroup) -> Unsupported:
     """The error for an XA COMMIT whose rows are nowhere in the log that was read."""
-    return Unsupported(
+    error = Unsupported(
         f"shard {shard} at {end.start}: XA COMMIT {end.xid} commits rows whose XA PREPARE is not in the log that "
-        "this feed has read (prepared before the feed began, or with sql_log_bin=0): "
-        f"start {NEW_FEED} to copy the tables again"
+        "this feed has read (prepared before the feed began, or with sql_log_bin=0): copy its tables again"
     )
+    error.place = str(end.start)
+    return error

@@ -90,6 +90,11 @@ class Clock:
         self._wake.set()
         self._thread.join(timeout=15)
 
+    @property
+    def number(self) -> int:
+        """The highest number that it has used."""
+        return self._number
+
     def after(self, number: int, timeout: float) -> Tick | None:
         """The newest tick beyond tick `number`, once the clock has tried to take one just now; None at the timeout if
         there is none. Raises what ended the clock, and ConnectionLost while a shard has been silent for too long: later

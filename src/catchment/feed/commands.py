@@ -1,12 +1,16 @@
 """Orders of the state store, obeyed between two turns of the loop."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from catchment import world
 from catchment.epoch.obey import obey
+from catchment.epoch.skips import skip_answer, stopped_elsewhere
 from catchment.model.epoch import Manifest
+from catchment.model.errors import CatchmentError, StateError
 from catchment.model.order import Action, Answer, Kept, Order
+from catchment.model.position import LogOffset
 from catchment.state import orders
 from catchment.state.store import Store
 
@@ -36,6 +40,7 @@ class Commands:
         self.mends: tuple[Kept, ...] = ()
         self._looked_at = world.steady_seconds() - _LOOK_SECONDS
         self._obeyed: list[_Obeyed] = []
+        self._skips: tuple[Kept, ...] = ()
 
     def next(self, standing: Manifest) -> Manifest | None:
         """The epoch that carries out what is asked; None where nothing changes.
@@ -46,7 +51,7 @@ class Commands:
         self.answer(standing)
         if world.steady_seconds() - self._looked_at < _LOOK_SECONDS:
             return None
-        found = self.look()
+        found = self._without_skips(self.look(), standing)
         settings = tuple(kept for kept in found if kept.order.action is Action.SET)
         if settings:
             changed = tuple(self._change(kept.order) for kept in settings)
@@ -84,8 +89,49 @@ class Commands:
         numbers = {kept.number for kept in asked}
         self.mends = tuple(kept for kept in self.mends if kept.number not in numbers)
 
+    def aside(self) -> dict[str, frozenset[LogOffset]]:
+        """Where something stands that orders set aside, by shard."""
+        found: dict[str, frozenset[LogOffset]] = {}
+        for order in (kept.order for kept in self._skips):
+            if order.at is not None:
+                found[order.shard] = found.get(order.shard, frozenset()) | {order.at}
+        return found
+
+    def must_stop(self, error: CatchmentError) -> None:
+        """Raise an error that ends the run, unless an order sets aside what it names. Orders for other places of that
+        shard's log are refused."""
+        if not (error.shard and error.place):
+            raise error
+        mine = [kept for kept in self._skips if kept.order.shard == error.shard]
+        if any(str(kept.order.at) == error.place for kept in mine):
+            return
+        refused = tuple(stopped_elsewhere(str(error), world.now_us()) for _ in mine)
+        with suppress(StateError):  # what ends the run is to be told
+            orders.answer(self._store, tuple(mine), refused, self._fence)
+        error.way_out = (
+            f"or `catchment dump skip FEED.yaml --shard {error.shard} --at {error.place}` sets it aside, and the "
+            "tables that it may have changed are copied again"
+        )
+        raise error
+
+    def _without_skips(self, asked: tuple[Kept, ...], standing: Manifest) -> tuple[Kept, ...]:
+        """The other orders. Those that set something aside are answered when the log is read behind it."""
+        self._skips = ()
+        for kept in asked:
+            if kept.order.at is None:
+                continue
+            answer = skip_answer(standing, kept.order.shard, kept.order.at, world.now_us())
+            if answer is None:
+                self._skips += (kept,)
+            else:
+                orders.answer(self._store, (kept,), (answer,), self._fence)
+        return tuple(kept for kept in asked if kept.order.at is None)
+
     def answer(self, standing: Manifest) -> None:
-        """Answer the orders that were obeyed last, if `standing` is behind the manifest that carries them out."""
+        """Answer the orders that were obeyed last, if `standing` is behind the manifest that carries them out. So it
+        does those that set something aside in front of it."""
+        if self._skips:
+            self._without_skips(self._skips, standing)
         obeyed, self._obeyed = self._obeyed, []
         for one in obeyed:
             if standing.epoch >= one.epoch:

@@ -17,6 +17,7 @@ from catchment.config import Feed, load
 from catchment.config.live import CAN_CHANGE, with_setting
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import COPYING, Action, Kept, Order
+from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.state import orders
 from catchment.state.lease import newest_fence
@@ -52,6 +53,24 @@ def dump(
     with _store(known) as store:
         asked = [order(meant, each, shard) for each in _meant(known, store, meant, table)]
         return _given(store, asked, wait)
+
+
+def skip(feed: FeedFile, shard: str, at: str, *, wait: float = ANSWER_SECONDS) -> Kept:
+    """Order that what stands at a place of a shard's log is set aside; `at`: as `binlog.000042:1337`, as the error says
+    that names it. The tables that it may have changed are stale then, and copied again.
+
+    Raises ConfigError for what is no place or no shard, StateError when the feed has never run.
+    """
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    if shard not in {one.name for one in known.source.shards}:
+        raise ConfigError(f"--shard {shard}: the feed has no such shard")
+    file, _, offset = at.rpartition(":")
+    if not (file and offset.isdigit()):
+        raise ConfigError(f"--at {at}: expected FILE:OFFSET, as in binlog.000042:1337")
+    with _store(known) as store:
+        asked = replace(order(Action.SKIP, shard=shard), at=LogOffset(file, int(offset)))
+        (kept,) = _given(store, [asked], wait)
+        return kept
 
 
 def stop(feed: FeedFile, *, wait: float = ANSWER_SECONDS) -> Kept:

@@ -22,8 +22,8 @@ from catchment.feed.applier import Applier
 from catchment.feed.arrivals import Arrivals
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
-from catchment.feed.retries import may_repeat, pause_seconds
-from catchment.feed.tasks import TaskMaker
+from catchment.feed.retries import is_waited_for, may_repeat, pause_seconds
+from catchment.feed.tasks import Aside, TaskMaker
 from catchment.feed.unmoved import at_rest, inherited, unmoved
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
@@ -56,12 +56,15 @@ _log = logging.getLogger(__name__)
 class Policy:
     """`interval`: seconds between two epochs while there is nothing to copy. `changes`: what is done about DDL.
     `away_max`: seconds for which epochs may close without a shard. `mask_key`: for columns whose values become
-    HMACs."""
+    HMACs. `aside`: where something stands that orders set aside, by shard. `wait_max`: seconds for which a shard is
+    waited for without which no epoch can close; None: for ever."""
 
     interval: float
     changes: SchemaChange
     away_max: float = 0.0
     mask_key: MaskKey | None = None
+    aside: Aside = dict
+    wait_max: float | None = 0.0
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,8 @@ class Loop:
         audience: Audience,
     ) -> None:
         self._endpoints = endpoints
-        self._interval = policy.interval
-        self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.changes, policy.mask_key)
+        self._interval, self._wait_max = policy.interval, policy.wait_max
+        self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.changes, policy.mask_key, policy.aside)
         self._standing = self._committed = standing
         self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier
@@ -120,6 +123,11 @@ class Loop:
         self._unread: list[CatchmentError] = []
         self._waits = False  # rows are to be copied, and none is for the source's sake
 
+    @property
+    def standing(self) -> Manifest:
+        """The newest manifest, from which the run goes on."""
+        return self._standing
+
     def run(
         self,
         done: Callable[[Manifest], bool],
@@ -131,7 +139,7 @@ class Loop:
         `between`: an epoch that ends where the one before does, if one is due: a table enters, or an order is obeyed.
         `mender`: the same, of what is compared with the lake as of the epoch before.
         """
-        failures = 0
+        failures, well_at = 0, world.steady_seconds()
         pending: world.Future[None] | None = None
         with world.pool(1, "apply") as applier:
             while not self._stop.is_set():
@@ -147,14 +155,16 @@ class Loop:
                     if self._stop.is_set():
                         break
                     failures += 1
-                    if not may_repeat(error, failures):
+                    away = began - well_at
+                    if not may_repeat(error, failures) and not is_waited_for(error, away, self._wait_max):
+                        self._finish(pending)
                         raise
                     self._audience.troubles.failed(error)
                     self._stop.wait(pause_seconds(failures))
                     continue
                 if read is None:
                     continue
-                failures = 0
+                failures, well_at = 0, world.steady_seconds()
                 self._tell_of_unread()
                 if pending is not None:
                     if not self._applied(pending) or done(self._committed):
@@ -167,15 +177,19 @@ class Loop:
                     continue
                 pending = self._begun_to_apply(applier, read)
                 self._pause(began, read)
-            if pending is not None:
-                self._applied(pending)
+            self._finish(pending)
         return self._committed
+
+    def _finish(self, pending: world.Future[None] | None) -> None:
+        """Wait until what is being applied is: whoever goes on from here finds it so."""
+        if pending is not None:
+            self._applied(pending)
 
     def _rest(self, read: Manifest) -> None:
         """Positions did not move: keep what the servers told since (counts of RESET, seals)."""
         cut = replace(self._standing.cut, shards=read.cut.shards)
         self._standing = replace(self._standing, cut=cut, absent=read.absent)
-        self._audience.rested(Rest(read.time_us, self._standstill.refusals))
+        self._audience.rested(Rest(read.time_us, self._standstill.refusals, read.absent))
         self._stop.wait(self._turn_seconds)
 
     def _go_between(

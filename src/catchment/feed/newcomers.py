@@ -104,7 +104,10 @@ class Newcomers:
             one.table
             for one in standing.lost
             if takes(self._feed.tables, one.table)
-            and (one.asked or (evolves and self._feed.treatment_of(one.table).mode is Mode.MIRROR))
+            and (
+                one.asked
+                or (not one.waits and evolves and self._feed.treatment_of(one.table).mode is Mode.MIRROR)
+            )
         ]
 
     def _put_off(self, table: TableId, why: str) -> None:

@@ -11,7 +11,7 @@ from catchment.model.budget import UNLIMITED, Allowance
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import TableShape
-from catchment.model.errors import ConnectionLost, Diverged, Retry, SourceError
+from catchment.model.errors import ConnectionLost, Diverged, OtherServer, Retry, SourceError
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
@@ -214,7 +214,7 @@ class Planner:
         """
         try:
             return walk.step(allowance)
-        except (ConnectionLost, Diverged):
+        except (ConnectionLost, Diverged, OtherServer):
             raise
         except SourceError as error:
             if error.retry is Retry.SAME:

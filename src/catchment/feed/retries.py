@@ -1,8 +1,10 @@
 """How often work that failed is done again, and how long to wait before."""
 
-from catchment.model.errors import CatchmentError, Retry
+from catchment.model.errors import CatchmentError, ConnectionLost, Retry
 
 TIMES_MAX = 30
+# Between two looks for a shard that has been away for longer.
+AWAY_SECONDS_MAX = 10.0
 SECONDS_MAX = 1.0
 _SECONDS_FIRST = 0.1
 
@@ -12,6 +14,15 @@ def may_repeat(error: CatchmentError, failures: int) -> bool:
     return error.retry is not Retry.NEVER and failures <= TIMES_MAX
 
 
+def is_waited_for(error: CatchmentError, seconds: float, wait_max: float | None) -> bool:
+    """Whether a shard that has been away for so many seconds is waited for; `wait_max`: None is for ever."""
+    return isinstance(error, ConnectionLost) and (wait_max is None or seconds < wait_max)
+
+
 def pause_seconds(failures: int) -> float:
-    """How long to wait after so many failures in a row: twice as long each time, up to a second."""
+    """How long to wait after so many failures in a row: twice as long each time, up to a second. Behind those that are
+    repeated whatever failed, up to ten."""
+    more = failures - TIMES_MAX
+    if more > 0:
+        return min(AWAY_SECONDS_MAX, SECONDS_MAX * 2.0 ** min(more, 10))
     return min(SECONDS_MAX, _SECONDS_FIRST * 2.0 ** (failures - 1))

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 
 from catchment import world
 from catchment.config import CopyConfig, Feed, NewTables
@@ -16,10 +17,12 @@ from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
 from catchment.feed.live import Live
 from catchment.feed.loop import Audience, Loop, Policy
+from catchment.feed.loops import Loops, Turns
 from catchment.feed.mender import Mender
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.take_up import Ports, TakenUp, take_up
+from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
 from catchment.feed.watchers import Watchers
 from catchment.model.epoch import Manifest
@@ -85,11 +88,11 @@ def run_feed(
         applier = Applier(store, lease, sink, stop)
         observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         began = take_up(feed, applier, leave, observer.doing, ports)
-        standing = began.standing
+        standing, clock_of = began.standing, partial(_started_clock, feed, endpoints, watch.troubles)
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
         watchers.uncarried.begin(standing, began.present)
-        clock = _started_clock(feed, endpoints, began, watch.troubles)
+        clock = clock_of(began)
         planner = _planner(feed, endpoints, watch.throttles)
         live = Live(feed, watch.journal, lambda copying: planner.change(_limits(copying), copying.throttle))
         commands = Commands(store, lease.fence, stop, live.obey)
@@ -98,20 +101,23 @@ def run_feed(
                 watchers.begun(standing, clock)
                 observer.doing(_first_epoch(standing))
                 applying = dataclasses.replace(applier, fault=fault)
-                loop = Loop(
-                    endpoints=endpoints,
-                    policy=_policy(feed),
-                    standing=standing,
-                    clock=clock,
-                    planner=planner,
-                    engine=engine,
-                    applier=applying,
-                    audience=Audience(watchers.committed, watchers.rested, watch.troubles),
-                )
+
+                def loop_of(began: TakenUp, clock: Clock) -> Loop:
+                    return Loop(
+                        endpoints=endpoints,
+                        policy=_policy(feed, commands.aside, follows=not until_caught_up),
+                        standing=began.standing,
+                        clock=clock,
+                        planner=planner,
+                        engine=engine,
+                        applier=applying,
+                        audience=Audience(watchers.committed, watchers.rested, watch.troubles),
+                    )
+
                 newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
                 done = _caught_up(settled, commands) if until_caught_up else lambda manifest: False
-                mender = Mender.of(feed, engine, applying, commands)
-                last = loop.run(done, lambda now: commands.next(now) or newcomers(now), mender)
+                turns = Turns(done, newcomers, Mender.of(feed, engine, applying, commands))
+                last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
                 commands.answer(last)
         finally:
             planner.close()
@@ -125,8 +131,10 @@ def usual_ports(nursery: Nursery | None = None) -> Ports:
     return Ports(sink_of, lambda feed: engine_of(feed, nursery=nursery), must_be_set_up)
 
 
-def _policy(feed: Feed) -> Policy:
-    return Policy(feed.epoch.interval, feed.schema_change, feed.epoch.away_max, feed.key_of_masks())
+def _policy(feed: Feed, aside: Aside, *, follows: bool) -> Policy:
+    epoch = feed.epoch
+    wait_max = 0.0 if epoch.wait_max is None and not follows else epoch.wait_max
+    return Policy(epoch.interval, feed.schema_change, epoch.away_max, feed.key_of_masks(), aside, wait_max)
 
 
 def _first_epoch(standing: Manifest) -> str:
@@ -184,8 +192,8 @@ def _limits(copying: CopyConfig) -> Limits:
     )
 
 
-def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], began: TakenUp, troubles: Troubles) -> Clock:
-    positions = began.standing.cut.positions
+def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], troubles: Troubles, began: TakenUp) -> Clock:
+    positions = began.positions
     servers = {shard: position.server for shard, position in positions.items()}
     clock = Clock(endpoints, servers, feed.epoch.tick, began.highest, troubles, feed.epoch.away_max)
     return clock.start(positions)

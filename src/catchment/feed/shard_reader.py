@@ -8,7 +8,7 @@ import pymysql
 
 from catchment import world
 from catchment.epoch.chain import must_continue, went_backwards
-from catchment.model.errors import NEW_FEED, CatchmentError, Diverged, Purged, Retry, WireError
+from catchment.model.errors import COPY_AGAIN, CatchmentError, Diverged, LogLost, Retry, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Resets, Server, reaches
 from catchment.model.source import Endpoint
 from catchment.source.identity import must_be_same_log
@@ -108,12 +108,14 @@ class ShardReader:
                 must_continue(shard, verified, stretch.files[0].born, None)
                 return
             reason = None
-        except (Diverged, Purged, WireError) as error:
+        except (LogLost, WireError) as error:
             reason = error
-        raise Diverged(
+        lost = Diverged(
             f"shard {shard}: the log stood at {self.newest} and now stands at {offset}: "
-            f"it was reset (RESET MASTER) or the server was replaced; start {NEW_FEED} to copy again"
-        ) from reason
+            f"it was reset (RESET MASTER) or the server was replaced; {COPY_AGAIN}"
+        )
+        lost.shard = shard
+        raise lost from reason
 
 
 def may_pass(error: BaseException) -> bool:

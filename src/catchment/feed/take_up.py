@@ -1,6 +1,7 @@
 """Taking up a feed: what stands is brought to one manifest, applied and committed, from which the loop goes on."""
 
-from collections.abc import Callable, Collection, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -11,17 +12,18 @@ from catchment.config import Feed, takes
 from catchment.doctor import must_take
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
+from catchment.feed.lost_logs import looked_at, with_new_cuts
 from catchment.feed.settle import settle, take_over
 from catchment.feed.unusable import left_out
 from catchment.model.epoch import Manifest, epoch_number
-from catchment.model.errors import ConfigError, ConnectionLost
+from catchment.model.errors import CatchmentError, ConfigError, ConnectionLost, LogLost
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.readers.set_aside import BY_ORDER
 from catchment.sink.port import Sink
 from catchment.source.comments import commented_now
 from catchment.source.first_cut import must_be_apart, originate
-from catchment.source.identity import continued, must_be_same_log, must_have_file
 from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
 from catchment.state.resume import Continue, Fresh, decide
 from catchment.state.treatments import must_keep_treatments, must_match
@@ -39,15 +41,52 @@ class Ports:
 @dataclass(frozen=True, slots=True)
 class TakenUp:
     """Where a run begins. `highest`: of the epoch numbers used so far. `present`: the tables that the rules take, of
-    each shard that can be read."""
+    each shard that can be read. `first`: the epoch that comes first, where the log of a shard is lost."""
 
     standing: Manifest
     highest: int
     present: dict[str, list[TableId]]
+    first: Manifest | None = None
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Where the logs are read from."""
+        return (self.first or self.standing).cut.positions
+
+    def again(
+        self, standing: Manifest, highest: int, endpoints: Mapping[str, Endpoint], met: LogLost
+    ) -> "TakenUp":
+        """Where the run goes on that stands at `standing` and has met that the log of a shard is lost. It may have been
+        purged where it held nothing more. Raises `met` where another look at the log does not find it lost, and
+        SourceError where the shard cannot begin again."""
+        if met.shard not in endpoints:
+            raise met
+        looked = looked_at({met.shard: endpoints[met.shard]}, standing)
+        after = dataclasses.replace(
+            self, standing=_going_on(standing, looked.positions), highest=highest, first=None
+        )
+        if after.standing.cut.positions != standing.cut.positions:
+            return after
+        if not looked.lost:
+            raise met
+        return _begun_again(after, highest, endpoints, looked.lost)
+
+    def behind(
+        self, standing: Manifest, highest: int, endpoints: Mapping[str, Endpoint], met: CatchmentError
+    ) -> "TakenUp":
+        """Where the run goes on that an order has set aside what stopped it: its shard begins again. Raises SourceError
+        where it cannot."""
+        reason = f"shard {met.shard} at {met.place}: {met}; {BY_ORDER}"
+        after = dataclasses.replace(self, standing=standing, first=None)
+        return _begun_again(after, highest, endpoints, {met.shard: reason}, waits=False)
 
 
 def take_up(
-    feed: Feed, applier: Applier, leave: Collection[TableId], doing: Callable[[str], None], ports: Ports
+    feed: Feed,
+    applier: Applier,
+    leave: Collection[TableId],
+    doing: Callable[[str], None],
+    ports: Ports,
 ) -> TakenUp:
     """Begin a feed, or go on with one. `leave`: tables that leave it now. `doing` is told what takes time.
 
@@ -80,7 +119,8 @@ def take_up(
         standing = _begin(feed, endpoints, applier, last)
         return TakenUp(standing, max(last, standing.epoch), present)
     standing = decision.manifest
-    positions = _checked_positions({shard: endpoints[shard] for shard in present}, standing)
+    must_be_apart(standing.cut.positions)
+    looked = looked_at({shard: endpoints[shard] for shard in present}, standing)
     last = max(last, settle(applier, decision, committed, lake))
     if gone:
         last = max(epoch_number(world.now_us() // 1_000_000), last + 1)
@@ -90,8 +130,26 @@ def take_up(
     tell_uncarried(feed.tables, standing, set(chain.from_iterable(present.values())))
     shapes = commented_now(standing.shapes, [endpoints[shard] for shard in present])
     shapes = tuple(replace(s, arrangement=feed.treatment_of(s.table).arrangement) for s in shapes)
-    standing = replace(standing, shapes=shapes)
-    return TakenUp(_going_on(standing, positions), last, present)
+    standing = _going_on(replace(standing, shapes=shapes), looked.positions)
+    began = TakenUp(standing, last, present)
+    if not looked.lost:
+        return began
+    doing(f"taking a new first cut of {listed(sorted(looked.lost))}")
+    return _begun_again(began, last, endpoints, looked.lost)
+
+
+def _begun_again(
+    began: TakenUp,
+    highest: int,
+    endpoints: Mapping[str, Endpoint],
+    lost: Mapping[str, str],
+    *,
+    waits: bool = True,
+) -> TakenUp:
+    """The same, where shards begin again in an epoch that comes first."""
+    epoch = max(epoch_number(world.now_us() // 1_000_000), highest + 1)
+    first = with_new_cuts(began.standing, endpoints, lost, epoch, waits=waits)
+    return dataclasses.replace(began, highest=epoch, first=first)
 
 
 def _set_up(
@@ -136,17 +194,6 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     applier.apply(standing)
     tell_uncarried(feed.tables, standing, unusable)
     return standing
-
-
-def _checked_positions(endpoints: dict[str, Endpoint], manifest: Manifest) -> dict[str, Position]:
-    """Where the logs go on. Raises SourceError for one of these shards' that is not the manifest's any more."""
-    known = manifest.cut.positions
-    must_be_apart(known)
-    positions = {shard: continued(endpoint, known[shard]) for shard, endpoint in endpoints.items()}
-    for shard, endpoint in endpoints.items():
-        must_be_same_log(endpoint, positions[shard])
-        must_have_file(endpoint, positions[shard])
-    return positions
 
 
 def _going_on(manifest: Manifest, positions: dict[str, Position]) -> Manifest:

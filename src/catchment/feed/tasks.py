@@ -1,24 +1,29 @@
 """The tasks that carry out a plan: one for the log of each shard that has moved, and one for each group of chunks."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
+from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.treatment import SchemaChange
+
+# Where something stands that orders set aside, by shard.
+Aside = Callable[[], Mapping[str, frozenset[LogOffset]]]
 
 
 @dataclass(frozen=True)
 class TaskMaker:
-    """What the tasks of all epochs of a run have in common."""
+    """What the tasks of all epochs of a run have in common. `aside`: asked for each epoch."""
 
     endpoints: Mapping[str, Endpoint]
     writer: Writer
     changes: SchemaChange
     mask_key: MaskKey | None = None
+    aside: Aside = dict
 
     def segments(
         self, previous: Manifest, plan: Plan, attempt: str, unmoved: Collection[str] = ()
@@ -31,6 +36,7 @@ class TaskMaker:
         whole = sum(len(state.copies) for state in states.values()) == len(previous.shapes) * everywhere
         holders = {} if whole else previous.holders
         apart = {table: shards for table, shards in holders.items() if len(shards) < everywhere}
+        aside = self.aside()
         return [
             SegmentTask(
                 endpoint=endpoint,
@@ -41,6 +47,7 @@ class TaskMaker:
                 holders=apart,
                 changes=self.changes,
                 mask_key=self.mask_key,
+                aside=aside.get(shard, frozenset()),
             )
             for shard, endpoint in self.endpoints.items()
             if shard in plan.tick.offsets and shard not in unmoved

@@ -12,6 +12,7 @@ from catchment.epoch.work import SegmentReceipt
 from catchment.feed.clock import Clock
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import Manifest
+from catchment.model.errors import CatchmentError
 from catchment.model.position import LogOffset
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
@@ -43,7 +44,11 @@ def inherited(
         return []
     now = clock.resets(shards)
     for shard in now:
-        must_be_unbroken(endpoints[shard], standing.shards[shard].position, now[shard])
+        try:
+            must_be_unbroken(endpoints[shard], standing.shards[shard].position, now[shard])
+        except CatchmentError as error:
+            error.shard = shard
+            raise
     return [
         SegmentReceipt(
             shard=shard,

@@ -65,7 +65,7 @@ class Watchers:
 
     def rested(self, rest: Rest) -> None:
         """A turn brought no epoch."""
-        self.metrics.at_rest(rest.time_us)
+        self.metrics.at_rest(rest.time_us, rest.absent)
         self._turned(rest.refused)
         self._let("the observer of turns at rest", lambda: self.observer.rested(rest))
 

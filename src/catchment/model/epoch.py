@@ -232,7 +232,7 @@ class Outside(msgspec.Struct, frozen=True):
 class Stale(msgspec.Struct, frozen=True):
     """A table that readers see as of an earlier `epoch`, the last at which it was exact. `reason` says what happened to
     it at `time_us` (microseconds since 1970), and `shards` had it then. `asked`: somebody ordered to copy it anew, also
-    where the feed's policy is to leave it.
+    where the feed's policy is to leave it. `waits`: it is copied anew when somebody orders it, whatever the policy.
 
     The feed copies it anew: a manifest has a shape and copies of it from then on. It is stale until they are done.
     """
@@ -243,6 +243,7 @@ class Stale(msgspec.Struct, frozen=True):
     shards: tuple[str, ...]
     reason: str
     asked: bool = False
+    waits: bool = False
 
     def __str__(self) -> str:
         return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
@@ -314,9 +315,10 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def stopped(self, table: TableId, time_us: int, reason: str) -> Stale:
         """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which
-        it stood before."""
+        it stood before. One whose new copy has not begun has the shards of then."""
         known = self.stale_since(table) or Stale(table, self.epoch, time_us, (), reason)
-        return replace(known, time_us=time_us, shards=self.holders[table], reason=reason)
+        shards = self.holders.get(table, known.shards)
+        return replace(known, time_us=time_us, shards=shards, reason=reason)
 
     def without(self, tables: Collection[TableId]) -> "Manifest":
         """The same without anything of these tables."""

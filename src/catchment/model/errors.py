@@ -12,6 +12,9 @@ from typing import Final
 # with the same path the tables of the other.
 NEW_FEED: Final = "a new feed (another `name` and `sink.path`)"
 
+# How tables are copied again whose rows no log tells any more: a run has made them stale.
+COPY_AGAIN: Final = "copy its tables again (a feed: `catchment dump start`; a Spark stream: a new checkpoint)"
+
 
 # The exit code of a command that Ctrl-C or SIGTERM stopped.
 INTERRUPTED: Final = 130
@@ -25,11 +28,19 @@ class Retry(Enum):
 
 
 class CatchmentError(Exception):
-    """Root of all errors raised by Catchment. `shard`: where it happened, empty where that is not known."""
+    """Root of all errors raised by Catchment. `shard`: where it happened, empty where that is not known. `place`: of
+    what stands in that shard's log, as `binlog.000042:1337`; empty where it is nothing of a log. `way_out`: what else
+    can be done about it where it ended."""
 
     retry = Retry.NEVER
     exit_code = 70
     shard = ""
+    place = ""
+    way_out = ""
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return f"{said}; {self.way_out}" if self.way_out else said
 
 
 class ConfigError(CatchmentError):
@@ -68,12 +79,24 @@ class AlteredUnseen(SourceError):
     """Rows of the log do not fit the definition of their table at that position."""
 
 
-class Diverged(SourceError):
-    """The server at this address is not the one whose log was read before (RESET MASTER, another host)."""
+class OtherServer(SourceError):
+    """The server at this address is not the one whose log was read before."""
 
 
-class Purged(SourceError):
+class LogLost(SourceError):
+    """The log of a shard does not go on any more where it was read to."""
+
+
+class Diverged(LogLost):
+    """It is not the log that was read before (RESET MASTER, a lost end)."""
+
+
+class Purged(LogLost):
     """The log that comes next has been deleted from the server."""
+
+
+class LogRefused(SourceError):
+    """The server does not send its log from a place on, and what it says shows no loss."""
 
 
 class CutMissed(SourceError):

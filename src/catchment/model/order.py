@@ -5,6 +5,7 @@ from enum import Enum
 import msgspec
 
 from catchment.model.chunk import Chunk
+from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 
 
@@ -18,6 +19,7 @@ class Action(Enum):
     MEND = "mend"  # rows of the lake that are not those of the source
     STOP = "stop"  # the run
     SET = "set"  # a setting of the copy
+    SKIP = "skip"  # what stands at a place of a shard's log
 
 
 COPYING = (Action.START, Action.PAUSE, Action.RESUME, Action.RESTART)
@@ -27,7 +29,7 @@ class Order(msgspec.Struct, frozen=True):
     """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
     of that one alone. `chunks`: what is compared and mended, all of that table and shard. Of a run, it names the fence
     of that run: clocks of two hosts are not compared. Of a setting, it names that and its `value`, written as in the
-    feed file."""
+    feed file. `at`: where in the log of the shard stands what is set aside."""
 
     action: Action
     user: str
@@ -38,8 +40,11 @@ class Order(msgspec.Struct, frozen=True):
     setting: str = ""
     value: str = ""
     chunks: tuple[Chunk, ...] = ()
+    at: LogOffset | None = None
 
     def __str__(self) -> str:
+        if self.at is not None:
+            return f"{self.action.value} {self.at} of {self.shard}"
         if self.action is Action.SET:
             return f"set {self.setting}={self.value}"
         what = "the run" if self.table is None else str(self.table)

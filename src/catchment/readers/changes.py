@@ -15,6 +15,7 @@ from catchment.model.table import TableId
 from catchment.model.treatment import SchemaChange
 from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
 from catchment.readers.segment_images import SegmentImages
+from catchment.readers.set_aside import set_aside
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
@@ -52,10 +53,12 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     followed = Followed(shapes, task.start.definitions, here)
     with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed)
+        aside = set_aside(shard, stretch.facts, here, task.aside)
+        must_be_whole(shard, start, task.stop, stretch, aside)
         events = tuple(followed.events.of(stretch.facts))
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
-        went = went_through(shard, shapes, stored, task.changes)
-        altered, stopped = went.altered, {one.table: one for one in went.stopped}
+        went = went_through(shard, shapes, stored, task.changes, task.aside)
+        altered, stopped = went.altered, aside | {one.table: one for one in went.stopped}
         keyed = [shapes[table] for table in here if table not in stopped]
         stopped |= _without_keys(task, keyed, events, stretch.at)
         ends = commits(shard, start.prepared, stretch.xa)
@@ -114,9 +117,7 @@ def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple
     with read_log(task.endpoint, start.server, start, task.stop, wanted) as log:
         for part in log.images():
             images.add(part)
-    stretch = log.stretch
-    must_be_whole(task.endpoint.shard, start, task.stop, stretch)
-    return stretch, resets
+    return log.stretch, resets
 
 
 def _write(

@@ -3,15 +3,18 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
+from types import MappingProxyType
+from typing import Final
 
 from catchment.epoch.chain import must_continue
 from catchment.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
-from catchment.model.errors import NEW_FEED, CutMissed, IncompleteImage, Unsupported
+from catchment.model.errors import CatchmentError, CutMissed, IncompleteImage, Unsupported
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.model.treatment import SchemaChange
+from catchment.readers.set_aside import BY_ORDER, stops_at
 from catchment.schema.ddl import ADD_PLAIN, Columns, Stop
 from catchment.schema.events import SchemaEvent, SchemaEvents, stops
 from catchment.schema.filling import UNLOGGED
@@ -28,10 +31,19 @@ from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.wire.log.facts import CutOff, Ddl, Incident, PartialImage
 
+BY_TEXT: Final = "a statement that the log holds as text"
+NONE: Final[Mapping[TableId, Stopped]] = MappingProxyType({})
 
-def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: Stretch) -> None:
+
+def must_be_whole(
+    shard: str,
+    start: Position,
+    stop: LogOffset | None,
+    stretch: Stretch,
+    aside: Mapping[TableId, Stopped] = NONE,
+) -> None:
     """Raise unless the stretch goes on where `start` stood, came to `stop` (if there is one) and lacks
-    nothing.
+    nothing. What it lacks of tables that orders set `aside` does not matter.
 
     Raises Diverged, CutMissed, PartialImage, Unsupported.
     """
@@ -42,19 +54,27 @@ def must_be_whole(shard: str, start: Position, stop: LogOffset | None, stretch: 
             "planned again"
         )
     for fact in stretch.facts:
-        if isinstance(fact, PartialImage):
-            raise IncompleteImage(
+        if isinstance(fact, PartialImage) and fact.table not in aside:
+            lacking = IncompleteImage(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
                 "binlog_row_image=FULL globally and end the sessions that still write otherwise; a server whose log "
                 "leaves generated columns out in any case (MariaDB 11.8.9) cannot serve a table that has some; then "
-                f"copy the table again with {NEW_FEED}"
+                "copy the table again"
             )
-        if isinstance(fact, Incident):
-            raise Unsupported(
-                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy "
-                f"the tables again with {NEW_FEED}"
+            raise _at(fact.at, lacking)
+        if isinstance(fact, Incident) and not any(stops_at(shard, fact.at, one) for one in aside.values()):
+            lost = Unsupported(
+                f"shard {shard} at {fact.at}: the server logged an incident: its log is incomplete; copy its tables "
+                "again"
             )
+            raise _at(fact.at, lost)
     _check_cut_off(shard, stretch)
+
+
+def _at(place: LogOffset, error: CatchmentError) -> CatchmentError:
+    """The error, of what stands at a place of the log."""
+    error.place = str(place)
+    return error
 
 
 def _check_cut_off(shard: str, stretch: Stretch) -> None:
@@ -103,9 +123,13 @@ class WentThrough:
 
 
 def went_through(
-    shard: str, chosen: Collection[TableId], stored: StoredAt, changes: SchemaChange
+    shard: str,
+    chosen: Collection[TableId],
+    stored: StoredAt,
+    changes: SchemaChange,
+    aside: Collection[LogOffset] = (),
 ) -> WentThrough:
-    """What DDL in a stretch of log did to the chosen tables.
+    """What DDL in a stretch of log did to the chosen tables. `aside`: where statements stand that orders set aside.
 
     Raises Unsupported as `alterations` does where `changes` is FAIL. Otherwise it raises that for a statement that the
     log holds as text, which names no table for certain.
@@ -117,8 +141,16 @@ def went_through(
     ):
         if isinstance(judged, Unsupported):
             stopping = stops(event, chosen)
-            by_text = isinstance(stored.judged(event, chosen), ByText)
-            if changes is SchemaChange.FAIL or by_text or not stopping:
+            did = stored.judged(event, chosen)
+            if isinstance(did, ByText):
+                if event.at not in aside and not did.tables <= stopped.keys():
+                    raise _at(event.at, judged)
+                what = f"{BY_TEXT} ({beginning(event.text.sql)})"
+                reason = f"shard {shard} at {event.at}: it may have been changed by {what}; {BY_ORDER}"
+                for table in did.tables:
+                    stopped.setdefault(table, Stopped(table, reason))
+                continue
+            if changes is SchemaChange.FAIL or not stopping:
                 raise judged
             for stop in stopping:
                 reason = f"shard {shard} at {event.at}: {stop.reason}"
@@ -150,8 +182,8 @@ def judgements(
         if isinstance(did, ByText):
             who = did.table if did.shown else "chosen tables"
             error = Unsupported(
-                f"shard {shard} at {event.at}: {who} may have been changed by a statement that "
-                f"the log holds as text ({beginning(event.text.sql)}): {did.reason}; {did.way_out}"
+                f"shard {shard} at {event.at}: {who} may have been changed by {BY_TEXT} "
+                f"({beginning(event.text.sql)}): {did.reason}; {did.way_out}"
             )
             yield event, error
         elif isinstance(did, Stop):

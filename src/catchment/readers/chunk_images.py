@@ -19,7 +19,7 @@ from catchment.schema.events import stops
 from catchment.schema.judge import ByText
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
-from catchment.wire.log.facts import Images, PartialImage
+from catchment.wire.log.facts import Images, Incident, PartialImage
 
 Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
@@ -83,6 +83,8 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     for fact in stretch.facts:
         if isinstance(fact, PartialImage):
             found[fact.table] = f"a row event at {fact.at} lacks columns (binlog_row_image)"
+        elif isinstance(fact, Incident):
+            found |= dict.fromkeys(images.wanted, f"the server logged an incident at {fact.at}")
     for event in stored.events:
         did = stored.judged(event, images.wanted.keys())
         if isinstance(did, ByText):

@@ -19,6 +19,7 @@ from catchment.model.errors import (
     ConnectionLost,
     CutMissed,
     Diverged,
+    OtherServer,
     Purged,
     ServerSaid,
     SourceError,
@@ -180,7 +181,7 @@ def _select_all(
                 rows = masks[chunk.table].applied(select_chunk(session, tables[chunk.table], chunk))
                 must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
                 seconds = world.steady_seconds() - began
-            except (ConnectionLost, Diverged):
+            except (ConnectionLost, Diverged, OtherServer):
                 raise
             except SourceError as error:
                 broken[chunk.table] = str(error)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.model.errors import NEW_FEED, Diverged, IncompleteImage, Purged
+from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged, IncompleteImage, Purged
 from catchment.model.image import GROUP, SEQ
 from catchment.model.position import GroupKind, Prepared, Server
 from catchment.model.source import Endpoint
@@ -32,7 +32,7 @@ class PreparedRows(Iterable[Images]):
 
     `earlier`: each transaction with that ordinal. `wanted` has the definitions where the transactions end; a prepared
     one keeps its tables from being altered. Pulling raises Purged naming XID and file, Diverged when another group
-    stands there, IncompleteImage.
+    stands there, CutMissed where it was not read to its end, IncompleteImage.
     """
 
     def __init__(
@@ -83,15 +83,22 @@ def _as_of(images: pa.Table, ordinal: int) -> pa.Table:
 def must_be_prepared(shard: str, prepared: Prepared, stretch: Stretch) -> None:
     """Raise unless the stretch is the one group that prepared the XA transaction."""
     group = stretch.xa[0] if stretch.xa else None
+    if not stretch.reached_stop:
+        raise CutMissed(
+            f"shard {shard}: the log ends at {stretch.at}, inside the XA PREPARE from {prepared.start} to "
+            f"{prepared.end}; it is read again"
+        )
     known = group is not None and group.kind is GroupKind.XA_PREPARE and group.xid.parts == prepared.xid.parts
-    if not (known and stretch.reached_stop and stretch.groups == 1):
+    if not (known and stretch.groups == 1):
         raise Diverged(
             f"shard {shard}: at {prepared.start} there is no XA PREPARE {prepared.xid} any more: the log is not "
-            f"the one read before; start {NEW_FEED} to copy again"
+            f"the one read before; {COPY_AGAIN}"
         )
     for fact in stretch.facts:
         if isinstance(fact, facts.PartialImage):
-            raise IncompleteImage(
+            error = IncompleteImage(
                 f"shard {shard}, {fact.table} at {fact.at}: a row event lacks columns; set "
-                f"binlog_row_image=FULL globally and copy the table again with {NEW_FEED}"
+                "binlog_row_image=FULL globally and copy the table again"
             )
+            error.place = str(fact.at)
+            raise error

@@ -61,7 +61,7 @@ _WITHOUT = (
 )
 AGAIN = "with `schema_change: evolve` the next run copies {table} again; or " + _WITHOUT
 _REMOVE = "with `schema_change: evolve` the next run goes on without {table}; or " + _WITHOUT
-BY_ROWS = "set binlog_format=ROW for every session, then " + AGAIN
+BY_ROWS = "set binlog_format=ROW for every session; " + _WITHOUT
 ADD_PLAIN = (
     AGAIN
     + "; next time add the column as NULL without a default and fill it with UPDATE, which needs no stop"

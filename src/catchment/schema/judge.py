@@ -7,7 +7,6 @@ what it names (ddl.py). What may change rows reaches all that it leads to (reach
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from catchment.model.errors import NEW_FEED
 from catchment.model.table import TableId
 from catchment.schema.ddl import BY_ROWS, HARMLESS, Effect, Here, Stop, effect_of, together
 from catchment.schema.names import without_marks
@@ -15,7 +14,7 @@ from catchment.schema.reach import Objects, Reach, reached
 from catchment.schema.text import Text, read_text
 from catchment.schema.verbs import Act
 
-_ALL_AGAIN = f"set binlog_format=ROW for every session, then start {NEW_FEED} to copy the tables again"
+_ALL_AGAIN = "set binlog_format=ROW for every session, and copy the tables again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from catchment.model.errors import (
-    NEW_FEED,
+    COPY_AGAIN,
+    AlteredUnseen,
     ConnectionLost,
     CutMissed,
     Diverged,
+    LogRefused,
     Purged,
     ServerSaid,
     SourceError,
+    Unsupported,
+    WireError,
 )
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Server
 from catchment.model.source import Endpoint
@@ -31,6 +35,8 @@ _PAUSE_SECONDS_MAX = 600
 _ER_MASTER_FATAL = 1236
 _ACCESS = {1045, 1227}
 _BROKEN_OFF = "truncated in the middle of event"
+# A place behind the end of a file: MariaDB, MySQL.
+_BEHIND_THE_END = ("impossible position", "position > file size")
 
 
 class Dump:
@@ -62,13 +68,18 @@ class Dump:
             raise ConnectionLost(f"shard {endpoint.shard}: the log dump broke off at {decoder.at}")
         try:
             decoder.feed(self._buffer[:size])
+        except (WireError, Unsupported, AlteredUnseen) as error:
+            error.place = str(decoder.at)
+            raise
         except ServerSaid as error:
             if error.code != _ER_MASTER_FATAL or _BROKEN_OFF not in error.message:
-                raise refusal(error, endpoint, self.start) from error
+                refused = refusal(error, endpoint, self.start)
+                refused.place = str(decoder.at)
+                raise refused from error
             self.broken_off = True
         except Diverged as error:
             raise Diverged(
-                f"shard {endpoint.shard}: {error}: the log is another one; start {NEW_FEED} to copy again"
+                f"shard {endpoint.shard}: {error}: the log is another one; {COPY_AGAIN}"
             ) from error
         return size
 
@@ -119,23 +130,34 @@ def refusal(error: ServerSaid, endpoint: Endpoint, start: LogOffset | str) -> So
         )
     if error.code != _ER_MASTER_FATAL:
         return ServerSaid(error.code, f"{text} (shard {endpoint.shard}, log from {start})")
+    return _fatal(text, endpoint, start)
+
+
+def _fatal(text: str, endpoint: Endpoint, start: LogOffset | str) -> SourceError:
     if "Could not find first log" in text:
         name = start.file if isinstance(start, LogOffset) else "asked for"
         return Purged(
             f"shard {endpoint.shard}: log file {name} is no longer on the server (from {start}); "
-            f"it was purged or the log was reset: copy the tables again with {NEW_FEED}"
+            f"it was purged or the log was reset; {COPY_AGAIN}"
         )
     if "purged" in text:
         return Purged(
-            f"shard {endpoint.shard}: log that comes next is no longer on the server (from {start}): {text}; copy the "
-            f"tables again with {NEW_FEED}"
+            f"shard {endpoint.shard}: log that comes next is no longer on the server (from {start}): {text}; "
+            f"{COPY_AGAIN}"
         )
     if "GTID_MODE" in text.upper():
         return SourceError(f"shard {endpoint.shard}: no log from {start}: {text}; set gtid_mode=ON")
-    what = (
-        f"the log cannot be read from {start}, where it was read before: {text}; it was reset (RESET MASTER), lost "
-        f"its end or is another server's; start {NEW_FEED} to copy again"
-    )
     if isinstance(start, str):
-        what = f"its log does not go on from {start}: {text}; name GTIDs that this server has in its log"
-    return Diverged(f"shard {endpoint.shard}: {what}")
+        return Diverged(
+            f"shard {endpoint.shard}: its log does not go on from {start}: {text}; name GTIDs that this server has in "
+            "its log"
+        )
+    if any(said in text for said in _BEHIND_THE_END):
+        return Diverged(
+            f"shard {endpoint.shard}: the log cannot be read from {start}, where it was read before: {text}; it was "
+            f"reset (RESET MASTER), lost its end or is another server's; {COPY_AGAIN}"
+        )
+    return LogRefused(
+        f"shard {endpoint.shard}: the server does not send its log from {start} on: {text}; correct what it names, "
+        "then run again"
+    )

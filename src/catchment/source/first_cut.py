@@ -134,12 +134,9 @@ def _shard_origin(
     endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]
 ) -> _ShardOrigin:
     with connect(endpoint) as session:
-        server = session.server
         estimates = list_tables(session, chosen)
         tables = {table: read_table(session, table, reserved) for table in estimates}
-        resets = ask_resets(session)
-        sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
-        position = msgspec.structs.replace(sealed, resets=resets)
+        position = first_position(session)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest = {t.id: newest_key(session, t.id, chunk_key(t)) for t in tables.values()}
         comments = read_comments(session, tables)
@@ -152,6 +149,14 @@ def _shard_origin(
     definitions = definitions_needed(endpoint, position, tables)
     left = _left_by_rows(endpoint, position, tables, definitions)
     return _ShardOrigin(position, tables, estimates, newest, definitions, left, comments)
+
+
+def first_position(session: Session) -> Position:
+    """A verified position at which a shard can begin: it is proven sealed. Raises SourceError where none can be."""
+    endpoint, server = session.endpoint, session.server
+    resets = ask_resets(session)
+    sealed = mysql_position(endpoint, server) if server.mysql else _sealed_position(endpoint, server)
+    return msgspec.structs.replace(sealed, resets=resets)
 
 
 def _left_by_rows(
@@ -215,7 +220,7 @@ def _sealed_position(endpoint: Endpoint, server: Server) -> Position:
             world.sleep(0.05)
     raise SourceError(
         f"shard {endpoint.shard}: no position of its log could be proven visible; does a commit hang "
-        "(SHOW PROCESSLIST)?"
+        "(SHOW PROCESSLIST)? If the server is at rest, commit any transaction there, then start again"
     )
 
 

@@ -10,8 +10,9 @@ back by other means, and holds on a server that logs GTIDs twice.
 
 from msgspec.structs import replace
 
-from catchment.model.errors import NEW_FEED, Diverged, Purged
-from catchment.model.position import LogOffset, Position, Prepared, Resets, gtids_after
+from catchment.epoch.chain import must_continue
+from catchment.model.errors import COPY_AGAIN, Diverged, LogRefused, Purged, WireError
+from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
 from catchment.source.log import read_facts
 from catchment.source.offsets import ask_resets, log_files
@@ -59,11 +60,31 @@ def must_have_file(endpoint: Endpoint, verified: Position) -> None:
     if files and all(f.base == verified.at.base and f.number > verified.at.number for f in files):
         raise Purged(
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest "
-            f"is {files[0].file}: it was purged; copy the tables again with {NEW_FEED}"
+            f"is {files[0].file}: it was purged; {COPY_AGAIN}"
         )
     raise Diverged(
-        f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {_WAY_OUT}"
+        f"{_was_reset(endpoint, verified)}: there is no file {verified.at.file} any more; {COPY_AGAIN}"
     )
+
+
+def must_go_on(endpoint: Endpoint, verified: Position) -> None:
+    """Raise Diverged or Purged unless the shard's log goes on at a position, for whoever begins to read there.
+
+    Counts of RESET may be of old, and an end before the position looks as if nothing had come. So the event in front is
+    read again.
+    """
+    must_be_same_log(endpoint, verified)
+    must_have_file(endpoint, verified)
+    if verified.at.offset > DUMP_OFFSET_MAX:
+        return
+    try:
+        stretch = read_facts(endpoint, verified.server, verified, verified.at)
+    except (WireError, LogRefused) as why:
+        raise Diverged(
+            f"shard {endpoint.shard}: what ends at {verified.at} cannot be read, where it was read before: the log was "
+            f"reset (RESET MASTER), or is damaged ({why}); {COPY_AGAIN}"
+        ) from why
+    must_continue(endpoint.shard, verified, stretch.files[0].born, None)
 
 
 def continued(endpoint: Endpoint, verified: Position) -> Position:
@@ -92,14 +113,14 @@ def continued(endpoint: Endpoint, verified: Position) -> Position:
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest is "
             f"{oldest.file} and begins at the same GTIDs, {verified.gtids}; but with gtid_strict_mode=OFF GTIDs may "
             "come back, as when a log is played into its own server, so this does not show that nothing is missing; "
-            f"copy the tables again with {NEW_FEED}, and set gtid_strict_mode=ON, or keep log files longer"
+            f"{COPY_AGAIN}; set gtid_strict_mode=ON, or keep log files longer"
         )
     if verified.resets is None or not _is_unbroken(verified.resets, now):
         raise Purged(
             f"shard {endpoint.shard}: log file {verified.at.file} is no longer on the server, whose oldest is "
             f"{oldest.file} and begins at the same GTIDs, {verified.gtids}; but the server was restarted since, or "
             "RESET was said, and a log that was reset counts its GTIDs from the start, so this does not show that "
-            f"nothing is missing; copy the tables again with {NEW_FEED}, and keep log files longer"
+            f"nothing is missing; {COPY_AGAIN}; keep log files longer"
         )
     return replace(verified, at=oldest, born=head.files[0].born, event=None)
 
@@ -124,7 +145,7 @@ def purged_prepare(shard: str, prepared: Prepared) -> Purged:
     return Purged(
         f"shard {shard}: log file {prepared.start.file} is no longer on the server, and the rows of the XA "
         f"transaction {prepared.xid}, prepared at {prepared.start}, stand in it: log files must be kept as long as "
-        f"XA transactions that they prepare are open; copy the tables again with {NEW_FEED}"
+        f"XA transactions that they prepare are open; {COPY_AGAIN}"
     )
 
 
@@ -137,7 +158,7 @@ def _must_be_unchanged(
     if born != verified.born:
         raise Diverged(
             f"{_was_reset(endpoint, verified)}: its file {verified.at.file} began at {born} instead of "
-            f"{verified.born} (seconds since 1970); {_WAY_OUT}"
+            f"{verified.born} (seconds since 1970); {COPY_AGAIN}"
         )
     # A log that was reset after we asked was born then or later.
     if born < before.asked or (restarted and _is_there(endpoint, verified)):
@@ -145,7 +166,7 @@ def _must_be_unchanged(
     raise Diverged(
         f"{_was_reset(endpoint, verified)}, or may have been: {now.count} RESET statements were counted "
         f"since the server's start, {before.count} before, and the file is as young as the position in it; "
-        f"{_WAY_OUT}"
+        f"{COPY_AGAIN}"
     )
 
 
@@ -166,9 +187,6 @@ def _read(endpoint: Endpoint, verified: Position, stop: LogOffset | None) -> Str
     """The log from the start of the position's file, for its facts."""
     start = LogOffset(verified.at.file, _FILE_START)
     return read_facts(endpoint, verified.server, start, stop)
-
-
-_WAY_OUT = f"start {NEW_FEED} to copy again"
 
 
 def _was_reset(endpoint: Endpoint, verified: Position) -> str:

@@ -19,7 +19,7 @@ from catchment.model.errors import (
     NEW_FEED,
     CatchmentError,
     ConnectionLost,
-    Diverged,
+    OtherServer,
     ServerSaid,
     SourceError,
 )
@@ -223,7 +223,7 @@ def connect(
     since an sql_mode can change the answer (EMPTY_STRING_IS_NULL). Two statements in all.
 
     `snapshots`: REPEATABLE READ, for consistent snapshots. Raises ConnectionLost, SourceError (also where the server
-    ignores a setting), Diverged when it is not the `expected` server, or ConfigError for what `tls` names.
+    ignores a setting), OtherServer when it is not the `expected` server, or ConfigError for what `tls` names.
     """
     servers = world.servers()
     if servers is not None:
@@ -287,9 +287,9 @@ def _known(session: Session) -> Server:
 
 
 def must_be(found: Server, expected: Server, endpoint: Endpoint) -> None:
-    """Raise Diverged unless the session is on the expected server."""
+    """Raise OtherServer unless the session is on the expected server."""
     if found != expected:
-        raise Diverged(
+        raise OtherServer(
             f"shard {endpoint.shard}: {endpoint.host}:{endpoint.port} is now {found}, the feed was "
             f"reading {expected}; "
             "point the feed at the old server; if this is the old one, moved or renamed with its data and log, "

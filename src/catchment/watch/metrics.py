@@ -112,9 +112,11 @@ class Metrics:
         for phase, seconds in phase_seconds.items():
             self._phases.labels(self._feed, phase).observe(seconds)
 
-    def at_rest(self, time_us: int) -> None:
-        """Every log still stood at the newest cut at `time_us`, microseconds since 1970: the lake is as of then."""
+    def at_rest(self, time_us: int, absent: Mapping[str, int] | None = None) -> None:
+        """Every log still stood at the newest cut at `time_us`, microseconds since 1970: the lake is as of then. Not so
+        for shards that are `absent`, each with as of when its rows stand."""
         self._cut_at = time_us * _MICRO
+        self._absent_since = {shard: since * _MICRO for shard, since in (absent or {}).items()}
 
     def observe_refused(self, refused: Iterable[Refusal]) -> None:
         """The tables whose copy stands still."""
@@ -140,11 +142,12 @@ class Metrics:
     def retention_left(self, shard: str) -> float:
         """Seconds until a purge could reach us, below 0 when it may have; infinite without a limit in time.
 
-        A log file is purged when its last write is older than the limit, and ours ends at or after our cut. The
-        file of an XA PREPARE that is open is needed, too.
+        A log file is purged when its last write is older than the limit, and ours ends at or after our cut. Of a
+        shard that is away it may end before that. The file of an XA PREPARE that is open is needed, too.
         """
         kept = self._kept_seconds[shard]
-        needed_since = min(self._cut_at, self._prepared_at[shard])
+        read_at = self._absent_since.get(shard, self._cut_at)
+        needed_since = min(read_at, self._prepared_at[shard])
         return math.inf if kept is None else kept - max(0.0, self._clock() - needed_since)
 
     def warn_of_purges(self) -> dict[str, str]:
@@ -170,6 +173,7 @@ class Metrics:
     def _stand_at(self, manifest: Manifest) -> None:
         """Gauges that follow from the newest epoch, whoever committed it."""
         self._cut_at = manifest.time_us * _MICRO
+        self._absent_since = {shard: since * _MICRO for shard, since in manifest.absent.items()}
         self._prepared_at = {
             shard: min((p.time for p in position.prepared if p.committed is None), default=math.inf)
             for shard, position in manifest.cut.positions.items()

@@ -1,6 +1,6 @@
 """What a run tells of itself, for progress bars, metrics and logs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catchment.model.epoch import Commit, Manifest, Refusal
@@ -39,11 +39,13 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class Rest:
     """A turn that brought nothing: at `time_us` (microseconds since 1970) every shard's log still stood at the
-    newest cut. `refused`: tables whose copy stands still.
+    newest cut. `refused`: tables whose copy stands still. `absent`: the shards that did not answer, and as of when
+    their rows stand (microseconds since 1970).
     """
 
     time_us: int
     refused: tuple[Refusal, ...] = ()
+    absent: Mapping[str, int] = field(default_factory=dict)
 
 
 def _ignore(told: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import Diverged
+from catchment.model.errors import Diverged, OtherServer
 from catchment.model.position import LogOffset
 from catchment.serve.spark_source.offset import Offset
 from tests.layers.serve.conftest import NAMES, Drive, MakeFeed
@@ -91,7 +91,7 @@ def test_another_server_at_the_address_is_refused(make_feed: MakeFeed, drive: Dr
         offset = _stands(drive, feed)
         feed.write_text(feed.read_text().replace(f"port: {server.port}", f"port: {other.port}"))
         for _ in range(2):  # its log ends before the position, then behind it
-            with pytest.raises(Diverged, match="is now server_id 10"):
+            with pytest.raises(OtherServer, match="is now server_id 10"):
                 drive(feed, NAME, offset).finish()
             other.sql(*["FLUSH BINARY LOGS"] * 4)
 

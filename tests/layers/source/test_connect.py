@@ -14,7 +14,7 @@ from pymysql.connections import Connection
 from pymysql.converters import escape_string
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import Diverged, ServerSaid, SourceError
+from catchment.model.errors import OtherServer, ServerSaid, SourceError
 from catchment.model.source import Endpoint
 from catchment.source import pinned
 from catchment.source import session as module
@@ -201,5 +201,5 @@ def test_a_login_sets_reads_back_and_asks_who_answers_in_two_statements(
         cursor.execute(f"SELECT {isolation}, @@autocommit, @@character_set_client")
         assert cursor.fetchone() == (expected, 1, "utf8mb4")
     other = msgspec.structs.replace(session.server, server_id=own.server_id + 1)
-    with pytest.raises(Diverged, match="is now server_id"):
+    with pytest.raises(OtherServer, match="is now server_id"):
         connect(endpoint_of(own), other)

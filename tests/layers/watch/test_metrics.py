@@ -94,6 +94,18 @@ def test_retention_left(metrics: Metrics, clock: Clock) -> None:
     assert value(metrics, "log_retention_left_seconds", shard="-80") == 7200
 
 
+def test_the_log_of_a_shard_that_is_away_is_needed_since_it_went(metrics: Metrics, clock: Clock) -> None:
+    metrics.observe(replace(manifest(7000), absent={"-80": int((START + 100) * 1e6)}), {})
+    clock.now = START + 7100
+    assert value(metrics, "log_retention_left_seconds", shard="-80") == pytest.approx(200)
+    assert "may be purged in 200 s" in metrics.warn_of_purges()["-80"]
+    metrics.at_rest(int(clock.now * 1e6), {"-80": int((START + 100) * 1e6)})
+    assert value(metrics, "log_retention_left_seconds", shard="-80") == pytest.approx(200)
+    metrics.at_rest(int(clock.now * 1e6))
+    assert value(metrics, "log_retention_left_seconds", shard="-80") == pytest.approx(7200)
+    assert not metrics.warn_of_purges()
+
+
 def test_a_source_at_rest_is_no_lag_and_no_imminent_purge(metrics: Metrics, clock: Clock) -> None:
     metrics.observe(manifest(1), {})
     clock.now = START + 7210

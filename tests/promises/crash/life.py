@@ -23,6 +23,7 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.config import Feed, load
 from catchment.demo.server import PrivateServer
+from catchment.feed.dump import dump
 from catchment.model.location import Location, ObjectPath
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -41,6 +42,7 @@ Servers = Mapping[str, PrivateServer]
 
 SECONDS_MAX = PATIENCE_SECONDS
 NAMED_MAX = 10
+RENEWALS_MAX = 10
 PAUSE_SECONDS = 0.1
 BORN_BELOW = 500  # keys that a life gives rows, so that a table does not grow for as long as a slow run takes
 _KEYS = (("id",), ("a", "b"), ("name",))
@@ -178,6 +180,24 @@ class Life:
     def run(self, *options: str) -> int:
         """`catchment run` in this process, until caught up; the exit code."""
         return execute(["run", str(self.file), "--until-caught-up", *options])
+
+    def waiting(self) -> dict[str, str]:
+        """The tables that wait for an order to be copied again, and why."""
+        newest = EpochsTable(self.lake, "life").newest()
+        assert newest is not None
+        return {str(one.table): one.reason for one in newest.manifest.stale if one.waits and not one.asked}
+
+    def copy_again(self) -> None:
+        """Order new copies of them, and run until no table is stale."""
+        dump(self.file, "start", wait=0)
+        for step in range(RENEWALS_MAX):
+            self.touch(1_000 + step)
+            assert self.run() == 0
+            newest = EpochsTable(self.lake, "life").newest()
+            assert newest is not None
+            if not newest.manifest.stale:
+                return
+        raise AssertionError("tables are still stale")
 
     def await_settles(self) -> None:
         """Wait until no process that a run has left behind settles this lake."""

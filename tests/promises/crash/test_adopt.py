@@ -16,7 +16,7 @@ from catchment.demo.server import PrivateServer
 from catchment.feed.adopt import adopt
 from catchment.feed.moved import Comparison
 from catchment.feed.runner import run_feed
-from catchment.model.errors import ConfigError, Diverged, LeaseHeld
+from catchment.model.errors import ConfigError, Diverged, LeaseHeld, OtherServer
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from catchment.state.lease import hold
@@ -106,7 +106,7 @@ def test_a_moved_server_is_adopted_and_the_feed_goes_on(
     old.stop()
     with copied(old, tmp_path, server_id=191) as new:
         point(steps, a=new)
-        with pytest.raises(Diverged, match=r"catchment adopt FEED.yaml --shard a"):
+        with pytest.raises(OtherServer, match=r"catchment adopt FEED.yaml --shard a"):
             steps.run()
         capsys.readouterr()
         assert execute(["adopt", str(steps.file), "--shard", "a", "--dry-run"]) == 0

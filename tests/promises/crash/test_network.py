@@ -13,7 +13,7 @@ from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkTask, SegmentTask, Target
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest, Plan
-from catchment.model.errors import Diverged
+from catchment.model.errors import OtherServer
 from catchment.readers.changes import read_segment
 from catchment.readers.copy import read_group
 from catchment.sink.delta.tail.writer import LakeWriter
@@ -128,10 +128,10 @@ def test_selects_and_dumps_of_another_server_do_not_count(
     read_group(copy)
     for number in range(1, proxy.accepted - begun + 1):
         proxy.misroute(proxy.accepted + number, pair["80-"].host, pair["80-"].port)
-        with pytest.raises(Diverged, match="is now server_id 122"):
+        with pytest.raises(OtherServer, match="is now server_id 122"):
             read_group(copy)
     proxy.misroute(proxy.accepted + 1, pair["80-"].host, pair["80-"].port)
-    with pytest.raises(Diverged, match="is now server_id 122"):
+    with pytest.raises(OtherServer, match="is now server_id 122"):
         read_segment(follow)
 
 
@@ -147,5 +147,5 @@ def test_a_balancer_between_feed_and_servers_stops_the_run(
             proxy.balance([(s.host, s.port) for s in pair.values()])
             run.wait("an error", lambda epochs: False)
 
-    with pytest.raises(Diverged, match=r"shard -80.*is now server_id 122"):
+    with pytest.raises(OtherServer, match=r"shard -80.*is now server_id 122"):
         run_behind_a_balancer()

@@ -170,12 +170,51 @@ def test_epochs_wait_for_all_where_the_feed_says_so(
     assert not any(epoch.absent for epoch in epochs(feed, limit=10_000))
 
 
-def test_a_shard_that_stays_away_ends_the_run(
+def test_a_shard_that_stays_away_is_waited_for(
     servers: Servers, schema: str, proxy: Proxy, make: MakeFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For ever, with growing pauses, where the feed file sets no limit; and the run ends at once when it is told to."""
+    monkeypatch.setattr(clock, "SILENT_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(retries, "TIMES_MAX", 3)
+    paused: list[float] = []
+    really = retries.pause_seconds
+
+    def noted(failures: int) -> float:
+        paused.append(really(failures))
+        return paused[-1]
+
+    monkeypatch.setattr(loop, "pause_seconds", noted)
+    feed = make("0s")
+    with Night(feed) as night:
+        night.begun()
+        proxy.refusing = True
+        proxy.cut(reset=True)
+        night.awaited("long pauses", lambda: list(paused), lambda found: bool(found) and max(found) >= 8.0)
+        assert night.error is None
+        assert sorted(paused[-3:]) == paused[-3:]
+        proxy.refusing = False
+        write(servers, schema, 1)
+        night.awaited("all changes", lambda: shown(feed, schema), lambda rows: rows == held(servers, schema))
+        proxy.refusing = True
+        proxy.cut(reset=True)
+    assert night.error is None
+
+
+def test_a_shard_that_stays_away_for_too_long_ends_the_run(
+    servers: Servers,
+    schema: str,
+    proxy: Proxy,
+    make: MakeFeed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clock, "SILENT_SECONDS_MAX", 4.0)
     monkeypatch.setattr(retries, "TIMES_MAX", 3)
-    feed = make("12s")
+    make("12s")
+    described = yaml.safe_load((tmp_path / "feed.yaml").read_text())
+    described["epoch"]["wait_max"] = "1s"
+    (tmp_path / "feed.yaml").write_text(yaml.safe_dump(described))
+    feed = load(tmp_path / "feed.yaml")
     with Night(feed) as night:
         night.begun()
         proxy.refusing = True

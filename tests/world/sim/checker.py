@@ -41,6 +41,7 @@ class Checker:
     alone: int = 0
     planned: list[Any] = field(default_factory=list)
     renewed: int = 0
+    begun_again: int = 0
     _newest: Any = None
     _exact: dict[Any, Any] = field(default_factory=dict)
     _whole: set[Any] = field(default_factory=set)
@@ -61,12 +62,21 @@ class Checker:
         for server in self.servers:
             position = manifest.cut.positions[server.name]
             at = _place(position)
+            if before is not None and _begins_again(before, manifest, server.name):
+                self._must_be_lost(before, manifest, server)
             possible = [log for log in self._possible(server) if log.may_hold(at, position.born)]
             differences = [(log, self._difference(manifest, server.name, at, log)) for log in possible]
             self._logs[server.name] = [log for log, wrong in differences if not wrong]
             if not self._logs[server.name]:
                 what = differences[0][1] if differences else "its log was reset before"
                 self._found(manifest, f"{server.name} at {at}: {what}")
+
+    def _must_be_lost(self, before: Any, manifest: Any, server: Server) -> None:
+        """A shard begins again only where its log may be lost; it may read any of its logs then."""
+        self.begun_again += 1
+        if self._fate(server, before) is Fate.GOES_ON:
+            self._found(manifest, f"{server.name} begins again, and its log goes on")
+        self._logs.pop(server.name, None)
 
     def _possible(self, server: Server) -> list[History]:
         """The logs that the feed may be reading."""
@@ -110,11 +120,11 @@ class Checker:
             self._found(manifest, f"it follows {manifest.previous}, and the newest is {before.epoch}")
         for server in self.servers:
             old, new = (_place(one.cut.positions[server.name]) for one in (before, manifest))
-            if new < old:
+            if new < old and not _begins_again(before, manifest, server.name):
                 self._found(manifest, f"{server.name} goes back from {old} to {new}")
             # Where files were purged that held nothing more, the same place has another name.
             passed = any(old < group.end <= new for group in server.history.groups)
-            if server.name in manifest.absent and passed:
+            if server.name in manifest.absent and passed and not _begins_again(before, manifest, server.name):
                 self._found(manifest, f"{server.name} is absent, and moves from {old} to {new}")
         for shard in manifest.absent:
             old, new = (one.cut.shards[shard].copies for one in (before, manifest))
@@ -182,6 +192,12 @@ class Checker:
 
 def _place(position: Any) -> Place:
     return position.at.number, position.at.offset
+
+
+def _begins_again(before: Any, manifest: Any, shard: str) -> bool:
+    """Whether a shard stands at a new first cut, since its log was lost: its tables have begun to wait for an order."""
+    new = [one for one in manifest.stale if one.waits and not one.asked and one not in before.stale]
+    return any(f"shard {shard}: " in one.reason for one in new)
 
 
 def _copied(progress: Any, rows: dict[int, Row]) -> Iterator[tuple[int, Row]]:

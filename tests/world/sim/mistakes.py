@@ -16,7 +16,7 @@ from catchment import world
 from catchment.epoch import gather
 from catchment.epoch.seal import newest_sealed
 from catchment.epoch.xa import Commits
-from catchment.feed import clock, loop, shard_reader, take_up
+from catchment.feed import clock, loop, lost_logs, shard_reader
 from catchment.feed import unmoved as unmoved_module
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import Purged
@@ -274,8 +274,9 @@ def an_absent_shard_is_taken_to_have_reached_the_tick(patch: pytest.MonkeyPatch)
 
 @mistake
 def a_reset_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
-    for module in (changes, copy, take_up, shard_reader):
+    for module in (changes, copy, shard_reader):
         patch.setattr(module, "must_be_same_log", _asks_only)
+    patch.setattr(lost_logs, "must_go_on", _asks_only)
     patch.setattr(unmoved_module, "must_be_unbroken", lambda endpoint, verified, now: None)
     for module in (checks, shard_reader):
         patch.setattr(module, "must_continue", lambda shard, start, born, first: None)

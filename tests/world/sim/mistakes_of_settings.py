@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from catchment.epoch import gather
-from catchment.feed import newcomers, take_up
+from catchment.feed import lost_logs, newcomers
 from catchment.model.position import LogOffset
 from catchment.readers import chunk_images, copy
 from catchment.source.log import read_facts
@@ -97,4 +97,4 @@ def a_purged_file_is_passed_over_though_it_held_groups(patch: pytest.MonkeyPatch
         head = read_facts(endpoint, verified.server, oldest, None, budget=1)
         return msgspec.structs.replace(verified, at=oldest, born=head.files[0].born, event=None)
 
-    patch.setattr(take_up, "continued", at_the_oldest)
+    patch.setattr(lost_logs, "continued", at_the_oldest)

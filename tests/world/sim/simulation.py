@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from catchment.feed.runner import run_feed
 from catchment.feed.take_up import Ports
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, Diverged, Purged
+from catchment.model.order import Action, Order
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.source import first_cut, prove, stored_at
-from catchment.state import database
+from catchment.state import database, orders
 from catchment.state.lease import Owner
 from catchment.state.store import Store
 from tests.world.sim.checker import Checker, Fate
@@ -41,6 +42,8 @@ _AGE_SECONDS = 3600.0
 _RESETS_MAX = 4
 # So many runs in turn have to end by it before somebody begins a new feed.
 _REFUSALS = 2
+# How often somebody orders a new copy while there is trouble.
+_ORDERS = 0.3
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,11 @@ class Simulation:
     def renewed(self) -> int:
         """Tables that took the place of an earlier copy."""
         return sum(attempt.checker.renewed for attempt in self.attempts)
+
+    @property
+    def begun_again(self) -> int:
+        """Shards that began again, since their log was lost."""
+        return sum(attempt.checker.begun_again for attempt in self.attempts)
 
     @property
     def kills(self) -> int:
@@ -255,12 +263,7 @@ class Simulation:
         while self.world.now < until:
             calm = self.world.now >= self._calm_at
             if calm:
-                self.nemesis.dangerous = False
-                self.clients.calm = True
-                for server in self.servers:
-                    server.kills_dumps = False
-                for other in self._processes:
-                    self.world.kill(other)
+                self._calm_down()
             quiet = self.clients.quiet()
             process = Process(f"run {self.runs}")
             self._processes.append(process)
@@ -271,6 +274,8 @@ class Simulation:
             self._must_be_right()
             if self._ended(attempt, job):
                 self._begin()
+                until += self.setting.patience
+            elif self._copies_again(attempt, calm=calm):
                 until += self.setting.patience
             elif quiet and job.error is None:
                 break
@@ -290,6 +295,15 @@ class Simulation:
             if not server.last_group() <= (at.number, at.offset) <= server.end() or not newest.cut.copied:
                 raise AssertionError(f"caught up at {at}, but the log ends at {server.end()}")
 
+    def _calm_down(self) -> None:
+        """Trouble is over."""
+        self.nemesis.dangerous = False
+        self.clients.calm = True
+        for server in self.servers:
+            server.kills_dumps = False
+        for other in self._processes:
+            self.world.kill(other)
+
     def _ended(self, attempt: Attempt, job: Job) -> bool:
         """Take in how a run ended. Whether the feed is over, so that a new one has to be begun."""
         if job.error is not None and not isinstance(job.error, CatchmentError | Killed):
@@ -305,6 +319,17 @@ class Simulation:
                 "log was taken away that the feed had not read, and a run says that it caught up"
             )
         return False
+
+    def _copies_again(self, attempt: Attempt, *, calm: bool) -> bool:
+        """Order a new copy of tables that wait for one, since the log of a shard was lost; whether that was done."""
+        newest = attempt.storage.epochs[-1].manifest if attempt.storage.epochs else None
+        waiting = [one.table for one in newest.stale if one.waits and not one.asked] if newest else []
+        if not waiting or not (calm or self.rng.random() < _ORDERS):
+            return False
+        with closing(Store.open(attempt.feed.state.get_secret_value(), attempt.feed.name)) as store:
+            for table in waiting:
+                orders.give(store, Order(Action.START, "operator", self.world.now_us(), table))
+        return True
 
     def _must_be_right(self) -> None:
         for attempt in self.attempts:

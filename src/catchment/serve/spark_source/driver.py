@@ -15,7 +15,7 @@ from catchment.schema.shape import first_shape, merge
 from catchment.serve.spark_source.cuts import ATTEMPTS, cut_now, next_cut, with_chunks
 from catchment.serve.spark_source.offset import Offset, read, written
 from catchment.serve.spark_source.options import LATEST, SourceOptions
-from catchment.serve.spark_source.resume import must_go_on
+from catchment.serve.spark_source.resume import must_all_go_on
 from catchment.serve.spark_source.start import cut_at
 from catchment.serve.spark_source.stream_cut import StreamCut, first_cut
 from catchment.source.catalog import list_tables, read_table
@@ -168,7 +168,7 @@ class StreamDriver:
                     f"the checkpoint is of the shards {_names(positions)}, the feed has "
                     f"{_names(self._endpoints)}; start with a new checkpoint"
                 )
-            must_go_on(self._endpoints, positions)
+            must_all_go_on(self._endpoints, positions)
             servers = {shard: position.server for shard, position in positions.items()}
             for shard, told in self._told_end.items():
                 must_be(told, servers[shard], self._endpoints[shard])
