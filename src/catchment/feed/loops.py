@@ -26,12 +26,12 @@ class Turns:
 
 @dataclass(frozen=True)
 class Loops:
-    """Makes the loops of a run, and the clock of each."""
+    """Makes the loops of a run, and the clock of each. `loop_of` takes `standing` and `clock`."""
 
     endpoints: Mapping[str, Endpoint]
     commands: Commands
     clock_of: Callable[[TakenUp], Clock]
-    loop_of: Callable[[TakenUp, Clock], Loop]
+    loop_of: Callable[..., Loop]
 
     def run(self, began: TakenUp, clock: Clock, turns: Turns) -> Manifest:
         """The last manifest committed, as `Loop.run`. `clock`: of the first loop; it is stopped, as all others are.
@@ -40,10 +40,12 @@ class Loops:
         """
         try:
             while True:
-                loop = self.loop_of(began, clock)
+                loop = self.loop_of(standing=began.standing, clock=clock)
                 try:
                     between = _between(began.first, self.commands.next, turns.newcomers)
-                    return loop.run(turns.done, between, turns.mender)
+                    last = loop.run(turns.done, between, turns.mender)
+                    self.commands.answer(last)
+                    return last
                 except CatchmentError as met:
                     clock.stop()
                     began = self._behind(began, loop.standing, clock.number, met)

@@ -101,24 +101,19 @@ def run_feed(
                 watchers.begun(standing, clock)
                 observer.doing(_first_epoch(standing))
                 applying = dataclasses.replace(applier, fault=fault)
-
-                def loop_of(began: TakenUp, clock: Clock) -> Loop:
-                    return Loop(
-                        endpoints=endpoints,
-                        policy=_policy(feed, commands.aside, follows=not until_caught_up),
-                        standing=began.standing,
-                        clock=clock,
-                        planner=planner,
-                        engine=engine,
-                        applier=applying,
-                        audience=Audience(watchers.committed, watchers.rested, watch.troubles),
-                    )
-
-                newcomers = _newcomers(feed, endpoints, sink, watchers.uncarried)
+                loop_of = partial(
+                    Loop,
+                    endpoints=endpoints,
+                    policy=_policy(feed, commands.aside, follows=not until_caught_up),
+                    planner=planner,
+                    engine=engine,
+                    applier=applying,
+                    audience=Audience(watchers.committed, watchers.rested, watch.troubles),
+                )
+                enter = _newcomers(feed, endpoints, sink, watchers.uncarried)
                 done = _caught_up(settled, commands) if until_caught_up else lambda manifest: False
-                turns = Turns(done, newcomers, Mender.of(feed, engine, applying, commands))
+                turns = Turns(done, enter, Mender.of(feed, engine, applying, commands))
                 last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
-                commands.answer(last)
         finally:
             planner.close()
             clock.stop()
