@@ -27,7 +27,7 @@ FLOORS = (
     ("state", "sink/delta/log"),
     ("readers", "sink/delta/tail", "sink/delta/epochs"),
     ("engine", "watch", "sink/delta/plain"),
-    ("sink/delta/kept",),
+    ("sink/delta/kept", "page"),
     ("sink/delta/reading", "sink/delta/erasure"),
     ("sink/delta/upkeep",),
     ("sink/registry",),

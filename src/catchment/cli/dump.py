@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
-from catchment.cli.output import columns, feed_argument, json_option, show
+from catchment.cli.output import feed_argument, json_option, show
+from catchment.cli.table_lines import part_text, table_lines
 from catchment.feed.dump import dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
-from catchment.watch.status import TableStatus
+from catchment.watch.table_status import TableStatus
 
 _table_option = click.option(
     "--table", metavar="SCHEMA.NAME", help="This table; without it, all of the feed."
@@ -137,19 +138,11 @@ def _order_lines(kept: Iterable[Kept]) -> Iterable[str]:
 
 
 def _table_lines(found: Sequence[TableStatus]) -> Iterable[str]:
-    rows = [
-        (
-            one.table,
-            one.state.value,
-            f"{one.rows:,}",
-            f"{one.rows_expected:,}",
-            one.as_of or "the newest epoch",
-        )
-        for one in found
-    ]
-    yield from columns([("table", "state", "rows copied", "of about", "readers see"), *rows])
+    yield from table_lines(found)
     yield from dict.fromkeys(text for one in found for text in one.throttled)
     for one in found:
+        for part in one.parts:
+            yield f"{one.table} on {part.shard}: {part_text(part)}"
         yield from one.refused
         if one.reason:
             yield f"{one.table}: {one.reason}"

@@ -4,14 +4,15 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
 import click
 from rich.console import Console
 
+from catchment.cli.keyboard import Keyboard
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.config import load
 from catchment.engine.choice import prepared
@@ -41,9 +42,15 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     """
     feed = load(file)
     ports = usual_ports(prepared(feed))
-    view = RunView(Console(), feed.name)
+    console = Console()
+    view = RunView(console, feed.name)
+    keyboard = Keyboard(feed, view.told_of_keys) if console.is_terminal else None
     gc.freeze()  # modules stay: the collector need not go through them in every epoch
-    with stopped_by_signals(at_once=True) as stop, view.live():
+    with (
+        stopped_by_signals(restore=keyboard.restore if keyboard else _nothing) as stop,
+        keyboard or nullcontext(),
+        view.live(),
+    ):
         outcome = run_feed(
             feed,
             until_caught_up=until_caught_up,
@@ -61,17 +68,22 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     return EXIT_INTERRUPTED if outcome.stopped and not outcome.ordered else 0
 
 
+def _nothing() -> None:
+    """There is nothing to restore."""
+
+
 @contextmanager
-def stopped_by_signals(*, at_once: bool = False) -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set. A second one is a KeyboardInterrupt. With `at_once` it ends the process,
-    because a session that waits for a shard cannot be interrupted; a run is always ready for that.
+def stopped_by_signals(*, restore: Callable[[], None] | None = None) -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set. A second one is a KeyboardInterrupt. With `restore` it ends the process
+    behind that, for a session that waits for a shard cannot be interrupted. A run is always ready for it.
     """
     stop = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if not stop.is_set():
             stop.set()
-        elif at_once:
+        elif restore is not None:
+            restore()
             Console(stderr=True).show_cursor()
             os.write(2, b"catchment: stopped again, ended at once; the same command goes on from here\n")
             os._exit(EXIT_INTERRUPTED)

@@ -8,7 +8,10 @@ from pathlib import Path
 import click
 
 from catchment.cli.output import columns, duration, feed_argument, json_option, show
+from catchment.cli.table_lines import table_lines
 from catchment.config import load
+from catchment.model.progress import THROUGH
+from catchment.screen.until import until
 from catchment.state.store import Store
 from catchment.watch.status import Status, read_status
 
@@ -41,8 +44,17 @@ def _lines(status: Status) -> Iterable[str]:
     for shard, since in status.absent.items():
         yield f"shard {shard} could not be read for this epoch: its rows stand as of {_when(since)}"
     yield ""
-    rows = [(t.table, t.state.value, f"{t.rows:,}", _share(t.rows, t.rows_expected)) for t in status.tables]
-    yield from columns([("table", "state", "rows copied", "of expected"), *rows])
+    yield from table_lines(status.tables)
+    if status.copy != THROUGH:
+        yield f"until all rows are copied: {until(status.copy)}"
+    for log in status.behind:
+        backlog = "unknown" if log.backlog_bytes is None else f"{log.backlog_bytes:,}"
+        yield (
+            f"shard {log.shard} is {duration(log.lag_seconds)} behind, {backlog} bytes of log; "
+            f"until it is caught up: {until(log.left)}"
+        )
+    if THROUGH not in (status.copy, status.log, status.whole) and status.runner:
+        yield f"until both are through: {until(status.whole)}"
     for table in status.tables:
         yield from table.refused
         if table.as_of:
@@ -100,7 +112,3 @@ def _when(text: str) -> str:
 
 def _seconds_since(text: str) -> float:
     return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds())
-
-
-def _share(rows: int, expected: int) -> str:
-    return f"{min(1.0, rows / expected):.0%}" if expected else "-"

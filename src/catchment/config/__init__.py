@@ -10,6 +10,7 @@ from catchment.config.feed import (
     NotifyEvent,
     ShardConfig,
     SourceConfig,
+    StatusConfig,
     TlsConfig,
     Unusable,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "SinkConfig",
     "SourceConfig",
     "SparkConfig",
+    "StatusConfig",
     "ThrottleConfig",
     "TlsConfig",
     "Unusable",

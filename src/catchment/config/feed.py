@@ -172,6 +172,24 @@ class MetricsConfig(Section):
     )
 
 
+class StatusConfig(Section):
+    """Where a run shows itself to people; no port means nowhere."""
+
+    port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="HTTP port of the [status page](operations.md#the-status-page) of a run, on `address`. It has "
+        "`/healthz` and `/metrics`, too.",
+    )
+    address: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address of this host that `port` is opened on; `0.0.0.0` means all. No password protects it, and "
+        "the page names shards, tables, errors and who gave orders.",
+    )
+
+
 class NotifyEvent(Enum):
     """What a feed tells of."""
 
@@ -270,6 +288,9 @@ class Feed(Section):
         json_schema_extra={"default": DEFAULT_STATE},
     )
     metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the [metrics](metrics.md) go.")
+    status: StatusConfig = Field(
+        default=StatusConfig(), description="Where the [status page](operations.md#the-status-page) is."
+    )
     notify: NotifyConfig = Field(
         default=NotifyConfig(),
         description="Who is told when something [happens to the feed](operations.md#being-told).",
@@ -316,6 +337,15 @@ class Feed(Section):
                 f"copy.throttle.replica_lag: shard {', '.join(unsaid)} does not say which replicas it has; give "
                 "replicas, [] for none"
             )
+
+    @model_validator(mode="after")
+    def _own_ports(self) -> Self:
+        status, metrics = self.status, self.metrics
+        if status.port is not None and (status.port, status.address) == (metrics.port, metrics.address):
+            raise ValueError(
+                "status.port and metrics.port are the same: leave out metrics.port, the status page has /metrics"
+            )
+        return self
 
     def key_of_masks(self) -> MaskKey | None:
         """The key of the HMACs; None where there is none. Raises LookupError for a file loaded without it."""

@@ -14,7 +14,7 @@ from catchment.doctor.access import check_log_access, check_replica, check_selec
 from catchment.doctor.finding import Diagnosis, Finding, Severity, TableFound
 from catchment.doctor.settings import check_gtids, check_settings, logs_cascades
 from catchment.doctor.standing import check_logs, check_standing
-from catchment.doctor.surroundings import check_metrics, check_sink, check_spark, check_state
+from catchment.doctor.surroundings import check_ports, check_sink, check_spark, check_state
 from catchment.doctor.table_checks import (
     check_filters,
     check_images,
@@ -69,7 +69,7 @@ def examine(feed: Feed) -> Diagnosis:
     findings += _same_servers(reached)
     if len(reached) == len(reports):
         findings += unmatched_rules(feed.tables, {table for report in reached for table in report.chosen})
-    findings += [*check_sink(feed), *check_state(feed), *check_metrics(feed), *check_spark(feed)]
+    findings += [*check_sink(feed), *check_state(feed), *check_ports(feed), *check_spark(feed)]
     refused = {table for report in reached for table in report.refused}
     paste = standing is None and feed.unusable is Unusable.FAIL
     return Diagnosis(

@@ -61,21 +61,25 @@ def _check_store(lake: ObjectPath) -> Finding:
     return Finding(Severity.OK, "", f"the lake {lake} can be written, and has put-if-absent")
 
 
-def check_metrics(feed: Feed) -> list[Finding]:
-    """Whether the port of the metrics can be listened on. A feed that runs has it already."""
-    address, port = feed.metrics.address, feed.metrics.port
-    if port is None or _runs(feed):
-        return []
+def check_ports(feed: Feed) -> list[Finding]:
+    """Whether the ports of the metrics and of the page can be listened on. A feed that runs has them already."""
+    metrics, status = feed.metrics, feed.status
+    wanted = (("metrics", metrics.address, metrics.port), ("status", status.address, status.port))
+    found = [_check_port(key, address, port) for key, address, port in wanted if port is not None]
+    return [] if not found or _runs(feed) else found
+
+
+def _check_port(key: str, address: str, port: int) -> Finding:
     try:
         family, _, _, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server of the metrics does
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
             trial.bind(place)
     except OSError as fault:
-        found = f"metrics.port: cannot listen on {address}:{port} ({fault.strerror})"
-        remedy = "end what listens there, or correct `metrics.port` and `metrics.address`"
-        return [Finding(Severity.ERROR, "", found, "the run does not start", remedy)]
-    return [Finding(Severity.OK, "", f"the metrics can listen on {address}:{port}")]
+        found = f"{key}.port: cannot listen on {address}:{port} ({fault.strerror})"
+        remedy = f"end what listens there, or correct `{key}.port` and `{key}.address`"
+        return Finding(Severity.ERROR, "", found, "the run does not start", remedy)
+    return Finding(Severity.OK, "", f"{key}.port can listen on {address}:{port}")
 
 
 def _runs(feed: Feed) -> bool:

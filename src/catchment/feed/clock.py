@@ -79,6 +79,11 @@ class Clock:
         self._thread.start()
         return self
 
+    @property
+    def newest(self) -> Tick | None:
+        """The newest tick; any thread may look."""
+        return self._newest
+
     def verified(self, positions: Mapping[str, Position]) -> None:
         """Tell the positions that the chain of segments has reached."""
         for shard, position in positions.items():

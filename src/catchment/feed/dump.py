@@ -22,7 +22,8 @@ from catchment.model.table import TableId
 from catchment.state import orders
 from catchment.state.lease import newest_fence
 from catchment.state.store import Store
-from catchment.watch.status import TableStatus, read_status
+from catchment.watch.status import read_status
+from catchment.watch.table_status import TableStatus
 
 ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 0.1

@@ -21,6 +21,7 @@ from catchment.feed.loops import Loops, Turns
 from catchment.feed.mender import Mender
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.served import board_of, served
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
@@ -29,17 +30,20 @@ from catchment.model.epoch import Manifest
 from catchment.model.errors import ConnectionLost
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
+from catchment.page.board import Board
 from catchment.sink.port import Sink, Upkeep
 from catchment.sink.registry.sinks import sink_of
-from catchment.source.offsets import kept_seconds
+from catchment.source.offsets import kept_seconds, log_files
 from catchment.source.session import connect
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.journal import Journal
 from catchment.state.lease import hold
 from catchment.state.moments import time_text
 from catchment.state.store import Store
+from catchment.watch.course import Course
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
+from catchment.watch.progress_metrics import ProgressMetrics
 from catchment.watch.report import NOBODY, Observer
 from catchment.watch.stale_tables import StaleTables
 from catchment.watch.throttles import Throttles
@@ -59,6 +63,15 @@ class Outcome:
     manifest: Manifest
     stopped: bool
     ordered: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Log:
+    """A shard's log as the run begins: for how long it is kept (None: no limit in time), and its files and their
+    bytes."""
+
+    kept_seconds: float | None
+    files: dict[str, int]
 
 
 def run_feed(
@@ -82,24 +95,23 @@ def run_feed(
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=sink.fence()) as lease,
-        _watch(feed, Journal(store, lease.fence), stop, observer) as watch,
-        _served(watch.vitals, feed),
+        board_of(feed, store) as board,
+        _watch(feed, Journal(store, lease.fence), stop, _told_first(board, observer)) as watch,
+        served(feed, watch.vitals, board),
     ):
-        applier = Applier(store, lease, sink, stop)
-        observer.doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
-        began = take_up(feed, applier, leave, observer.doing, ports)
-        standing, clock_of = began.standing, partial(_started_clock, feed, endpoints, watch.troubles)
+        applier, doing = Applier(store, lease, sink, stop), watch.observer.doing
+        doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
+        began = take_up(feed, applier, leave, doing, ports)
+        clock_of = partial(_started_clock, feed, endpoints, watch.troubles)
         upkeep = sink.upkeep(lease.fence)
-        watchers = _watchers(feed, endpoints, standing, upkeep, watch, observer)
-        watchers.uncarried.begin(standing, began.present)
+        watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
         clock = clock_of(began)
         planner = _planner(feed, endpoints, watch.throttles)
-        live = Live(feed, watch.journal, lambda copying: planner.change(_limits(copying), copying.throttle))
-        commands = Commands(store, lease.fence, stop, live.obey)
+        commands = Commands(store, lease.fence, stop, _live(feed, watch, planner).obey)
         try:
             with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
-                watchers.begun(standing, clock)
-                observer.doing(_first_epoch(standing))
+                watchers.begun(began.standing, clock)
+                doing(_first_epoch(began.standing))
                 applying = dataclasses.replace(applier, fault=fault)
                 loop_of = partial(
                     Loop,
@@ -138,31 +150,39 @@ def _first_epoch(standing: Manifest) -> str:
     return since if standing.cut.idle else f"{since}, and rows to copy"
 
 
+def _told_first(board: Board | None, observer: Observer) -> Observer:
+    return observer if board is None else board.before(observer)
+
+
 def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) -> Watch:
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
     notifier, file = Notifier(feed.name, feed.notify), feed.metrics.file
-    return Watch(journal, vitals, Troubles(), notifier, file=file, stop=stop, observer=observer)
+    course = Course(feed.copying.place_of)
+    vitals.registry.register(ProgressMetrics(feed.name, lambda: course.newest))
+    return Watch(journal, vitals, Troubles(), notifier, course, file=file, stop=stop, observer=observer)
 
 
-def _watchers(
-    feed: Feed,
-    endpoints: dict[str, Endpoint],
-    standing: Manifest,
-    upkeep: Upkeep,
-    watch: Watch,
-    observer: Observer,
-) -> Watchers:
+def _watchers(feed: Feed, logs: dict[str, _Log], began: TakenUp, upkeep: Upkeep, watch: Watch) -> Watchers:
+    kept = {shard: log.kept_seconds for shard, log in logs.items()}
+    uncarried = Uncarried(feed.tables, watch.journal, watch.vitals, watch.notifier)
+    uncarried.begin(began.standing, began.present)
     return Watchers(
         feed.name,
         upkeep,
-        Metrics(standing, _kept_seconds(endpoints), registry=watch.vitals.registry),
-        Uncarried(feed.tables, watch.journal, watch.vitals, watch.notifier),
-        StaleTables(standing, watch.vitals, watch.notifier),
+        Metrics(began.standing, kept, registry=watch.vitals.registry),
+        watch.course,
+        {shard: log.files for shard, log in logs.items()},
+        uncarried,
+        StaleTables(began.standing, watch.vitals, watch.notifier),
         watch.notifier,
         watch.write_metrics,
-        observer,
+        watch.observer,
     )
+
+
+def _live(feed: Feed, watch: Watch, planner: Planner) -> Live:
+    return Live(feed, watch.journal, lambda copying: planner.change(_limits(copying), copying.throttle))
 
 
 def _newcomers(
@@ -194,28 +214,16 @@ def _started_clock(feed: Feed, endpoints: dict[str, Endpoint], troubles: Trouble
     return clock.start(positions)
 
 
-def _kept_seconds(endpoints: dict[str, Endpoint]) -> dict[str, float | None]:
-    """For how long the shards keep their log; None of one that cannot be asked now."""
-    kept: dict[str, float | None] = {}
+def _logs(endpoints: dict[str, Endpoint]) -> dict[str, _Log]:
+    """The shards' logs; nothing is known of one that cannot be asked now."""
+    logs = {}
     for shard, endpoint in endpoints.items():
         try:
             with connect(endpoint) as session:
-                kept[shard] = kept_seconds(session)
+                logs[shard] = _Log(kept_seconds(session), log_files(session))
         except ConnectionLost:
-            kept[shard] = None
-    return kept
-
-
-@contextmanager
-def _served(vitals: Vitals, feed: Feed) -> Iterator[None]:
-    """Answer scrapes while the run lasts, if the feed names a port."""
-    metrics = feed.metrics
-    stop = vitals.serve(metrics.address, metrics.port) if metrics.port is not None else None
-    try:
-        yield
-    finally:
-        if stop is not None:
-            stop()
+            logs[shard] = _Log(None, {})
+    return logs
 
 
 def _caught_up(settled: world.Event | None, commands: Commands) -> Callable[[Manifest], bool]:

@@ -3,7 +3,7 @@ epoch only after its commit.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +13,7 @@ from catchment.feed.clock import Clock
 from catchment.model.epoch import Manifest, Refusal
 from catchment.model.errors import CatchmentError
 from catchment.sink.port import Upkeep
+from catchment.watch.course import Course
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
 from catchment.watch.report import Observer, Report, Rest
@@ -30,11 +31,13 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Watchers:
     """Passes on what the loop tells. Calls come one at a time. `write` brings the metrics to their file; `observer`
-    belongs to the starter of the run."""
+    belongs to the starter of the run. `files`: the log files of shards and their bytes, as the run began."""
 
     feed: str
     upkeep: Upkeep
     metrics: Metrics
+    course: Course
+    files: Mapping[str, Mapping[str, int]]
     uncarried: Uncarried
     stale: StaleTables
     notifier: Notifier
@@ -44,6 +47,7 @@ class Watchers:
 
     def begun(self, standing: Manifest, clock: Clock) -> None:
         """The run begins at `standing`; has the source moved since?"""
+        self._let("progress", lambda: self.course.begin(standing, lambda: clock.newest, self.files))
         with suppress(CatchmentError):  # the loop will meet it, too
             tick = clock.after(standing.epoch, _TICK_WAIT_SECONDS)
             if tick is not None and standing.cut.stood_at(tick):
@@ -54,6 +58,7 @@ class Watchers:
         """An epoch is committed."""
         self._let("counting for the upkeep", lambda: self.upkeep.count(report.manifest))
         self._let("metrics", lambda: self.metrics.observe(report.manifest, report.phases))
+        self._let("progress", lambda: self.course.committed(report.manifest, report.refused))
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
         self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
         self._let("stale tables", lambda: self.stale.observe(report.manifest))
@@ -66,6 +71,7 @@ class Watchers:
     def rested(self, rest: Rest) -> None:
         """A turn brought no epoch."""
         self.metrics.at_rest(rest.time_us, rest.absent)
+        self._let("progress", lambda: self.course.rested(rest.refused))
         self._turned(rest.refused)
         self._let("the observer of turns at rest", lambda: self.observer.rested(rest))
 

@@ -1,8 +1,10 @@
 """Where a table of a feed stands, and what may happen to it: every legal move."""
 
+from collections.abc import Collection
 from enum import Enum
 
 from catchment.model.epoch import Manifest
+from catchment.model.shard import Copy
 from catchment.model.table import TableId
 
 
@@ -52,7 +54,6 @@ MOVES: dict[TableState, dict[Cause, TableState]] = {
 
 def state_of(manifest: Manifest, table: TableId, shard: str = "") -> TableState:
     """Where a table stands, on all shards or on one."""
-    stale = manifest.stale_since(table) is not None
     copies = [
         copy
         for name, state in manifest.cut.shards.items()
@@ -60,6 +61,12 @@ def state_of(manifest: Manifest, table: TableId, shard: str = "") -> TableState:
         for copy in state.copies
         if copy.table == table
     ]
+    return state_with(manifest, table, copies)
+
+
+def state_with(manifest: Manifest, table: TableId, copies: Collection[Copy]) -> TableState:
+    """Where a table stands that has these copies in a manifest."""
+    stale = manifest.stale_since(table) is not None
     if not copies:
         left = any(one.table == table and one.epoch for one in manifest.outside)
         return TableState.STALE if stale else TableState.LEFT if left else TableState.WAITING

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from catchment.model.progress import THROUGH, Forecast
+from catchment.screen.until import briefly, clock, until
+
 BAR_WIDTH = 20
 NAME_WIDTH_MAX = 32
 WRONG_LINES_MAX = 6
@@ -16,17 +19,18 @@ _FULL, _HALF, _EMPTY = "━", "╸", "─"
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """A table that is being copied: rows so far, rows expected in all, rows a second."""
+    """A table that is being copied: rows so far, rows expected in all, rows a second, until when. None: unknown."""
 
     table: str
     rows: int
-    expected: int
-    rate: float
+    expected: int | None
+    rate: float | None
+    until: Forecast
 
     @property
     def left(self) -> int:
-        """Rows still expected."""
-        return max(self.expected - self.rows, 0)
+        """Rows still expected; none of a table of which nothing is known."""
+        return max((self.expected or 0) - self.rows, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,9 @@ class Seen:
     """What a run has shown so far.
 
     `doing`: what the run is busy with before its first epoch, empty behind it. `epoch`: the newest one in its one
-    spelling. `change_rate`: changes a second. `settling`: whether the sink settles. `wrong`: what stands still, and
-    who is away. `waiting`: shards that copy no rows for the source's sake; of these the log has lines of its own.
+    spelling. `change_rate`: changes a second. `settling`: whether the sink settles. `copy`, `log`: until all rows are
+    copied, and until the logs are caught up. `wrong`: what stands still, and who is away. `waiting`: shards that copy
+    no rows for the source's sake; of these the log has lines of its own. `keys`: what may be pressed.
     """
 
     feed: str
@@ -51,8 +56,11 @@ class Seen:
     copied_rows: int = 0
     tables: int = 0
     copying: tuple[Copying, ...] = ()
+    copy: Forecast = THROUGH
+    log: Forecast = THROUGH
     wrong: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    keys: str = ""
 
 
 def screen(seen: Seen, width: int, height: int) -> list[Text]:
@@ -78,7 +86,7 @@ def plain(seen: Seen) -> str:
         return f"{seen.feed}: {seen.doing}"
     parts = [f"epoch {seen.epoch}", f"lag {seen.lag_seconds:.2f} s", f"{seen.changes:,} changes"]
     if seen.copying:
-        parts.append(_copied(seen))
+        parts.append(f"{_copied(seen)}; to go: {_to_go(seen)}")
     else:
         parts.append(f"{seen.copied_rows:,} rows copied")
     return f"{seen.feed}: " + ", ".join(parts)
@@ -97,21 +105,30 @@ def _summary(seen: Seen) -> list[Text]:
     ]
     if seen.tables:
         lines.append(Text(f"  copied   {_copied(seen)}"))
+    if seen.copying:
+        lines.append(Text(f"  to go    {_to_go(seen)}"))
+    if seen.log != THROUGH:
+        lines.append(Text(f"  log      behind, caught up in {until(seen.log)}"))
+    if seen.keys:
+        lines.append(Text(f"  {seen.keys}", style="dim"))
     return lines
 
 
 def _copied(seen: Seen) -> str:
-    """`187 of 200 tables, 1,802,582 rows; 512,000 rows to go, 0:03:20`."""
+    """`187 of 200 tables, 1,802,582 rows`."""
     done = seen.tables - len(seen.copying)
     tables = f"all {seen.tables:,} tables" if not seen.copying else f"{done:,} of {seen.tables:,} tables"
     if seen.tables == 1 and not seen.copying:
         tables = "the table"
-    text = f"{tables}, {seen.copied_rows:,} rows"
-    if not seen.copying:
-        return text
+    return f"{tables}, {seen.copied_rows:,} rows"
+
+
+def _to_go(seen: Seen) -> str:
+    """`512,000 rows, 0:03:20 (0:02:40 to 0:05:00)`."""
     left = sum(copy.left for copy in seen.copying)
-    remaining = time_left(left, sum(copy.rate for copy in seen.copying))
-    return f"{text}; {left:,} to go" + (f", {remaining}" if remaining else "")
+    about = "" if all(copy.expected is not None for copy in seen.copying) else "at least "
+    remaining = until(seen.copy)
+    return f"{about}{left:,} rows" + (f", {remaining}" if remaining else "")
 
 
 def _wrong(wrong: tuple[str, ...], width: int) -> list[Text]:
@@ -140,23 +157,19 @@ def _wrapped(text: str, width: int, lines: int = 2) -> list[str]:
 
 
 def _bar(copy: Copying, names: int) -> Text:
-    expected = max(copy.expected, copy.rows, 1)
+    expected = max(copy.expected or 0, copy.rows, 1)
     name = copy.table if len(copy.table) <= names else copy.table[: names - 1] + "…"
-    halves = int(2 * BAR_WIDTH * copy.rows / expected)
+    halves = int(2 * BAR_WIDTH * copy.rows / expected) if copy.expected is not None else 0
     full, half = divmod(halves, 2)
     line = Text(f"  {name:<{names}} ")
     line.append(_FULL * full + _HALF * half, style="green")
     line.append(_EMPTY * (BAR_WIDTH - full - half), style="dim")
-    line.append(f" {copy.rows / expected:4.0%} {expected:>13,} {copy.rate:>9,.0f}/s")
-    return line.append(f" {time_left(copy.left, copy.rate):>8}")
+    rate = "?" if copy.rate is None else f"{copy.rate:,.0f}"
+    if copy.expected is None:
+        return line.append(f"    ? {copy.rows:>13,} {rate:>9}/s {briefly(copy.until):>8}")
+    return line.append(f" {copy.rows / expected:4.0%} {expected:>13,} {rate:>9}/s {briefly(copy.until):>8}")
 
 
 def time_left(rows: int, rate: float) -> str:
     """At the present rate; empty where that is too slow to say anything."""
     return clock(rows / rate) if rows < rate * SECONDS_LEFT_MAX else ""
-
-
-def clock(seconds: float) -> str:
-    """`0:03:20`: hours, minutes, seconds."""
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

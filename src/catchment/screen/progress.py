@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -12,26 +12,18 @@ from rich.text import Text
 
 from catchment.model.cut import Cut
 from catchment.model.epoch import Refusal, epoch_text
-from catchment.model.table import TableId
+from catchment.model.progress import Progress, together
 from catchment.model.throttle import Throttled
 from catchment.screen.display import Copying, Seen, plain, screen
 from catchment.screen.rate import Rate
 from catchment.state.notes import Trouble
 from catchment.watch.report import Observer, Report, Rest
+from catchment.watch.table_status import expected_of, parts_by_table, rate_of
 from catchment.watch.throttles import throttled_text
 
 # A log has a line at least so far apart, besides those that tell something new.
 LOG_SECONDS = 10.0
 _REFRESHES_A_SECOND = 4
-
-
-@dataclass(slots=True)
-class _Copied:
-    """A table over all shards."""
-
-    rows: int = 0
-    expected: int = 0
-    done: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +49,10 @@ class RunView:
         self._refused: tuple[Refusal, ...] = ()
         self._troubles: tuple[Trouble, ...] = ()
         self._changes = Rate()
-        self._rows: dict[TableId, Rate] = {}
         self._counted: Cut | None = None
-        self._tables: dict[TableId, _Copied] = {}
+        self._progress: Progress | None = None
+        self._tables = 0
+        self._copying: tuple[Copying, ...] = ()
         self.copy_seconds = 0.0
         self.newest: Report | None = None
 
@@ -70,7 +63,9 @@ class RunView:
 
     def observer(self) -> Observer:
         """What the run is to tell."""
-        return Observer(self.doing, self.observe, self.at_rest, self.in_trouble, self.throttled)
+        return Observer(
+            self.doing, self.observe, self.at_rest, self.in_trouble, self.throttled, self.progressed
+        )
 
     def doing(self, what: str) -> None:
         """The run is busy with `what` until its first epoch."""
@@ -88,11 +83,12 @@ class RunView:
         self.newest = report
         changes = before.changes + manifest.changes
         self._changes.add(now, changes)
-        if self._counted is None or not manifest.cut.copied_as(self._counted):  # with many shards it is long
-            self._tables = _by_table(manifest.cut)
-        self._counted = manifest.cut
-        tables = self._tables
         with self._lock:
+            if self._counted is None or not manifest.cut.copied_as(
+                self._counted
+            ):  # with many shards it is long
+                self._count(manifest.cut)
+            self._counted = manifest.cut
             self._refused = report.refused
             self._seen = replace(
                 self._seen,
@@ -104,8 +100,8 @@ class RunView:
                 change_rate=self._changes.rate(now),
                 settling=report.settling,
                 copied_rows=before.copied_rows + copied,
-                tables=len(tables),
-                copying=tuple(self._copying(tables, now)),
+                tables=self._tables,
+                copying=self._copying,
                 wrong=self._wrong(),
             )
             self._log()
@@ -129,17 +125,34 @@ class RunView:
         with self._lock:
             self._seen = replace(self._seen, waiting=tuple(map(throttled_text, shards)))
 
+    def told_of_keys(self, text: str) -> None:
+        """Which keys may be pressed, and what became of the last one."""
+        with self._lock:
+            self._seen = replace(self._seen, keys=text)
+
+    def progressed(self, progress: Progress) -> None:
+        """Take in how far the run has come, once a second."""
+        with self._lock:
+            self._progress = progress
+            if self._copying and self._counted is not None:
+                self._count(self._counted)
+            self._seen = replace(self._seen, copying=self._copying, copy=progress.copy, log=progress.log)
+
     def _wrong(self) -> tuple[str, ...]:
         return tuple(map(str, (*self._troubles, *self._refused)))
 
-    def _copying(self, tables: dict[TableId, _Copied], now: float) -> Iterable[Copying]:
-        for table, copied in tables.items():
-            if copied.done:
-                self._rows.pop(table, None)
-                continue
-            speed = self._rows.setdefault(table, Rate())
-            speed.add(now, copied.rows)
-            yield Copying(str(table), copied.rows, max(copied.expected, copied.rows), speed.rate(now))
+    def _count(self, cut: Cut) -> None:
+        self._tables = len({copy.table for copy in cut.copies})
+        self._copying = tuple(
+            Copying(
+                str(table),
+                sum(part.rows for part in parts),
+                expected_of(parts),
+                rate_of(parts),
+                together(part.left for part in parts),
+            )
+            for table, parts in parts_by_table(cut, self._progress, runs=True).items()
+        )
 
     def _log(self) -> None:
         """Where there is no terminal: a line when something new is to tell, else one in a while."""
@@ -169,13 +182,3 @@ class RunView:
             return
         with Live(self, console=self._console, refresh_per_second=_REFRESHES_A_SECOND):
             yield
-
-
-def _by_table(cut: Cut) -> dict[TableId, _Copied]:
-    found: dict[TableId, _Copied] = {}
-    for copy in cut.copies:
-        table = found.setdefault(copy.table, _Copied())
-        table.rows += copy.rows
-        table.expected += copy.rows if copy.done else max(copy.rows_expected, copy.rows)
-        table.done = table.done and copy.done
-    return found

@@ -1,4 +1,5 @@
-"""What a feed's runs leave in the state store beside its epochs: how the newest one ended, and what troubled it.
+"""What a feed's runs leave in the state store beside its epochs: how the newest one ended, what troubled it, and how
+far it came.
 
 Records are JSON, each replaced whole. Only the holder of the lease writes; a store without the table has no entries.
 """
@@ -10,6 +11,7 @@ from sqlalchemy import Connection, inspect
 
 from catchment import world
 from catchment.model.errors import StateError
+from catchment.model.progress import Progress
 from catchment.model.throttle import Throttled
 from catchment.model.version import __version__
 from catchment.state.database import journal_table
@@ -20,6 +22,7 @@ from catchment.state.store import Store
 
 _RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
 _THROTTLED, _SETTINGS = "throttled", "settings"
+_PROGRESS = "progress"
 
 T = TypeVar("T")
 
@@ -40,6 +43,7 @@ class Journal:
             _put(connection, self._store.feed, _ALIVE, now)
             _put(connection, self._store.feed, _TROUBLES, ())
             _put(connection, self._store.feed, _THROTTLED, ())
+            _put(connection, self._store.feed, _PROGRESS, None)
 
     def end(self, exit_code: int, error: ErrorNote | None) -> None:
         """The run ends."""
@@ -73,6 +77,12 @@ class Journal:
         with self._store.database.transaction() as connection:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _SETTINGS, settings)
+
+    def put_progress(self, progress: Progress) -> None:
+        """How far the run has come, in place of what was."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _PROGRESS, progress)
 
     def uncarried(self) -> tuple[NotCarried, ...]:
         """The tables that were not carried when the set was written last."""
@@ -110,6 +120,7 @@ def entries(connection: Connection, store: Store) -> Entries:
         _get(connection, store, _UNCARRIED, tuple[NotCarried, ...]) or (),
         _get(connection, store, _THROTTLED, tuple[Throttled, ...]) or (),
         _get(connection, store, _SETTINGS, tuple[Setting, ...]) or (),
+        _get(connection, store, _PROGRESS, Progress | None),  # type: ignore[arg-type]
     )
 
 

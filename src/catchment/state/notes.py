@@ -3,6 +3,7 @@
 import msgspec
 
 from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
+from catchment.model.progress import Progress
 from catchment.model.table import TableId
 from catchment.model.throttle import Throttled
 from catchment.state.moments import time_text
@@ -94,7 +95,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 class Entries(msgspec.Struct, frozen=True):
     """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`,
-    `throttled`: those of the newest run as long as it lived."""
+    `throttled`: those of the newest run as long as it lived. `progress`: how far that run has come."""
 
     run: RunNote | None = None
     alive_us: int | None = None
@@ -103,6 +104,7 @@ class Entries(msgspec.Struct, frozen=True):
     uncarried: tuple[NotCarried, ...] = ()
     throttled: tuple[Throttled, ...] = ()
     settings: tuple[Setting, ...] = ()
+    progress: Progress | None = None
 
 
 def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:

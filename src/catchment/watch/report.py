@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from catchment.model.epoch import Commit, Manifest, Refusal
+from catchment.model.progress import Progress
 from catchment.model.throttle import Throttled
 from catchment.schema.existence import Existence
 from catchment.state.notes import Trouble
@@ -59,6 +60,7 @@ class Observer:
     `doing`: what the run is busy with before its first epoch. `committed`: after each commit, from the apply thread.
     `rested`: after each turn that found no log moved. `in_trouble`: when what the run tries again changes.
     `throttled`: when that changes of which shards no rows are copied for the source's sake, or why.
+    `progressed`: once a second, when there is an epoch.
     """
 
     doing: Callable[[str], None] = _ignore
@@ -66,6 +68,7 @@ class Observer:
     rested: Callable[[Rest], None] = _ignore
     in_trouble: Callable[[tuple[Trouble, ...]], None] = _ignore
     throttled: Callable[[tuple[Throttled, ...]], None] = _ignore
+    progressed: Callable[[Progress], None] = _ignore
 
 
 NOBODY = Observer()

@@ -1,15 +1,14 @@
 """Where a feed stands, from the state store alone: it asks no shard and no lake."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from catchment import world
 from catchment.model.epoch import Manifest, Plan, epoch_text
 from catchment.model.order import Kept
-from catchment.model.shard import Copy
+from catchment.model.progress import THROUGH, Forecast, LogProgress, Progress
 from catchment.model.table import TableId
-from catchment.model.table_state import TableState, state_of
 from catchment.model.throttle import Throttled
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
@@ -17,24 +16,10 @@ from catchment.state.moments import time_text
 from catchment.state.notes import Entries, ErrorNote, NotCarried, Setting, Trouble
 from catchment.state.orders import listed
 from catchment.state.store import Store
+from catchment.watch.table_status import NOBODY_RUNS, NOT_YET, Beside, TableStatus, table_statuses
 from catchment.watch.throttles import throttled_text
 
 _ORDERS_SHOWN = 20
-
-
-class TableStatus(msgspec.Struct, frozen=True):
-    """A table over all shards; COPYING until it is copied from every one of them. `refused`: where its copy
-    stands still, and why. `throttled`: where its rows wait for the source's sake. `as_of`: the epoch as of which
-    readers see it, where that is not the newest, and `reason`."""
-
-    table: str
-    state: TableState
-    rows: int
-    rows_expected: int
-    refused: tuple[str, ...] = ()
-    as_of: str = ""
-    reason: str = ""
-    throttled: tuple[str, ...] = ()
 
 
 class ErrorStatus(msgspec.Struct, frozen=True):
@@ -123,8 +108,9 @@ class Status(msgspec.Struct, frozen=True):
     """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
-    stand. `runner` is empty when nobody runs the feed; `run` is unknown until a run of a
-    Catchment that keeps it has written the store. `troubles`, `throttled`: of a feed that is run; `errors` and
+    stand. `behind`: the logs that the run has yet to catch up with. `copy`, `log` and `whole`: until all rows are
+    copied, all logs are caught up, and both. `runner` is empty when nobody runs the feed; `run` is unknown until a run
+    of a Catchment that keeps it has written the store. `troubles`, `throttled`: of a feed that is run; `errors` and
     `orders`: the newest ones, the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
@@ -143,6 +129,11 @@ class Status(msgspec.Struct, frozen=True):
     orders: tuple[OrderStatus, ...] = ()
     throttled: tuple[ThrottledStatus, ...] = ()
     settings: tuple[SettingStatus, ...] = ()
+    behind: tuple[LogProgress, ...] = ()
+    rate: float | None = None
+    copy: Forecast = THROUGH
+    log: Forecast = THROUGH
+    whole: Forecast = THROUGH
 
 
 def read_status(store: Store) -> Status:
@@ -156,6 +147,8 @@ def read_status(store: Store) -> Status:
     epoch = commit.epoch if commit else 0
     lives = owner is not None and not owner.is_dead()
     throttled = tuple(map(_throttled, journal.throttled)) if lives else ()
+    progress = _progress(journal, committed, lives=lives)
+    beside = Beside(plan, lives, journal.progress, {one.shard: one.text for one in throttled})
     return Status(
         feed=store.feed,
         runner=str(owner) if lives else "",
@@ -170,12 +163,26 @@ def read_status(store: Store) -> Status:
         if committed
         else {},
         absent={s: time_text(since) for s, since in committed.absent.items()} if committed else {},
-        tables=_tables(committed, plan, throttled),
+        tables=table_statuses(committed, beside) if committed else (),
         tables_not_carried=tuple(_not_carried(journal.uncarried, committed)),
         orders=tuple(map(_order, kept)),
+        behind=progress.logs,
+        rate=progress.rate,
+        copy=progress.copy,
+        log=progress.log,
+        whole=progress.whole,
         throttled=throttled,
         settings=tuple(map(_setting, journal.settings)),
     )
+
+
+def _progress(journal: Entries, committed: Manifest | None, *, lives: bool) -> Progress:
+    """That of the run; without one, or before its first look, nothing is known of what is left."""
+    if lives and journal.progress is not None:
+        return journal.progress
+    unknown = Forecast(why=NOT_YET if lives else NOBODY_RUNS)
+    copied = committed is not None and committed.cut.copied
+    return Progress(0, (), (), None, THROUGH if copied else unknown, unknown, unknown)
 
 
 def _order(kept: Kept) -> OrderStatus:
@@ -237,50 +244,3 @@ def _as_of_us(committed: Manifest, plan: Plan | None) -> int:
     if plan is None or not committed.cut.stood_at(plan.tick):
         return committed.time_us
     return max(committed.time_us, plan.tick.time_us)
-
-
-def _tables(
-    manifest: Manifest | None, plan: Plan | None, throttled: Sequence[ThrottledStatus]
-) -> tuple[TableStatus, ...]:
-    if manifest is None:
-        return ()
-    by_table: dict[TableId, dict[str, Copy]] = {table: {} for table in manifest.tables}
-    for shard, state in manifest.cut.shards.items():
-        for copy in state.copies:
-            by_table[copy.table][shard] = copy
-    refused = plan.refused if plan else ()
-    found = []
-    for table, copies in sorted(by_table.items()):
-        open_on = {shard for shard, copy in copies.items() if not copy.done}
-        awaited = {shard for shard in open_on if not copies[shard].paused}
-        found.append(
-            _table(
-                manifest,
-                table,
-                copies,
-                refused=tuple(str(one) for one in refused if one.table == table and one.shard in open_on),
-                throttled=tuple(one.text for one in throttled if one.shard in awaited),
-            )
-        )
-    return tuple(found)
-
-
-def _table(
-    manifest: Manifest,
-    table: TableId,
-    copies: Mapping[str, Copy],
-    *,
-    refused: tuple[str, ...],
-    throttled: tuple[str, ...],
-) -> TableStatus:
-    stale = manifest.stale_since(table)
-    return TableStatus(
-        str(table),
-        state_of(manifest, table),
-        sum(copy.rows for copy in copies.values()),
-        sum(copy.rows_expected for copy in copies.values()),
-        refused,
-        "" if stale is None else epoch_text(stale.epoch),
-        "" if stale is None else stale.reason,
-        throttled,
-    )

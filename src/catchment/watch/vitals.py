@@ -1,5 +1,5 @@
 """Whether a run lives and what troubles it, as metrics for Prometheus. All metrics are shown in a text file that is
-replaced whole, or over HTTP. They are there from a run's first moment on, and the file says how it ended.
+replaced whole. They are there from a run's first moment on, and the file says how it ended.
 """
 
 import logging
@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server, write_to_textfile
+from prometheus_client import CollectorRegistry, Counter, Gauge, write_to_textfile
 
-from catchment.model.errors import ConfigError
 from catchment.model.throttle import Throttled
 from catchment.state.notes import ErrorNote, Trouble
 
@@ -102,23 +101,6 @@ class Vitals:
             write_to_textfile(str(file), self.registry)
         except OSError as fault:
             _log.warning("metrics.file: cannot write %s (%s)", file, fault.strerror)
-
-    def serve(self, address: str, port: int) -> Callable[[], None]:
-        """Answer scrapes until the returned function is called; ConfigError when that is not possible there."""
-        try:
-            server, thread = start_http_server(port, addr=address, registry=self.registry)
-        except OSError as fault:
-            raise ConfigError(
-                f"metrics.port: cannot listen on {address}:{port} ({fault.strerror}); choose a free port and an "
-                "address of this host"
-            ) from fault
-
-        def stop() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        return stop
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(f"catchment_{name}", meaning, ("feed", *labels), registry=self.registry)

@@ -1,5 +1,7 @@
-"""What others can see of a run besides its epochs: that it lives, what troubles it, and how it ended."""
+"""What others can see of a run besides its epochs: that it lives, how far it has come, what troubles it, and how it
+ended."""
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +11,12 @@ from typing import Self
 from catchment import world
 from catchment.config import NotifyEvent
 from catchment.model.errors import INTERRUPTED, StateError
+from catchment.model.progress import Progress, essence
 from catchment.model.throttle import Throttled
 from catchment.state.journal import Journal
 from catchment.state.lease import Owner
 from catchment.state.notes import ErrorNote, Trouble, exit_code_of
+from catchment.watch.course import Course
 from catchment.watch.notify import Notifier
 from catchment.watch.report import NOBODY, Observer
 from catchment.watch.throttles import Throttles
@@ -24,6 +28,8 @@ _LOOK_SECONDS = 1.0
 _WRITE_SECONDS = 5.0
 # A shard that restarts is back before.
 _AWAY_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
 
 
 class Watch:
@@ -38,6 +44,7 @@ class Watch:
         vitals: Vitals,
         troubles: Troubles,
         notifier: Notifier,
+        course: Course,
         *,
         file: Path | None,
         stop: world.Event,
@@ -48,9 +55,12 @@ class Watch:
         self.troubles = troubles
         self.throttles = Throttles()
         self.notifier = notifier
+        self.course = course
         self._file = file
         self._stop = stop
-        self._observer = observer
+        self.observer = observer
+        self._failed = ""
+        self._kept: Progress | None = None
         self._shown = self._written = _Seen()
         self._written_us = 0
         self._ended = world.event()
@@ -68,6 +78,7 @@ class Watch:
     ) -> None:
         self._ended.set()
         self._thread.join()
+        self._tell()
         errors = self.troubles.take_errors()
         note = None
         if error is not None:
@@ -90,12 +101,7 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        now, seen = world.now_us(), _Seen(self.troubles.now, self.throttles.now)
-        if seen.troubles != self._shown.troubles:
-            self._observer.in_trouble(seen.troubles)
-        if seen.throttled != self._shown.throttled:
-            self._observer.throttled(seen.throttled)
-        self._shown = seen
+        now, seen = world.now_us(), self._tell()
         due = now - self._written_us >= _WRITE_SECONDS * 1e6
         if not due and seen.what == self._written.what:
             return
@@ -118,6 +124,29 @@ class Watch:
                 self.journal.put_troubles(seen.troubles)
             if seen.throttled != self._written.throttled:
                 self.journal.put_throttled(seen.throttled)
+            kept = essence(seen.progress) if seen.progress is not None else None
+            if kept is not None and kept != self._kept:
+                self.journal.put_progress(kept)
+                self._kept = kept
+
+    def _tell(self) -> "_Seen":
+        """Look at the run, and tell whoever started it. A fault there ends nothing, and is logged once."""
+        troubles, throttled = self.troubles.now, self.throttles.now
+        seen, before = _Seen(troubles, throttled), self._shown
+        try:
+            seen = _Seen(troubles, throttled, self.course.look(throttled))
+            if troubles != before.troubles:
+                self.observer.in_trouble(troubles)
+            if throttled != before.throttled:
+                self.observer.throttled(throttled)
+            if seen.progress is not None:
+                self.observer.progressed(seen.progress)
+        except Exception as error:
+            if self._failed != str(error):
+                self._failed = str(error)
+                _log.warning("telling what a run does failed, and the feed goes on", exc_info=error)
+        self._shown = seen
+        return seen
 
     def _notify_end(self, code: int, note: ErrorNote | None) -> None:
         why = f" by {note.kind}: {note.message}" if note is not None else ""
@@ -135,10 +164,11 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What troubles a run, and what waits for the source's sake."""
+    """What troubles a run, what waits for the source's sake, and how far it has come."""
 
     troubles: tuple[Trouble, ...] = ()
     throttled: tuple[Throttled, ...] = ()
+    progress: Progress | None = None
 
     @property
     def what(self) -> list[tuple[str, int, str]]:

@@ -84,7 +84,7 @@ def test_status(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out[0].startswith("feed shop: run by process")
     assert out[1].startswith("epoch 1970-01-01T00:00:03Z.0000, ")
     assert out[4] == "-80    binlog.000001:3000 [0-1-3]"
-    assert out[7] == "shop.orders  copying  30           30%"
+    assert out[7] == "shop.orders  copying  30           100       30%  ?       unknown  the newest epoch"
     assert execute(["status", "--json", str(feed_file)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["epoch"], found["runner"]) == (3 << 32, "")
@@ -99,6 +99,19 @@ def test_status(feed_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "as_of": "",
             "reason": "",
             "throttled": [],
+            "parts": [
+                {
+                    "shard": "-80",
+                    "rows": 30,
+                    "expected": 100,
+                    "basis": "catalog",
+                    "rate": None,
+                    "left": {"why": "nobody runs the feed"},
+                }
+            ],
+            "expected": 100,
+            "rate": None,
+            "left": {"why": "nobody runs the feed"},
         }
     ]
 

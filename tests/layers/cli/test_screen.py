@@ -12,6 +12,7 @@ from rich.console import Console
 from catchment.feed.verdict import Verdict
 from catchment.model.cut import Cut
 from catchment.model.epoch import Commit, Refusal, TableDelta, TableShape
+from catchment.model.progress import THROUGH, Basis, CopyProgress, Forecast, Progress
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.rewind.compare import Differences
@@ -76,6 +77,16 @@ def report(
     return Report(manifest, Commit(epoch, "", epoch * SECOND + SECOND // 2, {}), {}, {}, {}, refused)
 
 
+def progress(*, done: int, tables: int = 200, copy: Forecast, log: Forecast = THROUGH) -> Progress:
+    """Each table that is left has 600 rows of 1,000, and 40 more a second on each shard."""
+    parts = [
+        CopyProgress(shard, table(n), 300, 500, Basis.KEYS, 40.0, Forecast(2, 5, 9))
+        for n in range(done, tables)
+        for shard in ("-80", "80-")
+    ]
+    return Progress(0, tuple(parts), (), 4000.0, copy, log, copy)
+
+
 def shown(view: RunView, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
     with console.capture() as capture:
@@ -98,16 +109,37 @@ def test_two_hundred_tables_fit_on_24_lines_with_the_summary_first(clock: Clock)
     view.observe(report(1, done=150, rows=200, changes=50))
     clock.now += 5
     view.observe(report(2, done=150, rows=600, changes=50))
+    view.progressed(progress(done=150, copy=Forecast(4, 75, 100)))
     lines = shown(view)
     assert len(lines) <= HEIGHT - 1
     assert max(map(len, lines)) <= WIDTH
-    assert lines[:3] == [
+    assert lines[:4] == [
         "many: copying and following   lag 0.50 s   epoch 1970-01-01T00:00:00Z.0002",
         "  changes  100 in 2 epochs, 10 a second   cut window 1.5 ms",
-        "  copied   150 of 200 tables, 800 rows; 20,000 to go, 0:00:05",
+        "  copied   150 of 200 tables, 800 rows",
+        "  to go    20,000 rows, 0:01:15 (0:00:04 to 0:01:40)",
     ]
-    assert lines[3].startswith("  many.t150 ━━━━━━━━━━━━────────  60%         1,000        80/s  0:00:05")
-    assert lines[-1] == "  and 31 more tables"
+    assert lines[4].startswith("  many.t150 ━━━━━━━━━━━━────────  60%         1,000        80/s  0:00:05")
+    assert lines[-1] == "  and 32 more tables"
+
+
+def test_what_is_unknown_is_said_to_be_so(clock: Clock) -> None:
+    view = a_view()
+    view.observe(report(1, done=199, rows=600))
+    assert shown(view)[3] == "  to go    400 rows"
+    view.progressed(
+        progress(
+            done=199, copy=Forecast(why="many.t199 on -80: it is paused"), log=Forecast(9, 9, why="slow")
+        )
+    )
+    lines = shown(view, 160)
+    assert lines[3] == "  to go    400 rows, unknown: many.t199 on -80: it is paused"
+    assert lines[4] == "  log      behind, caught up in 0:00:09 (0:00:09 or more: slow)"
+    part = CopyProgress("-80", table(199), 300, None, Basis.UNKNOWN, None, Forecast(why="uncounted"))
+    view.progressed(Progress(0, (part,), (), None, part.left, THROUGH, part.left))
+    lines = shown(view, 160)
+    assert lines[3] == "  to go    at least 0 rows, unknown: uncounted"
+    assert lines[4].split()[-4:] == ["?", "600", "?/s", "unknown"]
 
 
 def test_tables_that_are_copied_take_no_line_of_their_own(clock: Clock) -> None:
@@ -124,7 +156,7 @@ def test_what_is_wrong_stands_above_the_tables_and_never_pushes_the_summary_out(
     lines = shown(view)
     assert len(lines) <= HEIGHT - 1
     assert lines[0].startswith("many: copying")
-    assert lines[3].startswith("! many.t000 on -80 is not copied")
+    assert lines[4].startswith("! many.t000 on -80 is not copied")
     assert "! and 7 more: catchment status" in lines
     assert any(line.startswith("  many.t") for line in lines)
     view.at_rest(Rest(0))
@@ -166,9 +198,21 @@ def test_a_rate_is_that_of_the_last_seconds() -> None:
     assert rate.rate(200) == 0
 
 
+forecasts = st.builds(
+    Forecast,
+    st.just(1.0),
+    st.none() | st.floats(1, 1e9),
+    st.none() | st.floats(1, 1e9),
+    st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=99),
+)
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
 copies = st.builds(
-    Copying, texts, st.integers(0, 10**12), st.integers(0, 10**12), st.floats(0, 1e9, allow_nan=False)
+    Copying,
+    texts,
+    st.integers(0, 10**12),
+    st.none() | st.integers(0, 10**12),
+    st.none() | st.floats(0, 1e9, allow_nan=False),
+    forecasts,
 )
 
 
@@ -178,12 +222,16 @@ copies = st.builds(
     st.integers(10, 200),
     st.integers(1, 60),
     st.sampled_from(["", "7710838160413949960"]),
+    forecasts,
 )
 def test_it_fits_any_terminal(
-    copying: list[Copying], wrong: list[str], width: int, height: int, epoch: str
+    copying: list[Copying], wrong: list[str], width: int, height: int, epoch: str, forecast: Forecast
 ) -> None:
     seen = dataclasses.replace(
-        Seen("many", "starting Spark"), epoch=epoch, tables=len(copying), copying=tuple(copying)
+        Seen("many", "starting Spark", copy=forecast, log=forecast, keys="p pause   r resume   q end"),
+        epoch=epoch,
+        tables=len(copying),
+        copying=tuple(copying),
     )
     lines = screen(dataclasses.replace(seen, wrong=tuple(wrong)), width, height)
     assert 1 <= len(lines) <= height

@@ -12,7 +12,7 @@ import pytest
 from catchment.config import Feed, MetricsConfig, SparkConfig
 from catchment.demo.server import PrivateServer
 from catchment.doctor.finding import Finding, Severity
-from catchment.doctor.surroundings import check_metrics, check_sink, check_spark, check_state
+from catchment.doctor.surroundings import check_ports, check_sink, check_spark, check_state
 from catchment.model.errors import LeaseLost, StateError
 from catchment.state.lease import hold
 from catchment.state.store import Store
@@ -98,19 +98,19 @@ def test_a_file_system_that_takes_no_files() -> None:
 
 def test_the_port_of_the_metrics(tmp_path: Path) -> None:
     feed = feed_of(tmp_path)
-    assert check_metrics(feed) == []
+    assert check_ports(feed) == []
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         feed = feed.model_copy(update={"metrics": MetricsConfig(port=port)})
-        severity, found, remedy = only(check_metrics(feed))
+        severity, found, remedy = only(check_ports(feed))
         assert severity is ERROR
         assert found == f"metrics.port: cannot listen on 127.0.0.1:{port} (Address already in use)"
         assert "correct `metrics.port`" in remedy
         with closing(Store.open(feed.state.get_secret_value(), "shop")) as store, hold(store):
-            assert check_metrics(feed) == [], "it is the port of the run"
-    assert only(check_metrics(feed))[0] is OK
+            assert check_ports(feed) == [], "it is the port of the run"
+    assert only(check_ports(feed))[0] is OK
     nowhere = feed.model_copy(update={"metrics": MetricsConfig(port=port, address="192.0.2.1")})
-    assert "cannot listen on 192.0.2.1" in only(check_metrics(nowhere))[1]
+    assert "cannot listen on 192.0.2.1" in only(check_ports(nowhere))[1]
 
 
 def test_damaged_state_store(tmp_path: Path) -> None:

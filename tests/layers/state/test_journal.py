@@ -24,7 +24,9 @@ from catchment.state.lease import Owner, hold, holder_in
 from catchment.state.notes import ErrorNote, with_errors
 from catchment.state.store import Store
 from catchment.watch import status
+from catchment.watch.course import Course
 from catchment.watch.notify import Notifier
+from catchment.watch.report import Observer
 from catchment.watch.status import read_status
 from catchment.watch.troubles import Troubles
 from catchment.watch.vitals import Vitals
@@ -57,7 +59,10 @@ def watched(store: Store, fence: int, stop: threading.Event | None = None) -> Wa
     """The watch of a run that has no metrics."""
     vitals, troubles = Vitals(store.feed, ["-80"]), Troubles()
     notifier = Notifier(store.feed, NotifyConfig())
-    return Watch(Journal(store, fence), vitals, troubles, notifier, file=None, stop=stop or threading.Event())
+    stop = stop or threading.Event()
+    return Watch(
+        Journal(store, fence), vitals, troubles, notifier, Course(), file=None, stop=stop, observer=Observer()
+    )
 
 
 def run_ends_by(store: Store, error: BaseException) -> None:

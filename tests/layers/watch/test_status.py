@@ -7,10 +7,12 @@ import msgspec
 import pytest
 
 from catchment.model.epoch import Refusal
+from catchment.model.progress import Basis, Forecast
 from catchment.model.table_state import TableState
 from catchment.state.lease import hold
 from catchment.state.store import Store
-from catchment.watch.status import TableStatus, read_status
+from catchment.watch.status import read_status
+from catchment.watch.table_status import NOBODY_RUNS, NOT_YET, PartStatus
 from tests.world import records
 
 
@@ -46,7 +48,15 @@ def test_epochs_and_what_is_pending(store: Store) -> None:
     assert (later.pending, later.epoch, later.runner) == ("manifest", records.commit(1).epoch, "")
     assert found.lag_seconds == pytest.approx(time.time() - 1_700_000_001, abs=5)
     assert found.cut == {"-80": "binlog.000001:1000 [0-1-1]"}
-    assert found.tables == (TableStatus("shop.orders", TableState.COPYING, 10, 100),)
+    (table,) = found.tables
+    assert (table.table, table.state, table.rows, table.expected) == (
+        "shop.orders",
+        TableState.COPYING,
+        10,
+        100,
+    )
+    assert table.parts == (PartStatus("-80", 10, 100, Basis.CATALOG, None, Forecast(why=NOT_YET)),)
+    assert later.tables[0].left == later.whole == Forecast(why=NOBODY_RUNS)
 
 
 def test_a_table_is_copied_when_all_its_shards_are(store: Store) -> None:

@@ -2,20 +2,15 @@
 
 import logging
 import os
-import socket
 import threading
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from catchment.model.errors import ConfigError
 from catchment.model.throttle import Breach, Check, Throttled
 from catchment.state.notes import ErrorNote, Trouble
 from catchment.watch.vitals import Vitals
-from tests.world.patience import PATIENCE_SECONDS
 
 START = 1_700_000_000.0
 
@@ -136,38 +131,3 @@ def test_file_that_cannot_be_written_does_not_stop_the_feed(
     with caplog.at_level(logging.WARNING):
         vitals.write(tmp_path / "absent" / "shop.prom")
     assert "metrics.file: cannot write" in caplog.text
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
-def scraped(address: str, port: int) -> str:
-    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=PATIENCE_SECONDS) as answer:
-        return str(answer.read().decode())
-
-
-def test_http_on_the_address_that_the_feed_names(vitals: Vitals, port: int) -> None:
-    """127.0.0.2 stands for another address of the host: it is one on Linux."""
-    stop = vitals.serve("127.0.0.2", port)
-    try:
-        assert 'catchment_up{feed="shop"} 1.0' in scraped("127.0.0.2", port)
-        with pytest.raises(urllib.error.URLError):
-            scraped("127.0.0.1", port)
-        with pytest.raises(
-            ConfigError, match=rf"metrics.port: cannot listen on 127.0.0.2:{port} \(Address already"
-        ):
-            vitals.serve("127.0.0.2", port)
-    finally:
-        stop()
-    vitals.serve("127.0.0.2", port)()
-
-
-@pytest.mark.parametrize("address", ["192.0.2.1", "no such host"])
-def test_an_address_that_this_host_does_not_have(vitals: Vitals, port: int, address: str) -> None:
-    with pytest.raises(ConfigError, match=f"metrics.port: cannot listen on {address}:{port}"):
-        vitals.serve(address, port)

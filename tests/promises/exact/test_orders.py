@@ -18,7 +18,8 @@ from catchment.model.table_state import TableState
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from catchment.state.store import Store
-from catchment.watch.status import TableStatus, read_status
+from catchment.watch.status import read_status
+from catchment.watch.table_status import TableStatus
 from tests.conftest import Shards
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.patience import PATIENCE_SECONDS

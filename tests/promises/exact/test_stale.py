@@ -23,7 +23,8 @@ from catchment.sink.delta.layout import table_dir, tail_dir
 from catchment.sink.delta.upkeep import clean
 from catchment.state.faults import Fault
 from catchment.state.store import Store
-from catchment.watch.status import TableStatus, read_status
+from catchment.watch.status import read_status
+from catchment.watch.table_status import TableStatus
 from tests.conftest import Shards
 from tests.layers.watch.test_notify import to_file
 from tests.promises.exact.steps import Rows, Steps, run_here

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,13 @@ def test_a_reader(wheel: Path, lake: Path, tmp_path: Path, versions: str) -> Non
     if versions == "newest":
         done(programs / "pip", "install", "-q", f"{wheel}[pandas]")
         assert done(programs / "python", "-c", PANDAS, lake) == f"{WHOLE} [False, True] {2**64 - 1}\n"
+
+
+def test_the_page_is_in_it(wheel: Path) -> None:
+    files = ROOT / "src" / "catchment" / "page" / "files"
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {Path(name).name for name in archive.namelist() if name.startswith("catchment/page/files/")}
+    assert packed == {file.name for file in files.iterdir()}
 
 
 def test_a_feed(wheel: Path, lake: Path, tmp_path: Path) -> None:
