@@ -1,5 +1,6 @@
 """Requests and answers of HTTP, as far as a page needs them: GET and HEAD, one of them a connection. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -7,7 +8,8 @@ from http import HTTPStatus
 HEAD_BYTES_MAX = 8192
 HEAD_END = b"\r\n\r\n"
 _METHODS = ("GET", "HEAD")
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_LOOPBACK = ("localhost", "[::1]")
+_LOOPBACK_4 = re.compile(r"127(?:\.[0-9]{1,3}){3}")
 # Nothing from elsewhere, nothing inline, and no page of others may hold this one.
 _ALWAYS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -80,4 +82,4 @@ def names_loopback(request: Request) -> bool:
     does not (DNS rebinding)."""
     host = request.headers.get("host", "").lower()
     name = host[: host.index("]") + 1] if "]" in host else host.partition(":")[0]
-    return name in _LOOPBACK or name.startswith("127.")
+    return name in _LOOPBACK or _LOOPBACK_4.fullmatch(name) is not None

@@ -74,6 +74,7 @@ def test_a_page_of_others_whose_name_leads_here_is_refused(port: int) -> None:
     with serving(port):
         assert asked(port, "/", Host=f"evil.example:{port}")[0] == 421
         assert asked(port, "/", Host="localhost.evil.example")[0] == 421
+        assert asked(port, "/", Host="127.0.0.1.evil.example")[0] == 421
         for host in ("localhost", f"localhost:{port}", f"127.0.0.1:{port}", "[::1]:80"):
             assert asked(port, "/", Host=host)[0] == 200, host
 
