@@ -18,7 +18,7 @@ from catchment.feed.upgrade import upgrade
 from catchment.model import records
 from catchment.model.errors import ConfigError, SinkError, StateError
 from catchment.model.records import SHARE_MAX
-from catchment.model.version import LAKE_LAYOUT
+from catchment.model.version import LAKE_LAYOUT, RECORD_VERSION
 from catchment.serve.spark_source.offset import read as read_offset
 from catchment.serve.spark_source.offset import written
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -204,9 +204,10 @@ def test_records_of_a_later_version_are_refused(kept: Path) -> None:
     go_on(directory, turns=1)
     with closing(sqlite3.connect(directory / "state.db")) as connection, connection:
         connection.execute(
-            "UPDATE catchment_record SET record = CAST(replace(record, '\"version\":4', '\"version\":5') AS BLOB)"
+            "UPDATE catchment_record SET record = CAST(replace(record, "
+            f"'\"version\":{RECORD_VERSION}', '\"version\":{RECORD_VERSION + 1}') AS BLOB)"
         )
-    said = r"has version 5, of a later Catchment.*docs/upgrade\.md"
+    said = rf"has version {RECORD_VERSION + 1}, of a later Catchment.*docs/upgrade\.md"
     with (
         closing(Store.open(f"sqlite:///{directory}/state.db", FEED)) as store,
         pytest.raises(StateError, match=said),

@@ -143,11 +143,11 @@ def test_a_reset_under_a_running_feed(own: dict[str, PrivateServer], steps: Step
 
 
 FAULTS = [
-    Fault.AFTER_PLAN,
+    pytest.param(Fault.AFTER_PLAN, marks=pytest.mark.wide),
     Fault.AFTER_MANIFEST,
-    Fault.BETWEEN_APPLIES,
-    Fault.AFTER_APPLY,
-    Fault.AFTER_EPOCH_ROW,
+    pytest.param(Fault.BETWEEN_APPLIES, marks=pytest.mark.wide),
+    pytest.param(Fault.AFTER_APPLY, marks=pytest.mark.wide),
+    pytest.param(Fault.AFTER_EPOCH_ROW, marks=pytest.mark.wide),
 ]
 
 

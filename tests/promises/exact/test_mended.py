@@ -105,6 +105,7 @@ def judged(feed: Feed, found: Taken, oracles: Mapping[str, Oracle]) -> int:
     return len(epochs)
 
 
+@pytest.mark.wide
 def test_every_epoch_is_exact_once_random_damage_is_mended(
     servers: Servers,
     fresh_schema: Callable[..., str],

@@ -74,6 +74,7 @@ class Copied:
         return all(abs(fifth - mean) <= STEADY * mean for fifth in fifths)
 
 
+@pytest.mark.wide
 def test_what_is_said_at_a_quarter_is_near_the_truth(steps: Steps, tmp_path: Path) -> None:
     """Of a copy that was not steady, nothing can be said: then another one is made."""
     for attempt in range(ATTEMPTS):

@@ -93,6 +93,7 @@ def rows_on(steps: Steps, shard: str) -> int:
     return next(copy.rows for copy in copies if copy.table.name == "t")
 
 
+@pytest.mark.wide
 @pytest.mark.mariadb("MySQL tells it to users with PROCESS")
 def test_history_list_length(steps: Steps) -> None:
     throttled_by(steps, history_list_length=100)
@@ -112,6 +113,7 @@ def test_history_list_length(steps: Steps) -> None:
     steps.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_a_query(steps: Steps) -> None:
     """It may say NULL, or fail; then nothing passes."""
     steps.everywhere("CREATE TABLE bears (n INT)", "INSERT INTO bears VALUES (7)")
@@ -135,6 +137,7 @@ def test_a_query(steps: Steps) -> None:
     steps.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_a_query_that_takes_too_long(steps: Steps) -> None:
     """The server ends it, so that it does not go on behind a run that has given it up."""
     throttled_by(
@@ -152,6 +155,7 @@ ASLEEP = "SELECT id FROM information_schema.processlist WHERE info = 'SELECT SLE
 BUSY = "SELECT id FROM information_schema.processlist WHERE info LIKE '%WHERE SLEEP(3600)' AND time > 6"
 
 
+@pytest.mark.wide
 def test_an_http_check(steps: Steps, health: Health, caplog: pytest.LogCaptureFixture) -> None:
     url = f"http://127.0.0.1:{health.server_address[1]}/health?token=hunter2"
     throttled_by(steps, http=url)
@@ -177,6 +181,7 @@ def test_an_http_check(steps: Steps, health: Health, caplog: pytest.LogCaptureFi
     steps.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_an_http_check_that_nobody_answers(steps: Steps, health: Health) -> None:
     health.shutdown()
     health.server_close()
@@ -186,6 +191,7 @@ def test_an_http_check_that_nobody_answers(steps: Steps, health: Health) -> None
         assert copied(steps) == 0
 
 
+@pytest.mark.wide
 @pytest.mark.mariadb("its own statements set the replica up")
 def test_replica_lag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (

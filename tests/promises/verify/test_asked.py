@@ -43,6 +43,7 @@ def test_a_sample_is_as_large_as_asked_and_the_same_again(steps: Steps, percent:
     )
 
 
+@pytest.mark.wide
 def test_a_sample_on_the_command_line(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     plain(steps, "numbers", without("id", *range(1, ROWS)))
     assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7", "--repair"]) == 0

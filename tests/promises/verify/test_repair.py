@@ -89,11 +89,11 @@ def test_an_epoch_brings_no_key_twice(steps: Steps) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault.DURING_READ,
         Fault.AFTER_MANIFEST,
-        Fault.BETWEEN_APPLIES,
-        Fault.AFTER_APPLY,
-        Fault.AFTER_EPOCH_ROW,
+        pytest.param(Fault.DURING_READ, marks=pytest.mark.wide),
+        pytest.param(Fault.BETWEEN_APPLIES, marks=pytest.mark.wide),
+        pytest.param(Fault.AFTER_APPLY, marks=pytest.mark.wide),
+        pytest.param(Fault.AFTER_EPOCH_ROW, marks=pytest.mark.wide),
     ],
 )
 def test_a_run_that_dies_while_it_mends(steps: Steps, fault: Fault) -> None:
@@ -109,6 +109,7 @@ def test_a_run_that_dies_while_it_mends(steps: Steps, fault: Fault) -> None:
     goes_on(steps)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("fault", [Fault.DURING_READ, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY])
 def test_who_mends_without_a_run_dies(steps: Steps, fault: Fault) -> None:
     damage(steps, "numbers")
@@ -214,6 +215,7 @@ def modes(steps: Steps) -> Steps:
     return found
 
 
+@pytest.mark.wide
 def test_in_every_mode(modes: Steps) -> None:
     for table in MODES:
         plain(modes, table, with_copy("id", 1, "_shard", "b"))
