@@ -12,7 +12,7 @@ import pytest
 import catchment
 from catchment.cli.main import execute
 from catchment.feed.runner import Outcome, run_feed
-from catchment.model.epoch import Manifest
+from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.table_state import TableState
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -47,7 +47,7 @@ def steps(
 
 
 def newest(steps: Steps) -> Manifest:
-    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
+    row = newest_row(steps)
     assert row is not None
     return row.manifest
 
@@ -73,13 +73,26 @@ class Running(threading.Thread):
             self.error = error
 
 
+def newest_row(steps: Steps) -> EpochRow | None:
+    return EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
+
+
+def holds_the_lease(steps: Steps) -> bool:
+    """Whether a run is there to answer orders."""
+    try:
+        with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name, create=False)) as store:
+            return bool(read_status(store).runner)
+    except StateError:  # there is no store yet
+        return False
+
+
 @contextmanager
 def running(steps: Steps) -> Iterator[Running]:
     """A run that goes on until the block ends."""
     run = Running(steps)
     run.start()
     try:
-        wait(lambda: run.error is not None or EpochsTable(steps.feed.sink.path, steps.feed.name).newest())
+        wait(lambda: run.error is not None or (holds_the_lease(steps) and newest_row(steps)))
         yield run
     finally:
         run.stopping.set()

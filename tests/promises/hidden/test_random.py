@@ -72,6 +72,7 @@ def _assert_all_right(verdict: Verdict, cuts: int, chunks: int) -> None:
     assert verdict.wrong_segments == []
 
 
+@pytest.mark.minutes
 def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
     verdict, holder = _run(server, 1000, 200, holds=100, flushes=5)
     _assert_all_right(verdict, 1000, 200)
