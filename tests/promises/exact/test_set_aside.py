@@ -9,14 +9,13 @@ import pytest
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.feed.dump import skip
-from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, CorruptLog, IncompleteImage, Unsupported
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from catchment.watch.status import OrderStatus
 from tests.promises.exact.night import status_of
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.test_lost_log import FAULTS
+from tests.promises.exact.test_lost_log import FAULTS, newest
 from tests.world.servers.chosen import chosen_server
 
 PROOF = ("INSERT INTO other VALUES (NULL)", "INSERT INTO other VALUES (NULL)")
@@ -58,12 +57,6 @@ def steps(
     )
     begun.run()
     return begun
-
-
-def newest(steps: Steps) -> Manifest:
-    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
-    assert row is not None
-    return row.manifest
 
 
 def stopped(steps: Steps, kind: type[CatchmentError]) -> CatchmentError:
