@@ -1,5 +1,6 @@
 """The `catchment` command: finds the subcommand, and turns errors into one clear line and an exit code."""
 
+import atexit
 import importlib
 import logging
 import os
@@ -112,8 +113,15 @@ def _on_second_signal(number: int, frame: FrameType | None) -> None:
     os._exit(EXIT_INTERRUPTED)
 
 
+def _too_late_to_stop() -> None:
+    """Keep the exit code. Before Python has ended it gives signals back their default, which is death by the signal."""
+    for stopping in _STOPPING:
+        signal.signal(stopping, signal.SIG_IGN)
+
+
 def main() -> None:
     """Entry point of the `catchment` script."""
+    atexit.register(_too_late_to_stop)  # it is called last of all that is registered
     for stopping in _STOPPING:
         if signal.getsignal(stopping) is not signal.SIG_IGN:  # as of a job in the background
             signal.signal(stopping, _on_signal)

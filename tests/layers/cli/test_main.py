@@ -229,3 +229,22 @@ def test_epochs(tmp_path: Path, feed_file: Path, capsys: pytest.CaptureFixture[s
     for option, value in (("--epoch", found[1]["epoch_text"]), ("--at", "2026-11-22 04:00:02")):
         assert execute(["views", str(feed_file), option, value]) == 0
         assert f"as of epoch {found[1]['epoch_text']}" in capsys.readouterr().out
+
+
+def test_a_signal_while_python_ends_leaves_the_exit_code(tmp_path: Path) -> None:
+    """By then Python has given signals back their default, under which a second Ctrl-C would be a death by signal."""
+    late = """
+import os, signal, sys
+
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+        kill(process, number)
+
+late = Late()
+from catchment.cli.start import main
+main()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", late, "status", str(tmp_path / "none.yaml")], check=False, capture_output=True
+    )
+    assert ended.returncode == 2
