@@ -299,7 +299,10 @@ class _Group:
         query = _text(event.query)
         if query.upper() == "BEGIN" or query.upper().startswith("XA START "):
             self._flags = 0
-        if query.upper() == "BEGIN":
+        # CREATE ... SELECT: its rows follow in the transaction, and before it the table was not there.
+        if query.upper() == "BEGIN" or (
+            query.upper().startswith("CREATE TABLE ") and not self._flags & _STANDALONE
+        ):
             return None
         if self._flags & (_STANDALONE | _COMPLETED):
             return event

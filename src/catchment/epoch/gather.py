@@ -5,6 +5,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
@@ -69,7 +71,7 @@ def gather(
         log_bytes=sum(s.log_bytes for s in segments.values())
         + sum(c.log_bytes for c in copies.values() if isinstance(c, ChunkReceipt)),
         refused=tuple((chunk, why) for chunk, why in accepted.refused if chunk.table not in reasons),
-        stale=_stale(previous, plan, cut, reasons),
+        stale=tuple(_made_since(one, segments) for one in _stale(previous, plan, cut, reasons)),
     )
 
 
@@ -92,6 +94,16 @@ def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, s
     found = [one for one in previous.stale if one.table not in copied and one.table not in reasons]
     found += [previous.stopped(table, plan.tick.time_us, reason) for table, reason in reasons.items()]
     return tuple(sorted(found, key=lambda one: one.table))
+
+
+def _made_since(stale: Stale, segments: Mapping[str, SegmentReceipt]) -> Stale:
+    """A stale table, with where tables of its name were made."""
+    births = dict(stale.births)
+    for shard, segment in segments.items():
+        birth = segment.existence.birth_after(stale.table, births.pop(shard, None))
+        if birth is not None:
+            births[shard] = birth
+    return stale if births == stale.births else structs.replace(stale, births=births)
 
 
 def _of_arrived(

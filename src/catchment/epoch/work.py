@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from catchment.model.birth import Born
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.definition import Definition
@@ -108,6 +109,7 @@ class SegmentTask:
 
     `start`: copies that are done may be left out. `holders`: the shards that have each table; all of the target's where
     it is not named. `changes`: what is done about DDL. `aside`: where something stands that orders have set aside.
+    `born`: how the log made the one table of the task; what stands in front of that is of another one.
     """
 
     endpoint: Endpoint
@@ -119,6 +121,7 @@ class SegmentTask:
     changes: SchemaChange = SchemaChange.FAIL
     mask_key: MaskKey | None = None
     aside: frozenset[LogOffset] = frozenset()
+    born: Born | None = None
 
     @property
     def log_bytes(self) -> int | None:

@@ -69,8 +69,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Audience:
-    """Hears of each committed epoch, of each turn without one, and of each epoch that is read again."""
+    """Hears of each committed epoch, of each turn without one, and of each epoch that is read again. `read`: of an epoch
+    that was read, what its DDL did, by shard."""
 
+    read: Callable[[Mapping[str, Existence]], None]
     committed: Callable[[Report], None]
     rested: Callable[[Rest], None]
     troubles: Troubles
@@ -209,6 +211,7 @@ class Loop:
         self._clock.verified(read.cut.positions)
         phases, self._phases = self._phases, {}
         existence, self._existence = self._existence, {}
+        self._audience.read(existence)
         return applier.submit(self._apply, read, {**phases}, existence)
 
     def _tell_of_unread(self) -> None:

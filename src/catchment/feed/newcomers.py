@@ -1,17 +1,21 @@
 """Tables whose copy begins while the feed runs: they enter it between two epochs.
 
 They are chosen and came after it began, or they are stale: DDL changed their rows in no log. A table enters as of the
-newest epoch with no row copied. From then on its copy is as that of any other table: rows up to the last copied key
-follow the log. Of a stale one readers see the old copy until the new one is complete.
+newest epoch. Where the log has its CREATE, it enters with all rows that it has by then. Else it enters with none, and
+is copied as any other table: rows up to the last copied key follow the log. Of a stale one readers see the old copy
+until the new one is complete.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed, SchemaChange, takes
+from catchment.feed.born import Births
+from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest, TableDelta, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, Unsupported
@@ -40,6 +44,14 @@ _PAUSE_SECONDS_MAX = 60.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a table that waits: what is proven visible, and where the logs have its CREATE."""
+
+    floors: Mapping[str, LogOffset]
+    births: Mapping[str, Birth]
+
+
 class Newcomers:
     """Lets tables enter a feed, one at a time. The loop's thread alone uses it. `waiting` says which tables the feed
     does not carry yet."""
@@ -50,15 +62,17 @@ class Newcomers:
         endpoints: Mapping[str, Endpoint],
         sink: Sink,
         waiting: Callable[[], Sequence[NotCarried]],
+        births: Births,
     ) -> None:
         self._feed = feed
         self._endpoints = endpoints
         self._sink = sink
         self._waiting = waiting
+        self._births = births
         self._failures: dict[TableId, int] = {}
         self._again: dict[TableId, float] = {}
         self._told: dict[TableId, str] = {}
-        self._tried: dict[TableId, dict[str, LogOffset]] = {}
+        self._tried: dict[TableId, _Known] = {}
 
     def next(self, standing: Manifest) -> Manifest | None:
         """An epoch that ends where `standing` does and has one table more; None where none can enter now.
@@ -67,10 +81,9 @@ class Newcomers:
         is over, and never ends a run.
         """
         for table in self._due(standing):
-            self._tried[table] = standing.cut.floors
+            self._tried[table] = self._known(standing, table)
             try:
                 entered = self._with(standing, table)
-                self._sink.must_be_free(entered)
             except CatchmentError as error:
                 self._put_off(table, str(error))
                 continue
@@ -92,10 +105,22 @@ class Newcomers:
         new = [t for t, having in shards.items() if having == self._endpoints.keys() and t not in known]
         now = world.steady_seconds()
         return [
-            table
-            for table in sorted({*new, *self._renewed(standing)})
-            if self._tried.get(table) != standing.cut.floors and self._again.get(table, now) <= now
+            table for table in sorted({*new, *self._renewed(standing)}) if self._is_due(standing, table, now)
         ]
+
+    def _is_due(self, standing: Manifest, table: TableId, now: float) -> bool:
+        known, tried = self._known(standing, table), self._tried.get(table)
+        if tried is None or known.births != tried.births:
+            return True
+        return known.floors != tried.floors and self._again.get(table, now) <= now
+
+    def _known(self, standing: Manifest, table: TableId) -> "_Known":
+        return _Known(standing.cut.floors, self._births_of(standing, table))
+
+    def enters(self, standing: Manifest) -> bool:
+        """Whether a table enters with the next turn, as far as is known: the log has its CREATE on every shard."""
+        states = standing.cut.shards.keys()
+        return any(self._births_of(standing, table).keys() == states for table in self._due(standing))
 
     def _renewed(self, standing: Manifest) -> list[TableId]:
         """The stale tables that are to be copied anew."""
@@ -121,40 +146,75 @@ class Newcomers:
 
     def _with(self, standing: Manifest, table: TableId) -> Manifest:
         """The epoch with the table, on all shards or, of a stale one, on those that have it; raises CatchmentError."""
+        entering, born = self._entering(standing, table)
+        self._sink.must_be_free(entering)
+        if not born:
+            return entering
+        read = self._births.read(entering, table, born)
+        if read.copies.keys() != born.keys():
+            # What the log of a shard does not tell is copied: so it has to be proven visible.
+            return self._with(standing, table)
+        entered = self._births.written(_with_copies(entering, read.copies), table, read.outputs)
+        if any(table in state.copying for state in entered.cut.shards.values()):
+            return entered
+        return replace(entered, stale=tuple(one for one in entered.stale if one.table != table))
+
+    def _entering(self, standing: Manifest, table: TableId) -> tuple[Manifest, dict[str, Born]]:
+        """The epoch with the table and no row of it, and the shards whose log tells its rows."""
         tables: dict[str, Table] = {}
+        born: dict[str, Born] = {}
         states = dict(standing.cut.shards)
         stale = standing.stale_since(table)
         needed = states.keys() if stale is None else set(stale.shards)
+        births = self._births_of(standing, table)
         for shard, state in standing.cut.shards.items():
             endpoint = self._endpoints[shard]
             seen = _seen(endpoint, state, table, must_have=shard in needed)
-            if seen is not None:
-                tables[shard], copy = seen
-                states[shard] = _entered(endpoint, state, copy)
+            if seen is None:
+                continue
+            found = self._births.of(shard, state, table, births.get(shard))
+            if found is None:
+                _must_be_visible(endpoint, state, table)
+            else:
+                born[shard] = found
+            tables[shard], copy = seen
+            states[shard] = _entered(endpoint, state, copy)
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table))
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
-        return _epoch_with(standing, shape, states)
+        return _epoch_with(standing, shape, states), born
+
+    def _births_of(self, standing: Manifest, table: TableId) -> Mapping[str, Birth]:
+        stale = standing.stale_since(table)
+        if stale is not None:
+            return stale.births
+        mine = (one for one in self._waiting() if one.table == table)
+        return self._births.known(table, {one.shard: one.birth for one in mine if one.birth is not None})
 
 
 def _seen(
     endpoint: Endpoint, state: ShardState, table: TableId, *, must_have: bool
 ) -> tuple[Table, Copy] | None:
-    """A table of a shard as it was where the feed stands, and its copy; None where the shard has none and need not.
-
-    The catalog tells it as it is now. No DDL on it stands in the log from the floor on, read after the catalog. So it
-    was the same at the position, and no chunk of it meets its CREATE. Raises CutMissed where there is one.
-    """
-    floor, position = state.sealed, state.position
-    if floor is None:
-        raise CutMissed(f"shard {endpoint.shard}: nothing is proven visible up to {position.at} yet")
-    with connect(endpoint, position.server) as session:
+    """A table of a shard as its catalog has it, and its copy; None where the shard has none and need not."""
+    with connect(endpoint, state.position.server) as session:
         estimate = listed_tables(session, lambda one: one == table).get(table)
         if isinstance(estimate, Unsupported):
             raise estimate
         if estimate is None and must_have:
             raise CutMissed(f"shard {endpoint.shard}: it has no table {table} any more")
         found = None if estimate is None else read_table(session, table, RESERVED)
+    return None if found is None or estimate is None else (found, Copy(table, rows_expected=estimate))
+
+
+def _must_be_visible(endpoint: Endpoint, state: ShardState, table: TableId) -> None:
+    """Raise CutMissed unless the table was where the feed stands as the catalog told it, which was asked before.
+
+    No DDL on it stands in the log from the floor on, read after the catalog. So it was the same at the position, and no
+    chunk of it meets its CREATE.
+    """
+    floor, position = state.sealed, state.position
+    if floor is None:
+        raise CutMissed(f"shard {endpoint.shard}: nothing is proven visible up to {position.at} yet")
     facts = read_facts(endpoint, position.server, floor, None).facts
     for event in SchemaEvents([table]).of(facts):
         # Where its key was no key yet, rows cannot be told apart: an index that came matters as much as a column.
@@ -164,7 +224,6 @@ def _seen(
                 f"shard {endpoint.shard}: the log does not prove yet that its DDL at {event.at} is visible; it does "
                 "when another transaction follows"
             )
-    return None if found is None or estimate is None else (found, Copy(table, rows_expected=estimate))
 
 
 def _entered(endpoint: Endpoint, state: ShardState, copy: Copy) -> ShardState:
@@ -172,6 +231,15 @@ def _entered(endpoint: Endpoint, state: ShardState, copy: Copy) -> ShardState:
     if known:
         known += definitions_needed(endpoint, state.position, [copy.table])
     return replace(state, copies=(*state.copies, copy), definitions=known)
+
+
+def _with_copies(entering: Manifest, copies: Mapping[str, Copy]) -> Manifest:
+    """The same with other copies of one table."""
+    states = dict(entering.cut.shards)
+    for shard, copy in copies.items():
+        others = tuple(one for one in states[shard].copies if one.table != copy.table)
+        states[shard] = replace(states[shard], copies=(*others, copy))
+    return replace(entering, cut=replace(entering.cut, shards=states))
 
 
 def _epoch_with(standing: Manifest, shape: TableShape, states: Mapping[str, ShardState]) -> Manifest:

@@ -12,11 +12,10 @@ from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import TableShape
 from catchment.model.errors import ConnectionLost, Diverged, OtherServer, Retry, SourceError
-from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
-from catchment.source.offsets import log_files
+from catchment.source.offsets import log_bytes
 from catchment.source.session import Session, connect
 
 # SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
@@ -107,7 +106,7 @@ class Planner:
                 self.held[shard] = f"nothing of the log since is proven visible yet{_HELD_BACK}"
                 continue
             with connect(self._endpoints[shard]) as session:
-                lags[shard] = _behind(session, floor, now)
+                lags[shard] = log_bytes(session, floor, now)
                 # Beyond the budget a group would have to read too much log: then the log comes first.
                 if lags[shard] > self._limits.log_budget and not resting:
                     self.held[shard] = (
@@ -231,18 +230,3 @@ class Planner:
             groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
             before += rows
         return [tuple(group) for group in groups if group]
-
-
-def _behind(session: Session, floor: LogOffset, now: LogOffset) -> int:
-    """Bytes of log that a group has to read, from its floor to now."""
-    behind = now.offset - floor.offset
-    if floor.file != now.file:
-        behind += _bytes_of_files(session, floor, now)
-    return max(behind, 0)
-
-
-def _bytes_of_files(session: Session, first: LogOffset, end: LogOffset) -> int:
-    """Bytes of the log files from that of `first` on up to, and without, that of `end`."""
-    sizes = log_files(session)
-    numbers = {name: LogOffset(name, 0).number for name in sizes}
-    return sum(sizes[name] for name, number in numbers.items() if first.number <= number < end.number)

@@ -12,6 +12,7 @@ from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
+from catchment.feed.born import Births
 from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
 from catchment.feed.commands import Commands
@@ -113,6 +114,7 @@ def run_feed(
                 watchers.begun(began.standing, clock)
                 doing(_first_epoch(began.standing))
                 applying = dataclasses.replace(applier, fault=fault)
+                births = Births(feed, endpoints, engine, applying)
                 loop_of = partial(
                     Loop,
                     endpoints=endpoints,
@@ -120,11 +122,11 @@ def run_feed(
                     planner=planner,
                     engine=engine,
                     applier=applying,
-                    audience=Audience(watchers.committed, watchers.rested, watch.troubles),
+                    audience=Audience(births.hear, watchers.committed, watchers.rested, watch.troubles),
                 )
-                enter = _newcomers(feed, endpoints, sink, watchers.uncarried)
-                done = _caught_up(settled, commands) if until_caught_up else lambda manifest: False
-                turns = Turns(done, enter, Mender.of(feed, engine, applying, commands))
+                enter = _newcomers(feed, endpoints, sink, births, watchers.uncarried)
+                done = _caught_up(settled, commands, enter.enters) if until_caught_up else _never
+                turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands))
                 last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
         finally:
             planner.close()
@@ -186,10 +188,10 @@ def _live(feed: Feed, watch: Watch, planner: Planner) -> Live:
 
 
 def _newcomers(
-    feed: Feed, endpoints: dict[str, Endpoint], sink: Sink, uncarried: Uncarried
-) -> Callable[[Manifest], Manifest | None]:
+    feed: Feed, endpoints: dict[str, Endpoint], sink: Sink, births: Births, uncarried: Uncarried
+) -> Newcomers:
     carries = feed.new_tables is NewTables.CARRY
-    return Newcomers(feed, endpoints, sink, lambda: uncarried.now if carries else ()).next
+    return Newcomers(feed, endpoints, sink, lambda: uncarried.now if carries else (), births)
 
 
 def _planner(feed: Feed, endpoints: dict[str, Endpoint], told: Throttles) -> Planner:
@@ -226,10 +228,16 @@ def _logs(endpoints: dict[str, Endpoint]) -> dict[str, _Log]:
     return logs
 
 
-def _caught_up(settled: world.Event | None, commands: Commands) -> Callable[[Manifest], bool]:
+def _never(manifest: Manifest) -> bool:
+    return False
+
+
+def _caught_up(
+    settled: world.Event | None, commands: Commands, enters: Callable[[Manifest], bool]
+) -> Callable[[Manifest], bool]:
     """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the
     lake. A stale table has some seconds to enter again; where the log stands still it may never do so. What somebody
-    ordered to mend is mended.
+    ordered to mend is mended, and a table that `enters` does so first.
     """
     complete_since: list[int] = []
     lost_since: list[float] = []
@@ -238,7 +246,7 @@ def _caught_up(settled: world.Event | None, commands: Commands) -> Callable[[Man
         if commands.mends or not manifest.cut.idle or (settled is not None and not settled.is_set()):
             complete_since.clear()
             return False
-        if manifest.absent:
+        if manifest.absent or enters(manifest):
             return False
         if not manifest.lost:
             lost_since.clear()

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from catchment.model.arrangement import AS_THEY_COME, Arrangement
+from catchment.model.birth import Birth
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
@@ -233,6 +234,7 @@ class Stale(msgspec.Struct, frozen=True):
     """A table that readers see as of an earlier `epoch`, the last at which it was exact. `reason` says what happened to
     it at `time_us` (microseconds since 1970), and `shards` had it then. `asked`: somebody ordered to copy it anew, also
     where the feed's policy is to leave it. `waits`: it is copied anew when somebody orders it, whatever the policy.
+    `births`: by shard, where the table was made that has the name since.
 
     The feed copies it anew: a manifest has a shape and copies of it from then on. It is stale until they are done.
     """
@@ -244,6 +246,7 @@ class Stale(msgspec.Struct, frozen=True):
     reason: str
     asked: bool = False
     waits: bool = False
+    births: dict[str, Birth] = {}
 
     def __str__(self) -> str:
         return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"

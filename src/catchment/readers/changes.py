@@ -10,9 +10,10 @@ from catchment.epoch.work import Output, SegmentReceipt, SegmentTask
 from catchment.epoch.xa import Commits, commits
 from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.position import LogOffset, Resets
+from catchment.model.position import LogOffset, Resets, reaches
 from catchment.model.table import TableId
 from catchment.model.treatment import SchemaChange
+from catchment.readers.begin import Begin, begin_of
 from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
 from catchment.readers.segment_images import SegmentImages
 from catchment.readers.set_aside import set_aside
@@ -41,6 +42,7 @@ from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import scalar_of
+from catchment.wire.log.facts import Ddl
 
 
 def read_segment(task: SegmentTask) -> SegmentReceipt:
@@ -50,12 +52,16 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
     here = tables_here(task.shapes, shard, holders)
     start = task.start.position
-    followed = Followed(shapes, task.start.definitions, here)
+    defined = task.born.defined if task.born is not None else None
+    followed = Followed(shapes, task.start.definitions, here, defined)
     with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed)
         aside = set_aside(shard, stretch.facts, here, task.aside)
         must_be_whole(shard, start, task.stop, stretch, aside)
         events = tuple(followed.events.of(stretch.facts))
+        begin = None if task.born is None else begin_of(shard, task.born, events)
+        if defined is not None:
+            events = tuple(one for one in events if not _defined(one, defined))
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
         went = went_through(shard, shapes, stored, task.changes, task.aside)
         altered, stopped = went.altered, aside | {one.table: one for one in went.stopped}
@@ -79,7 +85,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                     raise
                 stopped[table] = Stopped(table, str(why))
                 continue
-            output = _write(task, stretch, ends, spool, shape, mine, number)
+            output = _write(task, stretch, ends, spool, shape, mine, number, begin)
             if output is not None:
                 outputs.append(output)
     altered = [one for one in altered if one.effect.table not in stopped]
@@ -89,9 +95,14 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         receipt,
         log_bytes=stretch.read_bytes + prepared.read_bytes,
         definitions=tuple(one for one in followed.now.values() if one.table not in stopped),
-        existence=existence(events),
+        existence=existence(events, start),
         stopped=tuple(stopped.values()),
     )
+
+
+def _defined(event: SchemaEvent, until: LogOffset) -> bool:
+    """Whether a DDL did nothing but define the tables as they are known."""
+    return isinstance(event.fact, Ddl) and reaches(until, event.at)
 
 
 def _without_keys(
@@ -128,6 +139,7 @@ def _write(
     shape: TableShape,
     altered: list[Alteration],
     number: int,
+    begin: Begin | None,
 ) -> Output | None:
     kinds = ((c.column.name, kept_type(shape.rules, c.column)) for c in shape.columns if c.live)
     types = {name: kind for name, kind in kinds if kind is not None}
@@ -137,7 +149,7 @@ def _write(
 
     def tables() -> Iterator[pa.Table]:
         for images in spool.tables(last):
-            kept = images
+            kept = images if begin is None else begin.since(images)
             for place, alteration in enumerate(altered):
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
                 lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))

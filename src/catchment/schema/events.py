@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from catchment.model.epoch import TableShape
-from catchment.model.position import LogOffset
+from catchment.model.position import LogOffset, reaches
 from catchment.model.table import TableId
 from catchment.schema.columns import table_on
-from catchment.schema.ddl import Columns, Effect, Here, Stop, effect_of
+from catchment.schema.ddl import HARMLESS, Columns, Effect, Here, Stop, effect_of
 from catchment.schema.text import Text, read_text
 from catchment.wire.log.facts import Ddl, Fact, Statement
 
@@ -39,11 +39,15 @@ class SchemaEvents:
     """Interprets the statements of one stretch of log, in their order.
 
     `here`: those of the chosen tables that the shard has where the stretch begins, with their columns. None: it has
-    all, and the columns are not known.
+    all, and the columns are not known. `defined`: where the DDL stands by which they have those; it did nothing more,
+    nor did any before it.
     """
 
-    def __init__(self, chosen: Iterable[TableId], here: Here | None = None) -> None:
+    def __init__(
+        self, chosen: Iterable[TableId], here: Here | None = None, defined: LogOffset | None = None
+    ) -> None:
         self.chosen = frozenset(chosen)
+        self._defined = defined
         self._begin: Here | None = here and {t: frozenset(map(str.lower, n)) for t, n in here.items()}
         self._now = self._begin
         self._known: dict[LogOffset, SchemaEvent] = {}
@@ -66,7 +70,8 @@ class SchemaEvents:
 
     def _event(self, fact: Ddl | Statement, here: Here | None) -> SchemaEvent:
         text = text_of(fact)
-        return SchemaEvent(fact, text, effect_of(text, self.chosen, here), here)
+        known = isinstance(fact, Ddl) and self._defined is not None and reaches(self._defined, fact.at)
+        return SchemaEvent(fact, text, HARMLESS if known else effect_of(text, self.chosen, here), here)
 
 
 def stops(event: SchemaEvent, chosen: Collection[TableId]) -> list[Stop]:

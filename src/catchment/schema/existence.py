@@ -7,7 +7,10 @@ begins, the look at the catalog finds its effect. Pure.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from catchment.model.birth import Birth
+from catchment.model.position import LogOffset, Position
 from catchment.model.table import TableId
+from catchment.schema.birth import makes_empty
 from catchment.schema.events import SchemaEvent
 from catchment.schema.statement import Word, parted
 from catchment.schema.text import Text
@@ -23,30 +26,48 @@ _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 @dataclass(frozen=True, slots=True)
 class Existence:
     """What a stretch of log says of tables. First come the schemas that were dropped, then of each table named
-    whether it is there where the stretch ends."""
+    whether it is there where the stretch ends. `born`: of those that are there, the ones that the stretch made without
+    a row."""
 
     schemas_gone: frozenset[str] = frozenset()
     there: dict[TableId, bool] = field(default_factory=dict)
+    born: dict[TableId, Birth] = field(default_factory=dict)
 
     def after(self, table: TableId, before: bool) -> bool:
         """Whether a table is there behind the stretch; `before`: in front of it."""
         return self.there.get(table, before and table.schema not in self.schemas_gone)
 
+    def birth_after(self, table: TableId, before: Birth | None) -> Birth | None:
+        """Where a table was made that is there behind the stretch; `before`: the same in front of it. None where that
+        is not known."""
+        known = table in self.there or table.schema in self.schemas_gone
+        return self.born.get(table) if known else before
 
-def existence(events: Iterable[SchemaEvent]) -> Existence:
-    """What the DDL of a stretch, in its order, did."""
+
+def existence(events: Iterable[SchemaEvent], start: Position) -> Existence:
+    """What the DDL of a stretch, in its order, did. It begins at `start`."""
     schemas: set[str] = set()
     there: dict[TableId, bool] = {}
+    made: dict[TableId, LogOffset] = {}
     for event in events:
         if not isinstance(event.fact, Ddl):
             continue
         for name, is_there in _changes(event.text):
             if isinstance(name, TableId):
                 there[name] = is_there
+                made.pop(name, None)
+                if is_there and _made_empty(event.text):
+                    made[name] = event.at
                 continue
             schemas.add(name)
             there = {table: known and table.schema != name for table, known in there.items()}
-    return Existence(frozenset(schemas), there)
+    born = {table: Birth(start, at) for table, at in made.items() if there[table]}
+    return Existence(frozenset(schemas), there, born)
+
+
+def _made_empty(text: Text) -> bool:
+    words = text.readings[0]
+    return len(text.readings) == 1 and words[0].keyword == "CREATE" and makes_empty(words)
 
 
 def _changes(text: Text) -> Iterator[tuple[TableId | str, bool]]:

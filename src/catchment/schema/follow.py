@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from catchment.model.definition import DefinedColumn, Definition
 from catchment.model.errors import AlteredUnseen, Unsupported
+from catchment.model.position import LogOffset
 from catchment.model.table import TableId
 from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
@@ -23,14 +24,18 @@ class Followed:
     """The definitions of chosen tables at the place in the log where its reader stands.
 
     `chosen` are all tables whose rows are read, also those without a definition. Where a DDL stops one, its
-    rows are not decoded any more (`readers/checks.alterations` says why). `here` as SchemaEvents takes it.
-    `events`: of the statements that were taken, and of others between them.
+    rows are not decoded any more (`readers/checks.alterations` says why). `here` and `defined` as SchemaEvents takes
+    them. `events`: of the statements that were taken, and of others between them.
     """
 
     def __init__(
-        self, chosen: Iterable[TableId], definitions: Iterable[Definition] = (), here: Here | None = None
+        self,
+        chosen: Iterable[TableId],
+        definitions: Iterable[Definition] = (),
+        here: Here | None = None,
+        defined: LogOffset | None = None,
     ) -> None:
-        self.events = SchemaEvents(chosen, here)
+        self.events = SchemaEvents(chosen, here, defined)
         self._now = {definition.table: definition for definition in definitions}
 
     @property

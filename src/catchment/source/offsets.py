@@ -60,6 +60,18 @@ def log_files(session: Session) -> dict[str, int]:
     return {str(name): int(size) for name, size, *_ in session.rows("SHOW BINARY LOGS")}
 
 
+def log_bytes(session: Session, start: LogOffset, stop: LogOffset) -> int:
+    """Bytes of log between two places; 0 where `stop` lies before `start`."""
+    between = stop.offset - start.offset
+    if start.file != stop.file:
+        sizes = log_files(session)
+        numbers = {name: LogOffset(name, 0).number for name in sizes}
+        between += sum(
+            sizes[name] for name, number in numbers.items() if start.number <= number < stop.number
+        )
+    return max(between, 0)
+
+
 def open_xa(session: Session) -> list[Xid]:
     """XIDs that are prepared and neither committed nor rolled back."""
     how = "" if session.mysql_version is None else " CONVERT XID"

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from catchment.model.birth import Birth
 from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
 from catchment.model.progress import Progress
 from catchment.model.table import TableId
@@ -75,11 +76,12 @@ class Trouble(msgspec.Struct, frozen=True):
 
 class NotCarried(msgspec.Struct, frozen=True):
     """A shard's table that `tables` takes and the feed does not carry; `epoch` is the first one known to be without
-    it."""
+    it. `birth`: where its CREATE stands, if the feed has read it."""
 
     table: TableId
     shard: str
     epoch: int
+    birth: Birth | None = None
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@ then the DDL of every epoch does. The journal keeps the set."""
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from catchment.config import NotifyEvent, takes
 from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
@@ -43,13 +45,15 @@ class Uncarried:
         if not entered and not any(found.schemas_gone or found.there for found in existence.values()):
             return
         left = [
-            one for one in self.now if one.table not in entered and _is_left(one, existence.get(one.shard))
+            _as_of(one, existence.get(one.shard))
+            for one in self.now
+            if one.table not in entered and _is_left(one, existence.get(one.shard))
         ]
         known = {(one.shard, one.table) for one in left}
         # The server may take names of any case for one.
         carried = {str(table).lower() for table in manifest.tables}
         made = [
-            NotCarried(table, shard, manifest.epoch)
+            NotCarried(table, shard, manifest.epoch, found.born.get(table))
             for shard, found in existence.items()
             for table, is_there in found.there.items()
             if is_there and (shard, table) not in known and str(table).lower() not in carried
@@ -68,6 +72,11 @@ class Uncarried:
         self.now = tuple(sorted(tables, key=lambda one: (one.table, one.shard)))
         self._vitals.observe_uncarried(len({one.table for one in self.now}))
         self._journal.put_uncarried(self.now)
+
+
+def _as_of(one: NotCarried, existence: Existence | None) -> NotCarried:
+    """With where its CREATE stands: it may have been made again."""
+    return one if existence is None else replace(one, birth=existence.birth_after(one.table, one.birth))
 
 
 def _is_left(one: NotCarried, existence: Existence | None) -> bool:

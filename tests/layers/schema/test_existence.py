@@ -2,11 +2,14 @@
 
 import pytest
 
-from catchment.model.position import LogOffset
+from catchment.model.birth import Birth
+from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.table import TableId
 from catchment.schema.events import SchemaEvents
 from catchment.schema.existence import Existence, existence
 from catchment.wire.log.facts import Ddl
+
+START = Position(LogOffset("binlog.000001", 4), 1, Server(1, "here", 3306), GtidList.parse(""))
 
 
 def found(*statements: str) -> Existence:
@@ -14,7 +17,7 @@ def found(*statements: str) -> Existence:
         Ddl(0, "shop", sql, LogOffset("binlog.000001", at), 0, flagged=True, sql_mode=0)
         for at, sql in enumerate(statements, 4)
     ]
-    return existence(SchemaEvents([]).of(facts))
+    return existence(SchemaEvents([]).of(facts), START)
 
 
 def said(*statements: str) -> dict[str, bool]:
@@ -78,3 +81,49 @@ def test_a_schema_that_goes_takes_its_tables_with_it() -> None:
     assert dropped.after(TableId("other", "old"), before=True)
     assert found("CREATE OR REPLACE DATABASE shop") == Existence(frozenset({"shop"}))
     assert found("CREATE DATABASE shop") == Existence()
+
+
+@pytest.mark.parametrize(
+    ("statements", "born"),
+    [
+        (["CREATE TABLE t (id INT PRIMARY KEY, n INT)"], {"shop.t": 4}),
+        (["CREATE TABLE t LIKE u"], {"shop.t": 4}),
+        (["CREATE TABLE t (LIKE u)"], {"shop.t": 4}),
+        (["CREATE OR REPLACE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB COMMENT='x'"], {"shop.t": 4}),
+        (["CREATE TABLE t (id INT PRIMARY KEY) START TRANSACTION"], {"shop.t": 4}),
+        (["CREATE TABLE t (a INT PRIMARY KEY, b INT AS (a + 1) STORED, KEY (b), CHECK (a > 1))"], {"shop.t": 4}),
+        (["CREATE TABLE t (id INT)", "DROP TABLE t", "CREATE TABLE t (id INT)"], {"shop.t": 6}),
+        (["CREATE TABLE t (id INT)", "DROP TABLE t"], {}),
+        (["CREATE TABLE t (id INT)", "DROP DATABASE shop"], {}),
+        (["CREATE TABLE t (id INT)", "RENAME TABLE t TO u"], {}),
+        (["CREATE TABLE u (id INT)", "CREATE TABLE t (id INT)", "RENAME TABLE t TO v, u TO t"], {}),
+        (["CREATE TABLE t (id INT)", "ALTER TABLE t ADD n INT"], {"shop.t": 4}),
+        (["CREATE TABLE IF NOT EXISTS t (id INT)"], {}),
+        (["CREATE TABLE t SELECT * FROM u"], {}),
+        (["CREATE TABLE t AS SELECT * FROM u"], {}),
+        (["CREATE TABLE t (id INT) SELECT 1 AS id"], {}),
+        (["CREATE TABLE t (id INT) IGNORE SELECT 1 AS id"], {}),
+        (["CREATE TABLE t (SELECT 1 AS id)"], {}),
+        (["CREATE TABLE t TABLE u"], {}),
+        (["CREATE TABLE t VALUES ROW(1)"], {}),
+        (["CREATE TABLE t (id INT) ENGINE=InnoDB WITH q AS (SELECT 1) SELECT * FROM q"], {}),
+        (["CREATE TABLE t (id INT) WITH SYSTEM VERSIONING"], {}),
+        (["CREATE TABLE t (id INT) /*!99999 SELECT 1 AS id */"], {}),
+        (["ALTER TABLE u CONVERT PARTITION p TO TABLE t"], {}),
+    ],
+)  # fmt: skip
+def test_what_is_made_without_rows(statements: list[str], born: dict[str, int]) -> None:
+    births = found(*statements).born
+    assert {str(table): birth.at.offset for table, birth in births.items()} == born
+    assert all(birth.start == START for birth in births.values())
+
+
+def test_where_a_table_was_made_is_known_until_it_is_touched() -> None:
+    table, earlier = TableId("shop", "t"), Birth(START, LogOffset("binlog.000001", 1))
+    assert found("CREATE TABLE u (id INT)").birth_after(table, earlier) == earlier
+    assert found("DROP TABLE t").birth_after(table, earlier) is None
+    assert found("DROP DATABASE shop").birth_after(table, earlier) is None
+    assert found("CREATE TABLE t SELECT 1").birth_after(table, earlier) is None
+    later = found("CREATE TABLE t (id INT)").birth_after(table, earlier)
+    assert later is not None
+    assert later.at.offset == 4

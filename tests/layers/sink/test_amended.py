@@ -79,6 +79,24 @@ def test_values_that_a_shard_dropped_are_gone(tmp_path: Path, form: Form, at_onc
     assert DeltaTable(plain).version() == newest
 
 
+def test_a_value_that_a_column_came_with_is_gone_where_a_shard_dropped_it(tmp_path: Path) -> None:
+    """One settle takes up both."""
+    feeder = Feeder(tmp_path)
+    put(feeder, ORDERS, Part.BASE, *((shard, key, None) for shard in SHARDS for key in (1, 2)))
+    fill = Fill("sig", SHARDS, 2, "new")
+    put(feeder, replace(TORN, fills=(fill,)), Part.CHANGES, ("s/1", 3, "three"))
+    carry_out(UpkeepOrder(str(tmp_path), FEED, 1, 3600.0))
+    plain = table_dir(tmp_path, ORDERS.table)
+    rows = by_delta_rs(plain, DeltaTable(plain).version()).to_pylist()
+    assert sorted((row["_shard"], row["id"], row["sig"]) for row in rows) == [
+        ("s/0", 1, None),
+        ("s/0", 2, None),
+        ("s/1", 1, "new"),
+        ("s/1", 2, "new"),
+        ("s/1", 3, "three"),
+    ]
+
+
 FILLED = replace(ORDERS, fills=(Fill("sig", ("s/0",), 3, "new"),))
 
 

@@ -64,8 +64,7 @@ def test_before_it_entered_no_epoch_has_it(steps: Steps) -> None:
     without = found.count(None)
     assert without >= 2
     assert found[:without] == [None] * without
-    assert found[without] == 0
-    assert found[-1] == 6
+    assert found[without] == 6  # it was born in the log
 
 
 def test_it_waits_until_every_shard_has_it(steps: Steps) -> None:
@@ -214,10 +213,10 @@ def test_tables_enter_while_their_rows_change(
     assert not errors
     for number in range(6):
         steps.must_be_equal(f"n{number}", "id", "n")
-    assert _judged(steps, [f"{schema}.n{number}" for number in range(6)]) > 12
+    assert judged(steps, [f"{schema}.n{number}" for number in range(6)]) > 12
 
 
-def _judged(steps: Steps, tables: Sequence[str]) -> int:
+def judged(steps: Steps, tables: Sequence[str]) -> int:
     """Compare every epoch of tables with an integer key with the log, replayed by the oracle, as far as each is copied.
     How many epochs of a table were compared while it was copied or followed."""
     keys = {table: ("id",) for table in tables}

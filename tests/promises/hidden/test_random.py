@@ -73,11 +73,13 @@ def _assert_all_right(verdict: Verdict, cuts: int, chunks: int) -> None:
 
 
 @pytest.mark.minutes
-def test_every_cut_seal_and_chunk_is_right(server: PrivateServer) -> None:
-    verdict, holder = _run(server, 1000, 200, holds=100, flushes=5)
-    _assert_all_right(verdict, 1000, 200)
-    assert verdict.claims > 20
-    assert holder.held > 100
+@pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.wide)])
+def test_every_cut_seal_and_chunk_is_right(server: PrivateServer, share: float) -> None:
+    cuts, chunks, holds = (int(share * count) for count in (1000, 200, 100))
+    verdict, holder = _run(server, cuts, chunks, holds=holds, flushes=5)
+    _assert_all_right(verdict, cuts, chunks)
+    assert verdict.claims > 20 * share
+    assert holder.held > holds
     assert holder.flushed > 5
 
 

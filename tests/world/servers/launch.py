@@ -100,6 +100,8 @@ class PrivateMySQL(PrivateServer):
         del options["innodb_log_file_size"]
         redo = "innodb_redo_log_capacity" if self.build.version >= (8, 0, 30) else "innodb_log_file_size"
         options["cte_max_recursion_depth"] = 1 << 30
+        # Of the system's places for native AIO (fs.aio-max-nr) many servers at once need more than there are.
+        options["innodb_use_native_aio"] = "OFF"
         return {**options, redo: "32M", "performance_schema": "ON", "loose_mysqlx": "OFF"}
 
 

@@ -69,11 +69,11 @@ def noted(amended: Amended, metadata: MetaData) -> MetaData:
 
 
 def as_told(rows: pa.Table, amended: Amended) -> pa.Table:
-    """The rows with the values that they have by the shape."""
-    for name, shards in amended.torn.items():
-        rows = _with(rows, name, pc.is_in(rows[SHARD], pa.array(shards, pa.string())), None)
+    """The rows with the values that they have by the shape. A shard that has dropped a column has no value of it."""
     for fill in amended.fills:
         rows = _with(rows, fill.column, _older(rows, fill), fill.value)
+    for name, shards in amended.torn.items():
+        rows = _with(rows, name, pc.is_in(rows[SHARD], pa.array(shards, pa.string())), None)
     return rows
 
 

@@ -1,0 +1,168 @@
+"""Tables that are born in the log: every row stands behind their CREATE, so they are read there, and none is copied."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from catchment.config import Feed, takes
+from catchment.engine.port import Engine
+from catchment.epoch.mend import gathered
+from catchment.epoch.work import Output, SegmentReceipt, SegmentTask, Target
+from catchment.feed.applier import Applier
+from catchment.model.birth import Birth, Born
+from catchment.model.epoch import Manifest, TableDelta
+from catchment.model.errors import CatchmentError, CutMissed
+from catchment.model.position import LogOffset, reaches
+from catchment.model.shard import Copy, ShardState
+from catchment.model.source import Endpoint
+from catchment.model.table import ShardTable, TableId
+from catchment.readers.run_task import run_task
+from catchment.schema.ddl import Columns, Harmless
+from catchment.schema.events import SchemaEvent, SchemaEvents
+from catchment.schema.existence import Existence, existence
+from catchment.schema.indexes import touch
+from catchment.source.log import read_facts
+from catchment.source.offsets import log_bytes
+from catchment.source.session import connect
+from catchment.wire.log.facts import Ddl
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the log of the shards holds of a table: its rows, and the copies that are done by that."""
+
+    outputs: tuple[Output, ...]
+    copies: dict[str, Copy]
+
+
+class Births:
+    """Reads what tables have that are born in the log, in one run. The loop's thread alone uses it."""
+
+    def __init__(
+        self, feed: Feed, endpoints: Mapping[str, Endpoint], engine: Engine, applier: Applier
+    ) -> None:
+        self._feed, self._endpoints = feed, endpoints
+        self._engine, self._applier = engine, applier
+        self._copied: set[tuple[ShardTable, Birth]] = set()
+        self._heard: dict[ShardTable, Birth | None] = {}
+
+    def hear(self, existence: Mapping[str, Existence]) -> None:
+        """An epoch was read: `existence` says what its DDL did, by shard."""
+        for shard, found in existence.items():
+            for of, birth in self._heard.items():
+                if of.shard == shard:
+                    self._heard[of] = found.birth_after(of.table, birth)
+            for table in found.there:
+                if takes(self._feed.tables, table):
+                    self._heard[ShardTable(shard, table)] = found.born.get(table)
+
+    def known(self, table: TableId, before: Mapping[str, Birth]) -> dict[str, Birth]:
+        """Where the logs have the CREATE of a table, by shard. `before`: the same as of the run's begin."""
+        births: dict[str, Birth | None] = {**before}
+        births |= {of.shard: birth for of, birth in self._heard.items() if of.table == table}
+        return {shard: birth for shard, birth in births.items() if birth is not None}
+
+    def of(self, shard: str, state: ShardState, table: TableId, birth: Birth | None) -> Born | None:
+        """Whether the log has all rows of a table up to the shard's position; None where they are to be copied.
+
+        Call it when the catalog was asked for the table: what it said is what the log says to its end. Raises CutMissed
+        where DDL on the table stands behind the position.
+        """
+        of = ShardTable(shard, table)
+        if birth is None or (of, birth) in self._copied or not self._is_near(shard, state, birth):
+            return None
+        try:
+            defined = _defined(self._endpoints[shard], table, birth)
+        except CatchmentError as error:
+            self._give_up(of, birth, str(error))
+            return None
+        if defined is None:
+            self._give_up(of, birth, "DDL behind its CREATE may have brought rows")
+            return None
+        if reaches(defined, state.position.at):
+            raise CutMissed(f"shard {shard}: DDL on {table} at {defined} is read with the next epoch")
+        return Born(birth, defined)
+
+    def read(self, entering: Manifest, table: TableId, born: Mapping[str, Born]) -> Read:
+        """What the logs hold of a table up to the cut of the epoch with which it enters. Of a shard whose log does not
+        tell it there is no copy: its rows are to be copied."""
+        tasks = [self._task(entering, table, shard, one) for shard, one in born.items()]
+        outputs: list[Output] = []
+        copies: dict[str, Copy] = {}
+        for task, receipt in zip(tasks, self._engine.each(run_task, tasks), strict=True):
+            shard = task.endpoint.shard
+            if (
+                isinstance(receipt, SegmentReceipt)
+                and not receipt.stopped
+                and receipt.reached.at == task.stop
+            ):
+                rows = sum(output.upserts for output in receipt.outputs)
+                copies[shard] = Copy(table, done=True, rows=rows, rows_expected=rows)
+                outputs += receipt.outputs
+            else:
+                why = getattr(receipt, "error", "the log has stopped to tell them")
+                self._give_up(ShardTable(shard, table), born[shard].birth, str(why))
+        return Read(tuple(outputs), copies)
+
+    def written(self, entering: Manifest, table: TableId, outputs: Sequence[Output]) -> Manifest:
+        """The epoch with which a table enters, with the rows that were read."""
+        if not outputs:
+            return entering
+        files = self._applier.sink.complete(entering.epoch, gathered(entering, outputs))
+        upserts, deletes = sum(one.upserts for one in outputs), sum(one.deletes for one in outputs)
+        delta = TableDelta(entering.shape(table), tuple(files[table]), upserts, deletes)
+        return replace(entering, deltas=(delta,), changes=upserts + deletes)
+
+    def _is_near(self, shard: str, state: ShardState, birth: Birth) -> bool:
+        """Whether the log since the birth is little enough to be read once more. Rows of XA transactions prepared in
+        front of it stand elsewhere."""
+        start, stop = birth.start, state.position
+        if start.server != stop.server or start.prepared or not reaches(stop.at, birth.at):
+            return False
+        with connect(self._endpoints[shard], stop.server) as session:
+            return log_bytes(session, start.at, stop.at) <= self._feed.copying.log_budget
+
+    def _give_up(self, of: ShardTable, birth: Birth, why: str) -> None:
+        self._copied.add((of, birth))
+        _log.info("%s on %s is copied, though the log has its CREATE: %s", of.table, of.shard, why)
+
+    def _task(self, entering: Manifest, table: TableId, shard: str, born: Born) -> SegmentTask:
+        state = entering.cut.shards[shard]
+        definitions = tuple(one for one in state.definitions if one.table == table)
+        target = Target(
+            self._applier.sink.writer,
+            tuple(self._endpoints),
+            entering.epoch,
+            str(self._applier.lease.fence),
+        )
+        return SegmentTask(
+            endpoint=self._endpoints[shard],
+            start=ShardState(born.birth.start, definitions=definitions),
+            stop=state.position.at,
+            shapes=(entering.shape(table),),
+            target=target,
+            holders={table: entering.holders[table]},
+            mask_key=self._feed.key_of_masks(),
+            born=born,
+        )
+
+
+def _defined(endpoint: Endpoint, table: TableId, birth: Birth) -> LogOffset | None:
+    """Where the last DDL stands that defined a table, up to the end of the log. None where the table is another one by
+    then, or where DDL may have given it rows or taken some. Raises SourceError where the log cannot be read."""
+    facts = read_facts(endpoint, birth.start.server, birth.start, None).facts
+    events = [event for event in SchemaEvents([table]).of(facts) if isinstance(event.fact, Ddl)]
+    if existence(events, birth.start).born.get(table) != birth:
+        return None
+    defining = [one for one in events if reaches(one.at, birth.at) and _concerns(one, table)]
+    known = all(isinstance(one.effect, Columns | Harmless) for one in defining if one.at != birth.at)
+    return defining[-1].at if known else None
+
+
+def _concerns(event: SchemaEvent, table: TableId) -> bool:
+    touched = touch(event, table)
+    return not isinstance(event.effect, Harmless) or bool(touched.drops or touched.adds_unique)
