@@ -69,8 +69,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Audience:
-    """Hears of each committed epoch, of each turn without one, and of each epoch that is read again. `read`: of an epoch
-    that was read, what its DDL did, by shard."""
+    """Hears of each committed epoch, of each turn without one, of each epoch that is read again. `read`: of an epoch
+    that was read, what its DDL did."""
 
     read: Callable[[Mapping[str, Existence]], None]
     committed: Callable[[Report], None]
