@@ -15,9 +15,10 @@ from catchment.config.columns import ColumnConfig
 from catchment.config.copying import CopyConfig
 from catchment.config.modes import ModeConfig
 from catchment.config.section import Section
+from catchment.config.shadows import SHADOWS, is_shadow
 from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
-from catchment.config.table_patterns import check_rules
+from catchment.config.table_patterns import check_rules, takes
 from catchment.config.units import Seconds
 from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
 from catchment.model.arrangement import AS_THEY_COME
@@ -281,6 +282,11 @@ class Feed(Section):
         "(ddl.md#tables-that-come): `carry` copies and follows each one as soon as every shard has it; `skip` leaves "
         "them out and says so.",
     )
+    shadow_tables: tuple[str, ...] = Field(
+        default=SHADOWS,
+        description="Globs of the names that tools for schema changes give to [their own tables]"
+        "(ddl.md#tables-that-come). Such a table does not enter the feed, unless `tables` names it in full.",
+    )
     state: Database = Field(
         description="Where plans, manifests and commits are kept: the path of an SQLite file, or a URL of "
         "MySQL or PostgreSQL (its driver: `pip install 'psycopg[binary]'`); `{env: VARIABLE}` keeps the URL's "
@@ -350,6 +356,10 @@ class Feed(Section):
     def key_of_masks(self) -> MaskKey | None:
         """The key of the HMACs; None where there is none. Raises LookupError for a file loaded without it."""
         return None if self.mask_key is None else MaskKey(self.mask_key.get_secret_value())
+
+    def enters(self, table: TableId) -> bool:
+        """Whether a table that the feed does not carry is to enter it."""
+        return takes(self.tables, table) and not is_shadow(self.shadow_tables, self.tables, table)
 
     def treatment_of(self, table: TableId) -> Treatment:
         """What is made of a table."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from catchment.config import Feed, takes
+from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.epoch.mend import gathered
 from catchment.epoch.work import Output, SegmentReceipt, SegmentTask, Target
@@ -57,7 +57,7 @@ class Births:
                 if of.shard == shard:
                     self._heard[of] = found.birth_after(of.table, birth)
             for table in found.there:
-                if takes(self._feed.tables, table):
+                if self._feed.enters(table):
                     self._heard[ShardTable(shard, table)] = found.born.get(table)
 
     def known(self, table: TableId, before: Mapping[str, Birth]) -> dict[str, Birth]:

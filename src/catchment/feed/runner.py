@@ -167,7 +167,7 @@ def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) 
 
 def _watchers(feed: Feed, logs: dict[str, _Log], began: TakenUp, upkeep: Upkeep, watch: Watch) -> Watchers:
     kept = {shard: log.kept_seconds for shard, log in logs.items()}
-    uncarried = Uncarried(feed.tables, watch.journal, watch.vitals, watch.notifier)
+    uncarried = Uncarried(feed.enters, watch.journal, watch.vitals, watch.notifier)
     uncarried.begin(began.standing, began.present)
     return Watchers(
         feed.name,

@@ -8,7 +8,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from catchment import world
-from catchment.config import Feed, takes
+from catchment.config import Feed
 from catchment.doctor import must_take
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
@@ -162,7 +162,7 @@ def _set_up(
 
     def ask(endpoint: Endpoint) -> list[TableId] | ConnectionLost:
         try:
-            return ports.set_up(endpoint, feed.tables)
+            return [table for table in ports.set_up(endpoint, feed.tables) if feed.enters(table)]
         except ConnectionLost as error:
             return error
 
@@ -182,7 +182,7 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
     begun = originate(
         feed.name,
         endpoints,
-        lambda table: table not in unusable and takes(feed.tables, table),
+        lambda table: table not in unusable and feed.enters(table),
         after,
         treatment=feed.treatment_of,
     )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from catchment import world
-from catchment.config import Feed, Unusable, takes
+from catchment.config import Feed, Unusable
 from catchment.config.table_patterns import exclusion
 from catchment.doctor.finding import on_shards
 from catchment.model.epoch import Outside
@@ -26,7 +26,7 @@ def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ..
     Raises Unsupported, with all of them, where the feed file does not have them skipped or no table is left.
     """
     with world.pool(len(endpoints), "survey") as pool:
-        found = list(pool.map(lambda endpoint: _survey(endpoint, feed.tables), endpoints.values()))
+        found = list(pool.map(lambda endpoint: _survey(endpoint, feed), endpoints.values()))
     faults: dict[TableId, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for shard, (_, mine) in zip(endpoints, found, strict=True):
         for table, fault in mine.items():
@@ -40,11 +40,11 @@ def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ..
     )
 
 
-def _survey(endpoint: Endpoint, rules: Sequence[str]) -> tuple[list[TableId], _Faults]:
+def _survey(endpoint: Endpoint, feed: Feed) -> tuple[list[TableId], _Faults]:
     """The tables of a shard that the rules take, and what is wrong with those that cannot be carried."""
     faults: _Faults = {}
     with connect(endpoint) as session:
-        listed = listed_tables(session, lambda table: takes(rules, table))
+        listed = listed_tables(session, feed.enters)
         for table, rows in listed.items():
             try:
                 if isinstance(rows, Unsupported):

@@ -2,11 +2,11 @@
 then the DDL of every epoch does. The journal keeps the set."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from catchment.config import NotifyEvent, takes
+from catchment.config import NotifyEvent
 from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
 from catchment.schema.existence import Existence
@@ -19,10 +19,13 @@ _log = logging.getLogger(__name__)
 
 
 class Uncarried:
-    """Keeps the set for one run. One call at a time; both methods raise StateError."""
+    """Keeps the set for one run. `enters`: whether the feed would take a table. One call at a time; both methods raise
+    StateError."""
 
-    def __init__(self, rules: Sequence[str], journal: Journal, vitals: Vitals, notifier: Notifier) -> None:
-        self._rules = rules
+    def __init__(
+        self, enters: Callable[[TableId], bool], journal: Journal, vitals: Vitals, notifier: Notifier
+    ) -> None:
+        self._enters = enters
         self._journal = journal
         self._vitals = vitals
         self._notifier = notifier
@@ -57,7 +60,7 @@ class Uncarried:
             for shard, found in existence.items()
             for table, is_there in found.there.items()
             if is_there and (shard, table) not in known and str(table).lower() not in carried
-            and takes(self._rules, table)
+            and self._enters(table)
         ]  # fmt: skip
         for one in made:
             message = (

@@ -10,8 +10,11 @@ import pytest
 
 from catchment.api.epochs import epochs
 from catchment.api.read import read
+from catchment.config.feed import Feed
+from catchment.config.shadows import SHADOWS
 from catchment.feed.runner import run_feed
 from catchment.model.errors import ConfigError
+from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
@@ -82,6 +85,38 @@ def test_one_that_the_rules_take_only_now_enters(steps: Steps) -> None:
     assert carried(steps) == {"t"}
     steps.set(tables=[f"{steps.schema}.*"])
     steps.must_be_equal("u", "id", "n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_t_gho", "_t_ghc", "_t_20261125120000_del", "_t_new", "__t_new", "_t_old", "_t_old_1764", "_t_chkpnt"],
+)
+def test_a_shadow_table_does_not_enter_unless_it_is_named(name: str) -> None:
+    shadow, other = TableId("shop", name), TableId("shop", name.replace("_", ""))
+    feed = Feed.model_construct(tables=("shop.*",), shadow_tables=SHADOWS)
+    assert not feed.enters(shadow)
+    assert feed.enters(other)
+    assert Feed.model_construct(tables=("shop.*", f"shop.{name}"), shadow_tables=SHADOWS).enters(shadow)
+    assert Feed.model_construct(tables=("shop.*",), shadow_tables=()).enters(shadow)
+
+
+def test_what_a_tool_swaps_in_is_followed_under_the_name_of_the_table(steps: Steps) -> None:
+    """As gh-ost does it, on one shard after the other."""
+    steps.everywhere("CREATE TABLE proof (id INT PRIMARY KEY)")
+    for shard in steps.servers:
+        steps.sql(
+            shard,
+            "CREATE TABLE _t_gho LIKE t",
+            "ALTER TABLE _t_gho ADD COLUMN n INT NOT NULL DEFAULT 3",
+            "INSERT INTO _t_gho (id) SELECT id FROM t",
+        )
+        steps.run()
+        steps.sql(shard, "INSERT INTO t VALUES (10)", "INSERT INTO _t_gho VALUES (10, 3)")
+        steps.sql(shard, "RENAME TABLE t TO _t_del, _t_gho TO t", "DROP TABLE _t_del")
+        steps.sql(shard, "INSERT INTO t VALUES (11, 4)")
+    steps.renew("REPLACE INTO proof VALUES (1)")
+    steps.must_be_equal("t", "id", "n")
+    assert carried(steps) == {"t", "proof"}
 
 
 def test_without_the_setting_none_enters(steps: Steps) -> None:

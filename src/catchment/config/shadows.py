@@ -1,0 +1,29 @@
+"""Shadow tables: those that tools for schema changes make beside a table, fill, and swap with it or drop.
+
+A feed that takes `shop.*` would carry each one, and have it dropped soon after.
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from catchment.model.table import TableId
+
+# gh-ost has _t_gho, _t_ghc and _t_del, also with a time in between. pt-online-schema-change has _t_new, __t_new and
+# _t_old. Spirit has _t_new, _t_chkpnt, _spirit_sentinel, and _t_old, also with a time behind it.
+SHADOWS = (
+    "_*_gho",
+    "_*_ghc",
+    "_*_ghr",
+    "_*_del",
+    "_*_new",
+    "_*_old",
+    "_*_old_[0-9]*",
+    "_*_chkpnt",
+    "_spirit_*",
+)
+
+
+def is_shadow(patterns: Sequence[str], rules: Sequence[str], table: TableId) -> bool:
+    """Whether a table's name is that of a shadow table, and no rule names it in full."""
+    named = any(rule == str(table) for rule in rules)
+    return not named and any(fnmatchcase(table.name, pattern) for pattern in patterns)
