@@ -83,8 +83,9 @@ def state(found: Committed, table: TableId, origin: bool = True) -> TableState:
     row = found.row
     known = {str(one) for one in row.manifest.tables}
     if str(table) not in known:
+        why = next((f" ({one.why})" for one in row.manifest.outside if one.table == table), "")
         raise ConfigError(
-            f"{found.place.path}: no table {table} as of epoch {epoch_text(row.commit.epoch)}; tables are: "
+            f"{found.place.path}: no table {table}{why} as of epoch {epoch_text(row.commit.epoch)}; tables are: "
             f"{', '.join(sorted(known)) or 'none'}"
         )
     return found.place.reading.state(row, table, origin=origin)

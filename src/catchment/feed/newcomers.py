@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from catchment import world
-from catchment.config import Feed, SchemaChange, takes
+from catchment.config import Feed, NewTables, SchemaChange, takes
 from catchment.feed.born import Births
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
@@ -34,6 +34,7 @@ from catchment.source.comments import commented_now
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.log import read_facts
 from catchment.source.session import connect
+from catchment.state.carried import without
 from catchment.state.notes import NotCarried
 
 # The epoch after a CREATE proves it visible, as a rule: some attempts come at once, later ones after longer pauses.
@@ -83,26 +84,33 @@ class Newcomers:
         for table in self._due(standing):
             self._tried[table] = self._known(standing, table)
             try:
-                entered = self._with(standing, table)
+                entered = self._without(standing, table) or self._with(standing, table)
             except CatchmentError as error:
                 self._put_off(table, str(error))
                 continue
-            _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
+            if table in entered.tables:
+                _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
             self._failures.pop(table, None)
             self._told.pop(table, None)
             return entered
         return None
 
     def _due(self, standing: Manifest) -> list[TableId]:
-        """The tables that may enter and whose pause is over: stale ones, and those that every shard has and that never
-        belonged to the feed."""
+        """The tables that may enter and whose pause is over: stale ones, and new ones that every shard has. New are
+        those that never belonged to the feed, or were dropped."""
         shards: dict[TableId, set[str]] = {}
         for one in self._waiting():
             shards.setdefault(one.table, set()).add(one.shard)
         if not shards and not standing.stale:
             return []
-        known = {out.table for out in standing.outside} | {shape.table for shape in standing.shapes}
-        new = [t for t, having in shards.items() if having == self._endpoints.keys() and t not in known]
+        dropped = {out.table for out in standing.outside if out.dropped}
+        known = standing.tables | ({out.table for out in standing.outside} - dropped)
+        carries = self._feed.new_tables is NewTables.CARRY
+        new = [
+            table
+            for table, having in shards.items()
+            if having == self._endpoints.keys() and table not in known and (carries or table in dropped)
+        ]
         now = world.steady_seconds()
         return [
             table for table in sorted({*new, *self._renewed(standing)}) if self._is_due(standing, table, now)
@@ -148,6 +156,7 @@ class Newcomers:
         """The epoch with the table, on all shards or, of a stale one, on those that have it; raises CatchmentError."""
         entering, born = self._entering(standing, table)
         self._sink.must_be_free(entering)
+        entering = replace(entering, outside=tuple(one for one in entering.outside if one.table != table))
         if not born:
             return entering
         read = self._births.read(entering, table, born)
@@ -158,6 +167,16 @@ class Newcomers:
         if any(table in state.copying for state in entered.cut.shards.values()):
             return entered
         return replace(entered, stale=tuple(one for one in entered.stale if one.table != table))
+
+    def _without(self, standing: Manifest, table: TableId) -> Manifest | None:
+        """The epoch without a stale table that no shard has any more; None where one has it."""
+        if standing.stale_since(table) is None:
+            return None
+        for shard, state in standing.cut.shards.items():
+            with connect(self._endpoints[shard], state.position.server) as session:
+                if listed_tables(session, lambda one: one == table):
+                    return None
+        return without(standing, [table], standing.epoch + 1, dropped=True)
 
     def _entering(self, standing: Manifest, table: TableId) -> tuple[Manifest, dict[str, Born]]:
         """The epoch with the table and no row of it, and the shards whose log tells its rows."""

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from catchment import world
-from catchment.config import CopyConfig, Feed, NewTables
+from catchment.config import CopyConfig, Feed
 from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
@@ -190,8 +190,7 @@ def _live(feed: Feed, watch: Watch, planner: Planner) -> Live:
 def _newcomers(
     feed: Feed, endpoints: dict[str, Endpoint], sink: Sink, births: Births, uncarried: Uncarried
 ) -> Newcomers:
-    carries = feed.new_tables is NewTables.CARRY
-    return Newcomers(feed, endpoints, sink, lambda: uncarried.now if carries else (), births)
+    return Newcomers(feed, endpoints, sink, lambda: uncarried.now, births)
 
 
 def _planner(feed: Feed, endpoints: dict[str, Endpoint], told: Throttles) -> Planner:

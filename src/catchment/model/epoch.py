@@ -213,17 +213,21 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 class Outside(msgspec.Struct, frozen=True):
     """A table that the feed does not carry. Of one that left, `epoch` is the last that has it. Of one that could not be
-    carried when the feed began, `reason` says why, and `epoch` is 0."""
+    carried when the feed began, `reason` says why, and `epoch` is 0. `dropped`: it left because the shards dropped it,
+    and comes back with another one of its name."""
 
     table: TableId
     epoch: int
     reason: str = ""
+    dropped: bool = False
 
     @property
     def why(self) -> str:
         """Why the feed does not carry it."""
         if self.reason:
             return f"{self.reason}, when the feed began"
+        if self.dropped:
+            return f"it was dropped, and its lake table stands as of epoch {epoch_text(self.epoch)}"
         return f"it left at epoch {epoch_text(self.epoch)}, and its lake table stands as of then"
 
     def __str__(self) -> str:
@@ -315,6 +319,11 @@ class Manifest(msgspec.Struct, frozen=True):
     def stale_since(self, table: TableId) -> Stale | None:
         """Why readers see a table as of an earlier epoch; None where they see it as of this one."""
         return next((one for one in self.stale if one.table == table), None)
+
+    def had(self, table: TableId) -> bool:
+        """Whether the lake has an earlier copy of a table: it is stale, or was dropped."""
+        dropped = any(one.table == table and one.dropped for one in self.outside)
+        return dropped or self.stale_since(table) is not None
 
     def stopped(self, table: TableId, time_us: int, reason: str) -> Stale:
         """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which

@@ -27,7 +27,7 @@ class Cause(Enum):
     ENTERS = "enters"  # between two epochs, with no row copied
     COPIED = "copied"  # the last chunk is delivered
     DDL = "ddl"  # its effect on the rows is in no log
-    LEAVES = "leaves"  # --leave
+    LEAVES = "leaves"  # --leave, or dropped on every shard
     PAUSE = "pause"  # these are orders
     RESUME = "resume"
     RESTART = "restart"
@@ -48,7 +48,7 @@ MOVES: dict[TableState, dict[Cause, TableState]] = {
     },
     TableState.RENEWING: {Cause.COPIED: TableState.FOLLOWING, Cause.PAUSE: TableState.HALTED, **_OUT},
     TableState.HALTED: {Cause.RESUME: TableState.RENEWING, Cause.START: TableState.RENEWING, **_OUT},
-    TableState.LEFT: {},
+    TableState.LEFT: {Cause.ENTERS: TableState.COPYING},  # dropped, and made again
 }
 
 

@@ -33,7 +33,7 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
     """
     carried = manifest.tables
     gone = sorted(table for table in carried if not takes(rules, table))
-    if len(gone) == len(carried):
+    if carried and len(gone) == len(carried):
         raise ConfigError(
             f"tables: takes none of the tables that the feed carries ({listed(gone)}), and a feed cannot be without "
             f"one; take one of them, or start {NEW_FEED} for others; the lake stays readable as of epoch "
@@ -59,15 +59,17 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
     return gone
 
 
-def without(manifest: Manifest, gone: Collection[TableId], epoch: int) -> Manifest:
-    """An epoch that ends where `manifest` does, without the tables that leave; each one is logged."""
+def without(manifest: Manifest, gone: Collection[TableId], epoch: int, *, dropped: bool = False) -> Manifest:
+    """An epoch that ends where `manifest` does, without the tables that leave; each one is logged. `dropped`: no shard
+    has them any more."""
     for table in gone:
         _log.warning(
-            "%s has left the feed: its lake table stays as of epoch %s",
+            "%s %s: its lake table stays as of epoch %s",
             table,
+            "was dropped on every shard" if dropped else "has left the feed",
             epoch_text(_last(manifest, table)),
         )
-    left = (Outside(table, _last(manifest, table)) for table in gone)
+    left = (Outside(table, _last(manifest, table), dropped=dropped) for table in gone)
     return replace(manifest.repeated(epoch).without(gone), outside=(*manifest.outside, *left))
 
 
@@ -89,7 +91,7 @@ def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[Tabl
     own.
     """
     carried = manifest.tables
-    outside = {one.table: one for one in manifest.outside}
+    outside = {one.table: one for one in manifest.outside if not one.dropped}
     known = {table: one for table, one in outside.items() if table in present and takes(rules, table)}
     late = sorted(set(present) - carried - known.keys())
     lines = [f"{_matching(known)} not carried: {listed(list(known.values()))}"] if known else []

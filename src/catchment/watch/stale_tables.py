@@ -29,7 +29,7 @@ class StaleTables:
             return
         self._take(manifest)
         for table, stale in self._known.items():
-            if known.get(table) != stale:
+            if str(known.get(table)) != str(stale):
                 _log.warning("%s", stale)
                 self._notifier.tell(NotifyEvent.STALE, str(stale))
         carried = {shape.table for shape in manifest.shapes}

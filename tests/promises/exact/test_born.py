@@ -177,7 +177,7 @@ def test_a_table_dropped_and_made_again_is_not_copied(steps: Steps) -> None:
     steps.must_be_equal("u", "id", "n")
     steps.everywhere("DROP TABLE u", "INSERT INTO t VALUES (5)")
     steps.run()
-    assert [one.table.name for one in manifests(steps)[-1].stale] == ["u"]
+    assert [one.table.name for one in manifests(steps)[-1].outside] == ["u"]
     steps.everywhere("CREATE TABLE u (id INT PRIMARY KEY, m INT)", "INSERT INTO u VALUES (3, 4), (9, 9)")
     steps.must_be_equal("u", "id", "m")
     assert was_born(steps)

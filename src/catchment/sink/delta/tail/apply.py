@@ -124,7 +124,7 @@ class DeltaSink:
 
     def _must_be_free(self, name: TableId, manifest: Manifest) -> None:
         plain, mine = DeltaLog(table_dir(self.root, name)), Tail.of(manifest.shape(name))
-        again = manifest.stale_since(name) is not None
+        again = manifest.had(name)
         before = [plain]
         before += [
             DeltaLog(directory)
