@@ -132,6 +132,14 @@ class Fill(msgspec.Struct, frozen=True):
     value: str
 
 
+class Emptied(msgspec.Struct, frozen=True):
+    """A TRUNCATE on `shards`: of their rows those are dead whose epoch lies before this one, whatever stands in the
+    files."""
+
+    shards: tuple[str, ...]
+    before: int
+
+
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
@@ -149,7 +157,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     feed does with columns, those too that come later. `mode`: what the sink keeps of rows. `comments`: of the table and
     of kept columns, as they were when a run began, or when columns came or went. `arrangement`: how rows lie in the
     sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first. `fills`:
-    what rows have that are older than a column."""
+    what rows have that are older than a column. `emptied`: the last TRUNCATE of each shard, as of which no row of it is
+    left."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -160,6 +169,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     arrangement: Arrangement = AS_THEY_COME
     generation: int = 0
     fills: tuple[Fill, ...] = ()
+    emptied: tuple[Emptied, ...] = ()
 
     def filled(self, column: str, shard: str, before: int, value: str) -> "TableShape":
         """The same with a value in rows of one more shard."""
@@ -167,6 +177,15 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
         others = tuple(one for one in self.fills if one not in like)
         shards = {shard, *(known for one in like for known in one.shards)}
         return replace(self, fills=(*others, Fill(column, tuple(sorted(shards)), before, value)))
+
+    def without_rows(self, shard: str, before: int) -> "TableShape":
+        """The same without the rows that a shard had before an epoch."""
+        known = {name: one.before for one in self.emptied for name in one.shards} | {shard: before}
+        found = (
+            Emptied(tuple(sorted(name for name in known if known[name] == epoch)), epoch)
+            for epoch in sorted(set(known.values()))
+        )
+        return replace(self, emptied=tuple(found))
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

@@ -21,6 +21,7 @@ from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
 from catchment.rewind.states import (
+    behind,
     in_commit_order,
     last_images,
     states_of,
@@ -151,6 +152,8 @@ def _write(
         for images in spool.tables(last):
             kept = images if begin is None else begin.since(images)
             for place, alteration in enumerate(altered):
+                if alteration.effect.emptied:
+                    kept = behind(kept, alteration.group)
                 kept = without_values(kept, alteration.effect.dropped, alteration.group)
                 lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))
                 kept = _with_values(kept, shape, lasting, alteration.group, types)

@@ -15,7 +15,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.model.treatment import SchemaChange
 from catchment.readers.set_aside import BY_ORDER, stops_at
-from catchment.schema.ddl import ADD_PLAIN, Columns, Stop
+from catchment.schema.ddl import ADD_PLAIN, AGAIN, TRUNCATED, Columns, Stop
 from catchment.schema.events import SchemaEvent, SchemaEvents, stops
 from catchment.schema.filling import UNLOGGED
 from catchment.schema.indexes import touch
@@ -100,14 +100,17 @@ def alterations(
     """What DDL in a stretch of log did to the chosen tables' columns.
 
     Raises Unsupported where it cannot be followed, or may not (`evolves`), and where a statement may have changed rows.
-    It does so where a column came with values, too: the rows that have them are not in the log.
+    It does so where a column came with values, too, and for a TRUNCATE: the rows that these change are not in the log.
     """
     found = []
     for event, judged in judgements(shard, chosen, stored, stored.events, evolves=evolves):
         if isinstance(judged, Unsupported):
             raise judged
+        table = judged.effect.table
+        if judged.effect.emptied:
+            way_out = AGAIN.format(table=table)
+            raise Unsupported(f"shard {shard}, {table} at {event.at}: {TRUNCATED}; {way_out}")
         if judged.effect.filled:
-            table = judged.effect.table
             way_out = ADD_PLAIN.format(table=table)
             raise Unsupported(f"shard {shard}, {table} at {event.at}: {UNLOGGED}; {way_out}")
         found.append(judged)
@@ -200,6 +203,8 @@ def judgements(
 
 def _said(did: Columns) -> str:
     """`columns a, b were added, c dropped`, for a message."""
+    if did.emptied:
+        return TRUNCATED
     parts = [(did.added, "added"), (did.dropped, "dropped")]
     return "columns were altered: " + ", ".join(
         f"{', '.join(names)} {verb}" for names, verb in parts if names

@@ -14,6 +14,7 @@ from catchment.model.image import GROUP
 from catchment.model.table import TableId
 from catchment.rewind.keyless import apart
 from catchment.rewind.ranges import covered
+from catchment.rewind.states import behind
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import stops
 from catchment.schema.judge import ByText
@@ -70,12 +71,19 @@ class ChunkImages:
         )
 
 
+    def forget(self, table: TableId, group: int) -> None:
+        """Let go of a table's images in front of a group that took all its rows."""
+        kept = (behind(images, group) for images in self.kept.get(table, ()))
+        self.kept[table] = [images for images in kept if images.num_rows]
+
+
 def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
     An ALTER up to the epoch is a reason only where some row is rewound over it. That is one in front of it in the log,
     whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which rows
-    are is only known where they say themselves which columns they have.
+    are is only known where they say themselves which columns they have. Over a TRUNCATE up to the epoch none is rewound: the
+    rows were read behind it, as one in the log of the epoch itself refuses all chunks of its table.
     """
     task, found = images.task, {}
     told = not task.state.definitions
@@ -90,10 +98,12 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
         if isinstance(did, ByText):
             why = f"a statement that the log holds as text, at {event.at}: {did.reason}"
             found |= dict.fromkeys(did.tables, why)
+        elif isinstance(did, Columns) and did.emptied and event.group < stretch.boundary:
+            images.forget(did.table, event.group)
         elif not isinstance(did, Harmless):
-            behind = event.group >= stretch.boundary
+            later = event.group >= stretch.boundary
             over = images.before(did.table, event.group)
-            if behind or over or not told or not isinstance(did, Columns):
+            if later or over or not told or not isinstance(did, Columns):
                 touched = [did.table, *(stop.table for stop in stops(event, images.wanted.keys()))]
                 found |= dict.fromkeys(touched, f"its definition changed at {event.at}")
     for table, group in images.keyless.items():

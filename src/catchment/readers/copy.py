@@ -32,7 +32,7 @@ from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
-from catchment.schema.ddl import Harmless
+from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import SchemaEvents, stops
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
@@ -232,7 +232,8 @@ def _stopped(wanted: Wanted, events: SchemaEvents, epoch_at: LogOffset) -> Wante
 
     def on_ddl(ddl: Ddl) -> dict[TableId, Definition | None]:
         event = events.next(ddl)
-        before = lasting and reaches(epoch_at, ddl.at)
+        keeps = lasting or (isinstance(event.effect, Columns) and event.effect.emptied)
+        before = keeps and reaches(epoch_at, ddl.at)
         if before or isinstance(event.effect, Harmless):
             return {}
         return dict.fromkeys([event.effect.table, *(stop.table for stop in stops(event, events.chosen))])

@@ -84,6 +84,13 @@ def with_value(images: pa.Table, column: str, value: pa.Scalar, group: int) -> p
     return images.append_column(pa.field(name, value.type), pc.if_else(earlier, value, null))
 
 
+def behind(images: pa.Table, group: int) -> pa.Table:
+    """Images from a group on: it took all rows that were there. No XA transaction is prepared in front of it and
+    committed behind, since servers let none pass a TRUNCATE."""
+    later = pc.greater_equal(images.column(GROUP), group)
+    return images.filter(later)
+
+
 def last_images(images: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """The last image of every key, in the same order."""
     return images.take(pa.array(keys.last_of_each(keys.encode(images, key))))

@@ -68,7 +68,7 @@ def _unmet(
     if table is None:
         if catalog is not None:
             must_fill_none(shape, shard, effects)
-        effects = [Columns(e.table, (), e.dropped) for e in effects]
+        effects = [Columns(e.table, (), e.dropped, emptied=e.emptied) for e in effects]
         table = _resulting(before, effects, None)
     assert table is not None
     # No row follows them, so all that the epoch brings are older.

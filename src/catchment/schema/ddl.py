@@ -1,10 +1,11 @@
 """What a DDL statement of the log does to the rows of the chosen tables.
 
 An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
-known. It has none, drops columns, or adds some of which every row has the same value. Pure: looks at no server and no
-catalog.
+known. It has none, takes all rows, drops columns, or adds some of which every row has the same value. Pure: looks at no
+server and no catalog.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,7 @@ class Harmless:
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Columns of `table` were dropped, then others added. Those have the value of `filled` in every row, else NULL.
+    `emptied`: a TRUNCATE took all its rows, and no column came or went.
 
     `actions`: the words of the ALTER TABLE behind the table's name; none when they may be read in two ways.
     """
@@ -35,6 +37,7 @@ class Columns:
     dropped: tuple[str, ...]
     filled: tuple[Filled, ...] = ()
     actions: tuple[Word, ...] = field(default=(), compare=False)
+    emptied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,10 @@ HARMLESS = Harmless()
 
 # A dot after one of these begins a name without a schema, as in `DROP TABLE .t`.
 _BEFORE_NAMES = frozenset({"TABLE", "TABLES", "EXISTS", "TO", "ON", "INTO", "LIKE", "REFERENCES", ",", "("})
+
+# What MariaDB takes behind the name of a table that is truncated.
+_AFTER_TRUNCATE = re.compile(r"(NOWAIT|WAIT \d+)?")
+TRUNCATED = "it was truncated, which logs no rows"
 
 # First words of statements that may give a table its name; others leave one alone that the shard does not have.
 _NAMING = frozenset({"CREATE", "RENAME", "ALTER"})
@@ -101,7 +108,7 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
         why = f"a statement that names it cannot be read: {text.unreadable}"
         return _stop(named[0], why) if named else HARMLESS
     columns = dict.fromkeys(chosen, ()) if here is None else here
-    return together(
+    found = together(
         [
             _Reading(words, text.schema, chosen, columns, text.time).effect()
             if kind_of(words) is Act.DEFINES
@@ -109,6 +116,9 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
             for words in text.readings
         ]
     )
+    if isinstance(found, Columns) and found.emptied and text.doubtful:
+        return _stop(found.table, TRUNCATED)
+    return found
 
 
 def together(effects: Sequence[Effect]) -> Effect:
@@ -173,6 +183,8 @@ class _Reading:
             named = [table for table in named if table in self.here]
         if not named or "TEMPORARY" in self.keywords[1:place]:
             return HARMLESS
+        if head == "TRUNCATE":
+            return self._of_truncate(named[0])
         if kind == "INDEX":
             return self._of_index(head, place, named[0])
         if head == "CREATE":
@@ -212,6 +224,15 @@ class _Reading:
         if gone and (head == "DROP" or "REPLACE" in self.keywords[:place]):
             return _stop(gone[0], "its schema was dropped", _REMOVE)
         return HARMLESS
+
+    def _of_truncate(self, table: TableId) -> Effect:
+        start = 2 if self.keywords[1:2] == ["TABLE"] else 1
+        end = start + (3 if self.keywords[start + 1 : start + 2] == ["."] else 1)
+        name = self.words[start:end]
+        schema = name[0].text if len(name) > 1 else self.default_schema
+        exact = name and (schema, name[-1].text) == (table.schema, table.name)
+        known = _AFTER_TRUNCATE.fullmatch(" ".join(self.keywords[end:])) is not None
+        return Columns(table, (), (), emptied=True) if exact and known else _stop(table, TRUNCATED)
 
     def _of_index(self, head: str, place: int, table: TableId) -> Effect:
         start, _ = self._target(place)
@@ -270,7 +291,6 @@ class _Reading:
 
 _REASONS = {
     "DROP": "it was dropped",
-    "TRUNCATE": "it was truncated, which logs no rows",
     "RENAME": "it was renamed, or another table took its name; a temporary table of that name looks the same in the "
     "log, so give temporary tables other names",
 }

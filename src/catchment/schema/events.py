@@ -1,7 +1,7 @@
 """What the statements of a log do to the chosen tables: each is interpreted once, and travels as one event."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catchment.model.epoch import TableShape
 from catchment.model.position import LogOffset, reaches
@@ -104,7 +104,8 @@ def _behind(event: SchemaEvent) -> Here | None:
 
 def text_of(fact: Ddl | Statement) -> Text:
     """The statement of a fact, read."""
-    return read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode, time=fact.timestamp)
+    text = read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode, time=fact.timestamp)
+    return replace(text, doubtful=True) if isinstance(fact, Ddl) and fact.doubtful else text
 
 
 def tables_here(shapes: Iterable[TableShape], shard: str, holders: Mapping[TableId, Collection[str]]) -> Here:

@@ -49,7 +49,7 @@ class Followed:
         did = event.effect
         if isinstance(did, Stop):
             return {stop.table: None for stop in stops(event, self.events.chosen)}
-        if not isinstance(did, Columns) or did.table not in self._now:
+        if not isinstance(did, Columns) or did.emptied or did.table not in self._now:
             return {}
         try:
             self._now[did.table] = altered(

@@ -136,6 +136,8 @@ def evolve(
                     "themselves; drop it again, then start the run again: it goes on"
                 )
             columns = _added(columns, name, shard, new, table.id)
+        if effect.emptied:
+            shape = _emptied(shape, shard, epoch)
         lasting = lasts(effect, effects[place + 1 :])
         shape = _filled(shape, columns, lasting, shard, before or epoch)
     after = replace(shape, columns=columns)
@@ -228,6 +230,17 @@ def _added(
 
 def _is_named(known: LakeColumn, name: str) -> bool:
     return known.column.name.lower() == name.lower()
+
+
+def _emptied(shape: TableShape, shard: str, epoch: int) -> TableShape:
+    """The shape behind a TRUNCATE. Of its epoch a segment brings what follows it. Raises SourceError for a mode that
+    keeps more than the rows of now."""
+    if shape.mode is not Mode.MIRROR:
+        raise SourceError(
+            f"shard {shard}: {shape.table} was truncated, which logs no rows, and its mode is {shape.mode.value}, which "
+            "keeps the past of each row; " + AGAIN.format(table=shape.table)
+        )
+    return shape.without_rows(shard, epoch)
 
 
 def lasts(effect: Columns, later: Iterable[Columns]) -> list[Filled]:

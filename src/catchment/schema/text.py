@@ -11,7 +11,7 @@ from catchment.schema.verbs import Act, kind_of, query_of
 class Text:
     """A statement, read: in one or two ways, and every name in those that may change rows. `schema`: that of bare
     names. `unreadable`: why it has no readings. `time`: when it began, in seconds since 1970, 0 where
-    that is not known."""
+    that is not known. `doubtful`: it may have acted on a temporary table, or failed."""
 
     sql: str
     schema: str
@@ -20,6 +20,7 @@ class Text:
     names: frozenset[Name]
     unreadable: str = ""
     time: int = 0
+    doubtful: bool = False
 
     @property
     def changes_rows(self) -> bool:

@@ -10,6 +10,7 @@ from cython.cimports.catchment.wire.log.events import (
     EVENT_PARTIAL_UPDATE_ROWS,
     EVENT_QUERY_PACKED,
     EVENT_WRITE_ROWS_PACKED,
+    FLAG_THREAD_SPECIFIC,
     EventReader,
 )
 from cython.cimports.catchment.wire.log.groups import (
@@ -278,6 +279,7 @@ class Contents:
             flagged,
             query.sql_mode,
             self.reader.mysql,
+            query.failed or (e.flags & FLAG_THREAD_SPECIFIC) != 0,
         )
         self.facts.append(fact)
         if self.follow is not None:

@@ -54,6 +54,7 @@ cdef enum:
 # Flags of an event's header.
 cdef enum:
     FLAG_IN_USE = 0x01
+    FLAG_THREAD_SPECIFIC = 0x04  # of a statement: it used a temporary table
     FLAG_ARTIFICIAL = 0x20
     FLAG_IGNORABLE = 0x80
 

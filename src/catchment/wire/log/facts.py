@@ -38,6 +38,7 @@ class Ddl(msgspec.Struct, frozen=True):
 
     `flagged`: the server marked the group as DDL (MariaDB 10.11 marks FLUSH, ANALYZE and CREATE USER too).
     `schema` is the default schema of the session, `sql_mode` its mode as a number. `mysql`: the server is no MariaDB.
+    `doubtful`: the event says that its session used a temporary table for it, or that it failed.
     """
 
     group: int
@@ -48,6 +49,7 @@ class Ddl(msgspec.Struct, frozen=True):
     flagged: bool
     sql_mode: int
     mysql: bool = False
+    doubtful: bool = False
 
 
 class Statement(msgspec.Struct, frozen=True):

@@ -31,13 +31,15 @@ class Query(msgspec.Struct, frozen=True):
     """A statement; `schema` is the default schema of its session, `sql_mode` its mode as a number.
 
     `is_ddl`: MySQL logged it as DDL that the engine commits (false for ALTER of other engines, GRANT and others).
-    It is true, too, for the first part of a CREATE TABLE ... SELECT, whose rows follow in the same group.
+    It is true, too, for the first part of a CREATE TABLE ... SELECT, whose rows follow in the same group. `failed`: it
+    ended with an error.
     """
 
     schema: str
     sql: str
     sql_mode: int
     is_ddl: bool = False
+    failed: bool = False
 
 
 _NAME: Final = r"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\s`\";]+)\s*;?\s*"
@@ -113,7 +115,8 @@ def read(body: bytes, packed: bool) -> Query:
         sql = unpack(sql)
     schema = body[status_end:schema_end].decode(errors="replace")
     text = _decoded(sql, status.charset)
-    return Query(schema, text, status.sql_mode, status.is_ddl or text.endswith(_WITH_ROWS))
+    is_ddl = status.is_ddl or text.endswith(_WITH_ROWS)
+    return Query(schema, text, status.sql_mode, is_ddl, failed=body[9:11] != b"\0\0")
 
 
 def loaded(body: bytes) -> Query:

@@ -22,6 +22,7 @@ from catchment.sink.delta.plain.arranged import Piece, cluster_columns, one_part
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.deleted import with_deleted
 from catchment.sink.delta.plain.described import described, with_dead
+from catchment.sink.delta.plain.emptied import Gone, living, not_taken, rows_taken
 from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.net import NetChanges, conform
 from catchment.sink.delta.plain.parallel import each
@@ -57,6 +58,7 @@ class Made:
         self._epoch, self._form, self._index = making.epoch, making.form, making.index
         self._schema = plain_schema(making.shape)
         self._amended = amended_in(making.shape)
+        self._gone: Gone = ()
         self._now_ms = now_ms
         self._vectors = VectorFile(making.plain)
         self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
@@ -65,6 +67,7 @@ class Made:
     def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
         stale = self._amended if on is None else not_written(self._amended, on.metadata)
+        self._gone = not_taken(self._shape.emptied, None if on is None else on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
         linked = found.chunks if found is not None and self._shape.mode is not Mode.HISTORY else ()
         chunks = [chunk for path in linked for chunk in self._chunk(path)]
@@ -79,7 +82,10 @@ class Made:
             keeps = self._shape.mode is Mode.SOFT_DELETE
             for net in found.nets(with_lost=keeps) if found is not None else ():
                 self._apply(net, files, dead, fresh)
+            self._empty(files, dead)
             self._amend(dead, stale)
+        for add, rows in chunks:
+            fresh[add.file] |= rows_taken(self._plain / add.file, rows, LakeFile(add, rows).bounds(), self._gone)
         died = {path: rows.copy() for path, rows in fresh.items()}
         if self._shape.mode is not Mode.APPEND:
             self._amend_chunks(fresh)
@@ -123,7 +129,7 @@ class Made:
         new = {path: rows - fresh[path] for path, rows in zip(fresh, in_chunks, strict=True)}
         for path, rows in new.items():
             fresh[path] |= rows
-        comes = conform(net.comes, self._schema)
+        comes = living(conform(net.comes, self._schema), self._gone)
         if net.lost is not None:
             ended = (part for path, rows in {**dying, **new}.items() for part in self._rows(path, rows))
             comes = with_deleted(net.lost, ended, comes, identity_columns(self._shape))
@@ -189,6 +195,15 @@ class Made:
 
     def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
         return rows_of(self._plain / path, rows, self._schema) if rows else ()
+
+    def _empty(self, files: Iterable[LakeFile], dead: Dead) -> None:
+        """Rows of the table's files that a TRUNCATE took die, but for those that changes have replaced."""
+        for file in files:
+            taken = rows_taken(self._plain / file.path, file.rows, file.bounds(), self._gone) - dead[file.path]
+            if taken:
+                if self._told is not None:
+                    self._told.deleted(self._rows(file.path, taken))
+                dead[file.path] |= taken
 
     def _amend(self, dead: Dead, amended: Amended) -> None:
         """Rows of the table's files with other values than the shape says are brought with those, and die."""

@@ -27,6 +27,8 @@ from catchment.sink.delta.log.fence import must_lead
 from catchment.sink.delta.log.properties import CONFIGURATION, marks
 from catchment.sink.delta.plain.amended import amended_in, not_written, noted
 from catchment.sink.delta.plain.arranged import partition_columns
+from catchment.sink.delta.plain.emptied import not_taken
+from catchment.sink.delta.plain.emptied import noted as noted_emptied
 from catchment.sink.delta.plain.foreign import take_back_foreign
 from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.index import Index
@@ -166,7 +168,7 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
         properties = _PROPERTIES | asked | marks(order.feed)
         apart = partition_columns(order.shape)
         metadata = MetaData(str(uuid.uuid4()), schema, now_ms, properties, apart, description=comment)
-        return [protocol, noted(amended, metadata)]
+        return [protocol, noted_emptied(order.shape.emptied, noted(amended, metadata))]
     found: list[Action] = []
     if (wanted := on.protocol.brought_to(protocol)) != on.protocol:
         found.append(wanted)
@@ -179,4 +181,6 @@ def _head(order: SettleOrder, on: Snapshot | None) -> list[Action]:
         metadata = msgspec.structs.replace(metadata, configuration=metadata.configuration | asked)
     if not_written(amended, metadata):
         metadata = noted(amended, metadata)
+    if not_taken(order.shape.emptied, metadata):
+        metadata = noted_emptied(order.shape.emptied, metadata)
     return [*found, metadata] if metadata is not on.metadata else found

@@ -107,8 +107,12 @@ def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> Del
     at = places(root, table, shape.generation)
     plain, tail = _newest(at, row, shape) or _then(at, row, shape) or _kept(root, at, asked, row, table)
     settled = _settled(plain, row, table)
-    # Of others the plain table's files have the values, and the tail's rows are newer.
-    shape = replace(shape, fills=tuple(fill for fill in shape.fills if fill.before > settled))
+    # Of others the plain table's files have the values, or lack the rows, and the tail's rows are newer.
+    shape = replace(
+        shape,
+        fills=tuple(fill for fill in shape.fills if fill.before > settled),
+        emptied=tuple(one for one in shape.emptied if one.before > settled),
+    )
     waited = [] if tail is None else with_epochs(at.tail, tail)
     waiting = [file for epoch, file in waited if epoch > settled]
     later = {

@@ -3,7 +3,7 @@
 state = base rows whose (shard, key) is not in changes, and the newest change per (shard, key) unless a delete
 
 Of a table that keeps deleted rows, or versions that have ended, those do not count. One that keeps every change has
-changes alone.
+changes alone. Rows that a TRUNCATE took do not count either.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,11 +53,11 @@ def rule_sql(
 
     Gives the live columns under the source's names, with `origin` after `_shard` and `_epoch`.
     """
-    columns = _output(shape, dialect, origin)
+    columns, there = _output(shape, dialect, origin), _there(shape)
     lives = {
         Mode.SOFT_DELETE: f"{_BASE}.{DELETED} IS NOT TRUE",
         Mode.HISTORY: f"{_BASE}.{ENDED} IS NULL",
-    }.get(shape.mode, "true")
+    }.get(shape.mode, there or "true")
     if changes is None:
         return f"SELECT {columns} FROM {base} AS {_BASE} WHERE {lives}"
     identity = [_bytewise(shape, name, dialect) for name in identity_columns(shape)]
@@ -69,6 +69,7 @@ def rule_sql(
         f"WHERE {lives} AND NOT EXISTS (SELECT 1 FROM {changes} AS c WHERE {same})\n"
         f"UNION ALL\n"
         f"SELECT {columns} FROM {changes if net else newest} AS n WHERE NOT {DELETED}"
+        + (f" AND {there}" if there else "")
     )
 
 
@@ -140,6 +141,12 @@ def _bytewise(shape: TableShape, name: str, dialect: Dialect) -> str:
 DUCKDB = Dialect(double_quoted, ' COLLATE "binary"', duckdb_value)
 SPARK = Dialect(backquoted, "", spark_value)
 DATAFUSION = Dialect(double_quoted, "", datafusion_value)
+
+
+def _there(shape: TableShape) -> str:
+    """A condition that holds for rows that no TRUNCATE took; empty where there was none."""
+    taken = (f"{SHARD} IN ({_listed(one.shards)}) AND {EPOCH} < {one.before}" for one in shape.emptied)
+    return " AND ".join(f"NOT ({condition})" for condition in taken)
 
 
 def _output(shape: TableShape, dialect: Dialect, origin: bool) -> str:
