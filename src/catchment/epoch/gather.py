@@ -56,7 +56,7 @@ def gather(
     reasons = _stopped(segments)
     log = _Log.of(segments, late_tables)
     shapes = _shapes(previous, log, plan.epoch, reasons)
-    altered = set(log.passages)
+    altered = {of for of, passage in log.passages.items() if passage.redefines}
     accepted = _accept(copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]

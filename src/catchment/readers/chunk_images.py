@@ -82,8 +82,8 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
 
     An ALTER up to the epoch is a reason only where some row is rewound over it. That is one in front of it in the log,
     whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which rows
-    are is only known where they say themselves which columns they have. Over a TRUNCATE up to the epoch none is rewound: the
-    rows were read behind it, as one in the log of the epoch itself refuses all chunks of its table.
+    are is only known where they say themselves which columns they have. Over a TRUNCATE up to the epoch none is rewound.
+    It was in the log before the rows were read, and a SELECT waits until it has taken its rows (metadata locks).
     """
     task, found = images.task, {}
     told = not task.state.definitions

@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from catchment.schema.filling import UNLOGGED, Filled, filled
+from catchment.schema.partitions import keeps_rows
 from catchment.schema.statement import NOT_UNDERSTOOD, Word, parted
 
 _PRIMARY = "its primary key was changed"
@@ -77,7 +78,7 @@ def read_alter(
     `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none. `time`: when it began,
     in seconds since 1970, 0 where that is not known.
     """
-    if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]):
+    if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]) or keeps_rows(actions):
         return Altered()
     others = [action for action in parted(actions) if not _leaves_rows(action)]
     if not others and actions:

@@ -204,7 +204,8 @@ class _Reading:
         if not mine or self.keywords[place + 1 : place + 2] == ["."]:
             return []  # a schema
         schema = self.default_schema
-        if place >= 2 and self.keywords[place - 1] == "." and self.keywords[place - 2] not in _BEFORE_NAMES:
+        # The first word is the verb, also of `TRUNCATE .t`.
+        if place >= 3 and self.keywords[place - 1] == "." and self.keywords[place - 2] not in _BEFORE_NAMES:
             schema = self.words[place - 2].text
         return [table for table in mine if without_marks(table.schema) == without_marks(schema)]
 

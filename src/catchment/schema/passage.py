@@ -64,6 +64,11 @@ class Passage:
         return self.effects + self.behind
 
     @property
+    def redefines(self) -> bool:
+        """Whether a statement was more than a TRUNCATE."""
+        return any(not effect.emptied for effect in self.alters)
+
+    @property
     def drops(self) -> bool:
         """Whether a column was dropped."""
         return any(effect.dropped for effect in self.alters)

@@ -90,7 +90,7 @@ def stops(steps: Steps) -> list[str]:
 def test_every_statement_that_is_not_followed_is_told(steps: Steps) -> None:
     s = steps.schema
     steps.sql("a", "ALTER TABLE t ADD COLUMN a INT NOT NULL DEFAULT (7)", "INSERT INTO t VALUES (9, 9)")
-    steps.sql("a", "ALTER TABLE u ADD COLUMN n INT", "TRUNCATE u", "DROP INDEX k ON k")
+    steps.sql("a", "ALTER TABLE u ADD COLUMN n INT", "TRUNCATE u", "ALTER TABLE u ORDER BY id", "DROP INDEX k ON k")
     steps.sql("b", "RENAME TABLE t TO old, u TO t")
     assert not [line for line in errors(examine(steps.feed).findings) if " at binlog." in line]
     told = stops(steps)
@@ -103,7 +103,7 @@ def test_every_statement_that_is_not_followed_is_told(steps: Steps) -> None:
     ]
     reasons = (
         "a column with a non-NULL default was added",
-        "truncated",
+        "not one that is known",
         "an index was",
         "renamed",
         "renamed",
@@ -142,7 +142,7 @@ def test_a_long_log_is_left_off(steps: Steps, monkeypatch: pytest.MonkeyPatch) -
     # More than one reading of a socket gives.
     steps.sql("a", "CREATE TABLE filler (id INT PRIMARY KEY, v LONGTEXT)")
     steps.sql("a", *(f"INSERT INTO filler VALUES ({n}, REPEAT('x', 700000))" for n in range(4)))
-    steps.sql("a", "TRUNCATE t")
+    steps.sql("a", "ALTER TABLE t ORDER BY id")
     manifest, _ = check_standing(steps.feed)
     assert manifest is not None
     left_off, _ = check_logs(steps.feed, manifest, steps.feed.endpoints(), seconds=0)

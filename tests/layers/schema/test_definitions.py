@@ -328,5 +328,12 @@ def test_what_cannot_be_told_is_refused(sql: str) -> None:
 
 
 def test_a_table_that_a_ddl_stops_is_not_read_any_more() -> None:
-    fact = Ddl(0, "shop", "TRUNCATE t", LogOffset("binlog.000001", 4), 0, flagged=True, sql_mode=0)
+    fact = Ddl(0, "shop", "DROP TABLE t", LogOffset("binlog.000001", 4), 0, flagged=True, sql_mode=0)
     assert Followed([T]).on_ddl(fact) == {T: None}
+
+
+def test_a_truncate_leaves_a_definition_as_it_is() -> None:
+    fact = Ddl(0, "shop", "TRUNCATE t", LogOffset("binlog.000001", 4), 0, flagged=True, sql_mode=0)
+    followed = Followed([T], [KNOWN])
+    assert followed.on_ddl(fact) == {}
+    assert followed.now == {T: KNOWN}

@@ -26,6 +26,8 @@ from tests.world.engines import Here
 
 Rows = list[tuple[Any, ...]]
 RENEWALS_MAX = 10
+# Take all rows of a table, by statements of which one is not followed: the table is copied anew.
+EMPTIES = ("DELETE FROM t", "ALTER TABLE t ORDER BY id")
 
 
 def run_here(patch: pytest.MonkeyPatch) -> Here:

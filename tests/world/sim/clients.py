@@ -12,6 +12,8 @@ from tests.world.sim.theme import Theme
 _GROUPS_MAX = 250
 _COLUMNS_MAX = 6
 _LAST_KEY = 0.25
+# How often a TRUNCATE says that of all partitions, which copies the table anew.
+_OF_PARTS = 0.4
 # For how many seconds a server does not answer.
 _HANGS = (0.5, 3.0, 12.0, 40.0)
 
@@ -101,7 +103,7 @@ class Clients:
         table = self.world.rng.choice(sorted(server.tables))
         if not any(locked == table for locked, _ in server.locked()):
             server.settle_all()
-            server.truncate(table)
+            server.truncate(table, parts=self.world.rng.random() < _OF_PARTS)
             if self.world.rng.random() < 0.7:
                 self.write(server, hold=0.0)
 

@@ -8,7 +8,8 @@ import pytest
 from catchment.epoch import gather
 from catchment.feed import lost_logs, newcomers
 from catchment.model.position import LogOffset
-from catchment.readers import chunk_images, copy
+from catchment.readers import changes, chunk_images, copy
+from catchment.schema import shape
 from catchment.source.log import read_facts
 from catchment.source.offsets import log_files
 from catchment.source.session import connect
@@ -41,6 +42,21 @@ def chunks_pass_over_a_truncate(patch: pytest.MonkeyPatch) -> None:
 
 
 @of_truncates
+def rows_in_front_of_a_truncate_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changes, "behind", lambda images, group: images)
+
+
+@of_truncates
+def a_truncate_takes_no_row_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shape, "_emptied", lambda known, shard, epoch: known)
+
+
+@of_truncates
+def chunks_are_rewound_over_a_truncate(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(chunk_images.ChunkImages, "forget", lambda images, table, group: None)
+
+
+@of_truncates
 def a_new_copy_is_seen_before_it_is_complete(patch: pytest.MonkeyPatch) -> None:
     stale: Any = gather._stale
 
@@ -68,8 +84,8 @@ def a_stale_table_stands_as_of_the_epoch_of_its_statement(patch: pytest.MonkeyPa
 def a_new_copy_goes_where_the_old_one_is(patch: pytest.MonkeyPatch) -> None:
     begun: Any = newcomers._epoch_with
 
-    def over(standing: Any, shape: Any, states: Any) -> Any:
-        manifest = begun(standing, shape, states)
+    def over(standing: Any, known: Any, states: Any) -> Any:
+        manifest = begun(standing, known, states)
         shapes = tuple(msgspec.structs.replace(one, generation=0) for one in manifest.shapes)
         deltas = tuple(
             msgspec.structs.replace(one, shape=msgspec.structs.replace(one.shape, generation=0))

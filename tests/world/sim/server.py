@@ -204,10 +204,11 @@ class Server:
         group.shown = True
         self.snapshot = self.end()
 
-    def truncate(self, table: str) -> None:
-        """TRUNCATE, when no transaction is open on the table."""
+    def truncate(self, table: str, *, parts: bool) -> None:
+        """TRUNCATE, of the table or of all its `parts`, when no transaction is open on the table."""
+        said = f"ALTER TABLE {table} TRUNCATE PARTITION ALL" if parts else f"TRUNCATE TABLE {table}"
         start = self._begin_group(binlog.STANDALONE | binlog.DDL)
-        self._write(binlog.QUERY, binlog.query_body(SCHEMA, f"TRUNCATE TABLE {table}"))
+        self._write(binlog.QUERY, binlog.query_body(SCHEMA, said))
         self.tables[table].visible = {}
         self.tables[table].logged = {}
         self._table_number += 1

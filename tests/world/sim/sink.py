@@ -195,6 +195,10 @@ class SimSink:
             held.fence = fence
             if held.epoch >= manifest.epoch:
                 continue
+            for taken in delta.shape.emptied:
+                if taken.before == manifest.epoch:
+                    kept = {key: row for key, row in held.rows.items() if key[0] not in taken.shards}
+                    held.rows = kept
             names = [c.column.name for c in delta.shape.columns if c.live]
             for file in delta.files:
                 _add(held.rows, self._storage.files[file.path], names)
