@@ -14,6 +14,7 @@ from catchment.model.birth import Birth
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
+from catchment.model.emptied import Emptied
 from catchment.model.position import LogOffset
 from catchment.model.table import Column, Comments, Table, TableId
 from catchment.model.treatment import Mode
@@ -132,14 +133,6 @@ class Fill(msgspec.Struct, frozen=True):
     value: str
 
 
-class Emptied(msgspec.Struct, frozen=True):
-    """A TRUNCATE on `shards`: of their rows those are dead whose epoch lies before this one, whatever stands in the
-    files."""
-
-    shards: tuple[str, ...]
-    before: int
-
-
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
@@ -177,15 +170,6 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
         others = tuple(one for one in self.fills if one not in like)
         shards = {shard, *(known for one in like for known in one.shards)}
         return replace(self, fills=(*others, Fill(column, tuple(sorted(shards)), before, value)))
-
-    def without_rows(self, shard: str, before: int) -> "TableShape":
-        """The same without the rows that a shard had before an epoch."""
-        known = {name: one.before for one in self.emptied for name in one.shards} | {shard: before}
-        found = (
-            Emptied(tuple(sorted(name for name in known if known[name] == epoch)), epoch)
-            for epoch in sorted(set(known.values()))
-        )
-        return replace(self, emptied=tuple(found))
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

@@ -70,7 +70,6 @@ class ChunkImages:
             pc.min(images.column(GROUP)).as_py() < group for images in self.kept.get(table, [])
         )
 
-
     def forget(self, table: TableId, group: int) -> None:
         """Let go of a table's images in front of a group that took all its rows."""
         kept = (behind(images, group) for images in self.kept.get(table, ()))
@@ -82,8 +81,10 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
 
     An ALTER up to the epoch is a reason only where some row is rewound over it. That is one in front of it in the log,
     whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which rows
-    are is only known where they say themselves which columns they have. Over a TRUNCATE up to the epoch none is rewound.
-    It was in the log before the rows were read, and a SELECT waits until it has taken its rows (metadata locks).
+    are is only known where they say themselves which columns they have.
+
+    Over a TRUNCATE up to the epoch no row is rewound. It was in the log before they were read, and a SELECT waits until
+    it has taken its rows (metadata locks).
     """
     task, found = images.task, {}
     told = not task.state.definitions

@@ -183,12 +183,10 @@ class _Reading:
             named = [table for table in named if table in self.here]
         if not named or "TEMPORARY" in self.keywords[1:place]:
             return HARMLESS
-        if head == "TRUNCATE":
-            return self._of_truncate(named[0])
         if kind == "INDEX":
             return self._of_index(head, place, named[0])
-        if head == "CREATE":
-            return self._of_create(place)
+        if head in ("CREATE", "TRUNCATE"):
+            return self._of_create(place) if head == "CREATE" else self._of_truncate(named[0])
         if head == "ALTER" and kind == "TABLE":
             return self._of_alter(place)
         way_out = _REMOVE if head == "DROP" else AGAIN

@@ -11,6 +11,7 @@ from itertools import chain, count
 from msgspec.structs import replace
 
 from catchment.model.column_rule import ColumnRule, rule_of
+from catchment.model.emptied import emptied_too
 from catchment.model.epoch import LakeColumn, TableShape, gci_of
 from catchment.model.errors import ConfigError, SourceError, Unsupported
 from catchment.model.table import (
@@ -237,10 +238,10 @@ def _emptied(shape: TableShape, shard: str, epoch: int) -> TableShape:
     keeps more than the rows of now."""
     if shape.mode is not Mode.MIRROR:
         raise SourceError(
-            f"shard {shard}: {shape.table} was truncated, which logs no rows, and its mode is {shape.mode.value}, which "
-            "keeps the past of each row; " + AGAIN.format(table=shape.table)
+            f"shard {shard}: {shape.table} was truncated, which logs no rows, and its mode is {shape.mode.value}, "
+            "which keeps the past of each row; " + AGAIN.format(table=shape.table)
         )
-    return shape.without_rows(shard, epoch)
+    return replace(shape, emptied=emptied_too(shape.emptied, shard, epoch))
 
 
 def lasts(effect: Columns, later: Iterable[Columns]) -> list[Filled]:

@@ -16,7 +16,6 @@ from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.model.epoch import Manifest
 from catchment.model.errors import Unsupported
-from catchment.model.location import location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir
@@ -147,7 +146,13 @@ def test_every_engine_reads_it_before_a_settle(steps: Steps, spark: SparkContext
 def test_earlier_epochs_have_the_rows(steps: Steps) -> None:
     seen = {newest(steps).epoch: steps.source("t", "id", "n")}
     for number, statements in enumerate(
-        (["UPDATE t SET n = n + 1"], ["TRUNCATE t"], ["INSERT INTO t VALUES (5, 50)"], ["TRUNCATE t"], ["DO 0"])
+        (
+            ["UPDATE t SET n = n + 1"],
+            ["TRUNCATE t"],
+            ["INSERT INTO t VALUES (5, 50)"],
+            ["TRUNCATE t"],
+            ["DO 0"],
+        )
     ):
         steps.everywhere(*statements)
         steps.run()
@@ -189,7 +194,11 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_keys_of_all_kinds(
-    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+    shards: Shards,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
 ) -> None:
     run_here(monkeypatch)
     steps = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
@@ -204,7 +213,13 @@ def test_keys_of_all_kinds(
         must_be_right(steps, "k", "id", "n")
 
 
-FAULTS = [Fault.AFTER_PLAN, Fault.AFTER_MANIFEST, Fault.BETWEEN_APPLIES, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW]
+FAULTS = [
+    Fault.AFTER_PLAN,
+    Fault.AFTER_MANIFEST,
+    Fault.BETWEEN_APPLIES,
+    Fault.AFTER_APPLY,
+    Fault.AFTER_EPOCH_ROW,
+]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -245,7 +260,9 @@ def nameless() -> Iterator[PrivateServer]:
 def test_a_table_that_enters_with_rows_and_is_truncated_while_it_is_copied(steps: Steps) -> None:
     """Chunks of one row each, and a TRUNCATE between two runs that have not copied all."""
     steps.set(copy={"chunk_rows_max": 1, "groups_per_shard": 1})
-    steps.everywhere("CREATE TABLE u (id INT PRIMARY KEY, n INT)", "INSERT INTO u VALUES (1, 1), (2, 2), (3, 3)")
+    steps.everywhere(
+        "CREATE TABLE u (id INT PRIMARY KEY, n INT)", "INSERT INTO u VALUES (1, 1), (2, 2), (3, 3)"
+    )
     for fault in (Fault.AFTER_MANIFEST, Fault.AFTER_APPLY):
         steps.die_again_and_again(fault, 1)
         steps.everywhere("INSERT INTO u VALUES (9, 9)", "TRUNCATE u", "INSERT INTO u VALUES (2, 5), (7, 7)")
@@ -253,7 +270,9 @@ def test_a_table_that_enters_with_rows_and_is_truncated_while_it_is_copied(steps
 
 
 @pytest.mark.parametrize("mode", ["soft_delete", "history", "append"])
-def test_a_table_that_keeps_the_past_is_stale(steps: Steps, mode: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_that_keeps_the_past_is_stale(
+    steps: Steps, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
     steps.set(modes=[{"match": "*.u", "mode": mode}])
     steps.everywhere("CREATE TABLE u (id INT PRIMARY KEY, n INT)", "INSERT INTO u VALUES (1, 1)")
     steps.renew("INSERT INTO t VALUES (100 * RAND(), 5) ON DUPLICATE KEY UPDATE n = 6")
@@ -268,7 +287,7 @@ def test_other_policies(steps: Steps, caplog: pytest.LogCaptureFixture, policy: 
     if policy == "freeze":
         steps.must_stop(caplog, "t", why)
     else:
-        with pytest.raises(Unsupported, match="truncated.* schema_change is fail"):
+        with pytest.raises(Unsupported, match=r"truncated.* schema_change is fail"):
             steps.run()
         steps.set(schema_change="evolve")
         must_be_right(steps, "id", "n")

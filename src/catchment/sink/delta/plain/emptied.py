@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from catchment.model.epoch import Emptied
+from catchment.model.emptied import Emptied
 from catchment.model.location import Location
 from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import EPOCH, SHARD
@@ -38,6 +38,8 @@ def not_taken(emptied: Gone, metadata: MetaData | None) -> Gone:
 
 def noted(emptied: Gone, metadata: MetaData) -> MetaData:
     """The table's properties once all of it is taken."""
+    if not emptied:
+        return metadata
     told = {_EMPTIED: msgspec.json.encode(emptied).decode()}
     return msgspec.structs.replace(metadata, configuration=metadata.configuration | told)
 

@@ -85,7 +85,9 @@ class Made:
             self._empty(files, dead)
             self._amend(dead, stale)
         for add, rows in chunks:
-            fresh[add.file] |= rows_taken(self._plain / add.file, rows, LakeFile(add, rows).bounds(), self._gone)
+            fresh[add.file] |= rows_taken(
+                self._plain / add.file, rows, LakeFile(add, rows).bounds(), self._gone
+            )
         died = {path: rows.copy() for path, rows in fresh.items()}
         if self._shape.mode is not Mode.APPEND:
             self._amend_chunks(fresh)
@@ -199,7 +201,9 @@ class Made:
     def _empty(self, files: Iterable[LakeFile], dead: Dead) -> None:
         """Rows of the table's files that a TRUNCATE took die, but for those that changes have replaced."""
         for file in files:
-            taken = rows_taken(self._plain / file.path, file.rows, file.bounds(), self._gone) - dead[file.path]
+            taken = (
+                rows_taken(self._plain / file.path, file.rows, file.bounds(), self._gone) - dead[file.path]
+            )
             if taken:
                 if self._told is not None:
                     self._told.deleted(self._rows(file.path, taken))

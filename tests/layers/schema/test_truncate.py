@@ -1,0 +1,86 @@
+"""TRUNCATE in the spellings of both servers: which of them surely takes all rows of a table, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from catchment.model.table import TableId
+from catchment.schema.ddl import HARMLESS, Columns, Effect, Stop, effect_of
+from catchment.schema.text import read_text
+
+T, QUOTED = TableId("shop", "t"), TableId("shop", "my`table")
+CHOSEN = (T, QUOTED)
+
+
+def of(sql: str, schema: str = "shop", *, mysql: bool = False, doubtful: bool = False) -> Effect:
+    return effect_of(replace(read_text(sql, schema, mysql=mysql), doubtful=doubtful), CHOSEN)
+
+
+TAKES = {
+    "TRUNCATE t": T,
+    "truncate table t": T,
+    "TRUNCATE shop.t": T,
+    "TRUNCATE TABLE `shop` . `t`": T,
+    "TRUNCATE `my``table`": QUOTED,
+    "TRUNCATE t NOWAIT": T,
+    "TRUNCATE TABLE t WAIT 15": T,
+    "SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE t": T,
+    "/*! TRUNCATE t */": T,
+    "TRUNCATE /* all of */ TABLE t -- now": T,
+    "TRUNCATE TABLE /*!50000 t */": T,
+}
+STOPS = [
+    "TRUNCATE T",
+    "TRUNCATE TABLE SHOP.t",
+    "TRUNCATE .t",
+    "TRUNCATE t, o",
+    "TRUNCATE o t",
+    "TRUNCATE TABLE t WAIT",
+    "TRUNCATE TABLE t WAIT 5 NOWAIT",
+    "TRUNCATE TABLE t DROP STORAGE",
+    "TRUNCATE TABLE IF EXISTS t",
+    "TRUNCATE",
+]
+
+
+@pytest.mark.parametrize(("sql", "table"), TAKES.items())
+def test_takes_all_rows(sql: str, table: TableId) -> None:
+    for mysql in (False, True):
+        assert of(sql, mysql=mysql) == Columns(table, (), (), emptied=True)
+
+
+@pytest.mark.parametrize(("sql", "table"), TAKES.items())
+def test_of_a_temporary_table_perhaps(sql: str, table: TableId) -> None:
+    stop = of(sql, doubtful=True)
+    assert isinstance(stop, Stop)
+    assert (stop.table, stop.reason) == (table, "it was truncated, which logs no rows")
+
+
+@pytest.mark.parametrize("sql", STOPS[:-1])
+def test_what_is_not_known_stops(sql: str) -> None:
+    found = of(sql)
+    assert isinstance(found, Stop)
+    assert found.table == T
+
+
+@pytest.mark.parametrize(
+    ("sql", "mariadb", "mysql"),
+    [
+        ("TRUNCATE /*M! TABLE */ t", True, True),
+        ("TRUNCATE t /*M! NOWAIT */", True, True),
+        ("TRUNCATE /*!80000 TABLE */ t", True, True),
+        ("TRUNCATE /*!80000 o. */ t", False, True),
+        ("TRUNCATE /*!99999 o. */ t", False, False),
+        ("TRUNCATE o /*!99999 . t */", False, False),
+    ],
+)
+def test_comments_with_code(sql: str, mariadb: bool, mysql: bool) -> None:
+    """`TRUNCATE o.t` is another schema's table where the comment is run, and where it may be the table stops."""
+    assert isinstance(of(sql), Columns) is mariadb
+    if "80000 o" not in sql:
+        assert isinstance(of(sql, mysql=True), Columns) is mysql
+
+
+def test_other_tables_are_not_concerned() -> None:
+    assert of("TRUNCATE o") == of("TRUNCATE elsewhere.t") == of("TRUNCATE t", "elsewhere") == HARMLESS
+    assert of("TRUNCATE TABLE truncate.t") == HARMLESS
