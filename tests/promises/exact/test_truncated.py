@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark import SparkContext
@@ -269,6 +270,59 @@ def test_a_table_that_enters_with_rows_and_is_truncated_while_it_is_copied(steps
     must_be_right(steps, "id", "n", table="u")
 
 
+def test_an_erasure_reaches_rows_that_are_gone(steps: Steps) -> None:
+    """In the tail, too, where a TRUNCATE left them."""
+    settled(steps.feed)
+    steps.everywhere("INSERT INTO t VALUES (4, 40)")
+    steps.run()
+    steps.everywhere("TRUNCATE t", "INSERT INTO t VALUES (5, 50)")
+    steps.run()
+    settled(steps.feed)
+    assert (
+        execute(["erase", str(steps.file), "--table", f"{steps.schema}.t", "--keys", "2", "--keys", "4"]) == 0
+    )
+    held = [
+        pq.ParquetFile(file).read(columns=["id"])["id"].to_pylist()
+        for file in Path(str(steps.feed.sink.path)).rglob("*.parquet")
+        if "_delta_log" not in file.parts and f"/{steps.schema}/t/" in str(file)
+    ]
+    assert held
+    assert not {2, 4} & {key for keys in held for key in keys}
+    must_be_right(steps, "id", "n")
+
+
+def test_a_truncate_of_a_table_in_partitions(steps: Steps) -> None:
+    """Statements on partitions that leave all rows go by, whatever rows are written between them."""
+    low = "(PARTITION p0 VALUES LESS THAN (3), PARTITION p1 VALUES LESS THAN (99))"
+    for number, statement in enumerate(
+        (
+            f"ALTER TABLE t PARTITION BY RANGE (id) {low}",
+            "ALTER TABLE t REORGANIZE PARTITION p1 INTO (PARTITION a VALUES LESS THAN (9), PARTITION b VALUES LESS THAN"
+            " (99))",
+            "ALTER TABLE t ADD PARTITION (PARTITION c VALUES LESS THAN (999))",
+            "TRUNCATE t",
+            "ALTER TABLE t OPTIMIZE PARTITION a",
+            "ALTER TABLE t REMOVE PARTITIONING",
+            "ALTER TABLE t PARTITION BY KEY () PARTITIONS 3",
+            "ALTER TABLE t COALESCE PARTITION 1",
+        )
+    ):
+        steps.everywhere(f"INSERT INTO t VALUES ({number + 10}, 1)", statement, "UPDATE t SET n = n + 1")
+        steps.must_be_equal("t", "id", "n")
+    must_be_right(steps, "id", "n")
+    assert len(steps.lake("t", "id")) == 8
+
+
+def test_a_partition_that_goes_copies_the_table_anew(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
+    steps.everywhere(
+        "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3), PARTITION p1 VALUES LESS THAN (9))"
+    )
+    steps.must_be_equal("t", "id", "n")
+    assert never_stale(steps)
+    steps.everywhere("ALTER TABLE t TRUNCATE PARTITION p0")
+    steps.must_stop(caplog, "t", "not one that is known")
+
+
 @pytest.mark.parametrize("mode", ["soft_delete", "history", "append"])
 def test_a_table_that_keeps_the_past_is_stale(
     steps: Steps, mode: str, caplog: pytest.LogCaptureFixture
@@ -312,6 +366,7 @@ def test_a_temporary_table_of_the_same_name(
         steps.must_stop(caplog, "t", "it was truncated")
 
 
+@pytest.mark.wide
 def test_every_epoch_is_exact_while_tables_are_truncated(
     servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
 ) -> None:

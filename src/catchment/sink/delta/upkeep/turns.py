@@ -84,6 +84,8 @@ class LakeUpkeep:
                 self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
         for delta in manifest.deltas:
             rows = sum(file.rows for file in delta.files)
+            if not delta.files and (delta.shape.emptied or delta.shape.fills):
+                rows = 1  # of older rows the shape alone says what became
             self._waiting[delta.shape.table] = self._waiting.get(delta.shape.table, 0) + rows
         if sum(self._waiting.values()) >= PREPARED_ROWS:
             with suppress(OSError):  # it is told when there is an order for it
