@@ -135,6 +135,7 @@ def test_what_the_shape_alone_says_is_settled_too(
     """A TRUNCATE, or a column with a value, without any row behind it."""
     codes = recorded(monkeypatch, process.start)
     watch = upkeep_of(tmp_path, 0.0)
+    began = clock.now
     watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
     for epoch in (1, 2):
         while len(codes) < epoch:
@@ -145,6 +146,7 @@ def test_what_the_shape_alone_says_is_settled_too(
             versions = DeltaSink(tmp_path, FEED).apply_epoch(record, 1)
             EpochsTable(tmp_path, FEED).append(record, Commit(2, name_of(record), 0, versions), 1)
             watch.count(record)
+    assert clock.now - began < 10.0
     plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
     assert plain is not None
     assert plain.transactions[epoch_app(FEED, ORDERS.table)] == 2

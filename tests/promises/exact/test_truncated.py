@@ -323,6 +323,30 @@ def test_a_partition_that_goes_copies_the_table_anew(steps: Steps, caplog: pytes
     steps.must_stop(caplog, "t", "not one that is known")
 
 
+def test_a_table_that_is_being_copied_anew(steps: Steps) -> None:
+    """The new copy goes on, without the rows that it had."""
+    proof = "INSERT INTO other VALUES (NULL)"
+    steps.everywhere("CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)", proof)
+    steps.renew(proof)
+    steps.set(copy={"chunk_rows_max": 1, "groups_per_shard": 1})
+    steps.everywhere("ALTER TABLE t ORDER BY id", proof, proof)
+    table = TableId(steps.schema, "t")
+    generation = 0
+    for number in range(6):
+        steps.die_again_and_again(Fault.AFTER_EPOCH_ROW, 1)
+        manifest = newest(steps)
+        began = [shape.generation for shape in manifest.shapes if shape.table == table]
+        generation = generation or (began[0] if began else 0)
+        if began:
+            steps.everywhere("TRUNCATE t", f"INSERT INTO t VALUES ({number}, 1), (50, 5)")
+        steps.everywhere(proof)
+    steps.renew(proof)
+    steps.must_be_equal("t", "id", "n")
+    assert newest(steps).shape(table).generation == generation > 0
+    settled(steps.feed)
+    assert plain(steps, "id", "n") == steps.source("t", "id", "n")
+
+
 @pytest.mark.parametrize("mode", ["soft_delete", "history", "append"])
 def test_a_table_that_keeps_the_past_is_stale(
     steps: Steps, mode: str, caplog: pytest.LogCaptureFixture
