@@ -258,15 +258,37 @@ def nameless() -> Iterator[PrivateServer]:
         yield server
 
 
-def test_a_table_that_enters_with_rows_and_is_truncated_while_it_is_copied(steps: Steps) -> None:
-    """Chunks of one row each, and a TRUNCATE between two runs that have not copied all."""
+def test_while_the_table_is_copied(
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of one row each, and TRUNCATEs between runs that have not copied all."""
+    run_here(monkeypatch)
+    steps = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
     steps.set(copy={"chunk_rows_max": 1, "groups_per_shard": 1})
-    steps.everywhere(
-        "CREATE TABLE u (id INT PRIMARY KEY, n INT)", "INSERT INTO u VALUES (1, 1), (2, 2), (3, 3)"
-    )
-    for fault in (Fault.AFTER_MANIFEST, Fault.AFTER_APPLY):
+    steps.everywhere(*BEGIN, *(f"INSERT INTO t VALUES ({key}, {key})" for key in range(11, 40)))
+    copying = 0
+    for fault in (Fault.AFTER_EPOCH_ROW, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW):
         steps.die_again_and_again(fault, 1)
-        steps.everywhere("INSERT INTO u VALUES (9, 9)", "TRUNCATE u", "INSERT INTO u VALUES (2, 5), (7, 7)")
+        copying += not newest(steps).cut.copied
+        steps.sql(
+            "-80", "INSERT INTO t VALUES (9, 9), (0, 0)", "TRUNCATE t", "INSERT INTO t VALUES (2, 5), (7, 7)"
+        )
+    steps.sql("80-", "TRUNCATE t")
+    assert copying > 2
+    must_be_right(steps, "id", "n")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "TRUNCATE u; INSERT INTO u VALUES (1, 2), (3, 3)",
+        "INSERT INTO u VALUES (1, 1); TRUNCATE u; INSERT INTO u VALUES (2, 2)",
+    ],
+)
+def test_of_a_table_that_was_just_created(steps: Steps, statements: str) -> None:
+    steps.everywhere("CREATE TABLE u (id INT PRIMARY KEY, n INT)", *statements.split(";"))
+    steps.run()
+    steps.everywhere("INSERT INTO t VALUES (99, 99)")
     must_be_right(steps, "id", "n", table="u")
 
 
