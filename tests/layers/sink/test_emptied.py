@@ -10,23 +10,28 @@ from msgspec.structs import replace
 from pyroaring import BitMap
 
 from catchment.model.emptied import Emptied, emptied_too
-from catchment.model.epoch import Part, TableShape
+from catchment.model.epoch import Commit, Fill, Part, TableShape
 from catchment.model.location import location
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import table_dir
+from catchment.sink.delta.layout import epoch_app, table_dir
 from catchment.sink.delta.log.actions import MetaData
 from catchment.sink.delta.log.delta_log import Bounds, DeltaLog
 from catchment.sink.delta.plain import emptied as module
 from catchment.sink.delta.plain.emptied import not_taken, noted, rows_taken
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.reading.lake import state
+from catchment.sink.delta.tail.apply import DeltaSink
+from catchment.sink.delta.upkeep import process
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
-from tests.layers.sink.model import FEED, ORDERS
+from tests.layers.sink.model import FEED, ORDERS, delta, manifest
 from tests.layers.sink.test_amended import SHARDS, put
 from tests.layers.sink.test_change_data import told
 from tests.layers.sink.test_settle import by_delta_rs
+from tests.layers.sink.test_turns import Time, recorded, run_epoch, upkeep_of
+from tests.world.records import name_of
 from tests.world.settled import carry_out
+from tests.world.worlds import put as put_world
 
 Held = dict[tuple[str, int], tuple[int, str | None]]
 FORMS = [Form(), Form(vectors=False), Form(changes=True), Form(False, changes=True)]
@@ -198,3 +203,35 @@ def test_a_shape_without_one_is_written_as_before() -> None:
     assert b"emptied" not in msgspec.json.encode(ORDERS)
     shape = replace(ORDERS, emptied=(Emptied(("a",), 1),))
     assert msgspec.json.decode(msgspec.json.encode(shape), type=TableShape) == shape
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        replace(ORDERS, emptied=(Emptied(("s/0",), 2),)),
+        replace(ORDERS, fills=(Fill("sig", ("s/0",), 2, "new"),)),
+    ],
+)
+def test_what_the_shape_alone_says_is_settled_too(
+    shape: TableShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A TRUNCATE, or a column with a value, without any row behind it."""
+    put_world(monkeypatch, clock := Time())
+    codes = recorded(monkeypatch, process.start)
+    watch = upkeep_of(tmp_path, 0.0)
+    began = clock.now
+    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
+    for epoch in (1, 2):
+        while len(codes) < epoch:
+            watch.turn()
+            clock.now += 1.0
+        if epoch == 1:
+            record = manifest(2, (shape,), delta(shape))
+            versions = DeltaSink(tmp_path, FEED).apply_epoch(record, 1)
+            EpochsTable(tmp_path, FEED).append(record, Commit(2, name_of(record), 0, versions), 1)
+            watch.count(record)
+    assert clock.now - began < 10.0
+    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
+    assert plain is not None
+    assert plain.transactions[epoch_app(FEED, ORDERS.table)] == 2
+    assert sum(file.live for file in plain.files.values()) == (0 if shape.emptied else 100)

@@ -13,8 +13,7 @@ from typing import IO, Any
 import msgspec
 import pytest
 
-from catchment.model.emptied import Emptied
-from catchment.model.epoch import Commit, Fill, Manifest, Part, TableShape
+from catchment.model.epoch import Commit, Manifest, Part
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.choice import Past
 from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
@@ -120,37 +119,6 @@ def test_a_process_that_is_killed_again_and_again(
     assert "exit code -9: killed: is memory short?" in caplog.text
     assert "try is in 80 s" in caplog.text
     assert watch.waiting() == {ORDERS.table: 1}
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        msgspec.structs.replace(ORDERS, emptied=(Emptied(("s/0",), 2),)),
-        msgspec.structs.replace(ORDERS, fills=(Fill("sig", ("s/0",), 2, "new"),)),
-    ],
-)
-def test_what_the_shape_alone_says_is_settled_too(
-    shape: TableShape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
-) -> None:
-    """A TRUNCATE, or a column with a value, without any row behind it."""
-    codes = recorded(monkeypatch, process.start)
-    watch = upkeep_of(tmp_path, 0.0)
-    began = clock.now
-    watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
-    for epoch in (1, 2):
-        while len(codes) < epoch:
-            watch.turn()
-            clock.now += 1.0
-        if epoch == 1:
-            record = manifest(2, (shape,), delta(shape))
-            versions = DeltaSink(tmp_path, FEED).apply_epoch(record, 1)
-            EpochsTable(tmp_path, FEED).append(record, Commit(2, name_of(record), 0, versions), 1)
-            watch.count(record)
-    assert clock.now - began < 10.0
-    plain = DeltaLog(table_dir(tmp_path, ORDERS.table)).newest()
-    assert plain is not None
-    assert plain.transactions[epoch_app(FEED, ORDERS.table)] == 2
-    assert sum(file.live for file in plain.files.values()) == (0 if shape.emptied else 100)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 10.0])
