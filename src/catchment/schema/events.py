@@ -105,7 +105,9 @@ def _behind(event: SchemaEvent) -> Here | None:
 def text_of(fact: Ddl | Statement) -> Text:
     """The statement of a fact, read."""
     text = read_text(fact.sql, fact.schema, mysql=fact.mysql, sql_mode=fact.sql_mode, time=fact.timestamp)
-    return replace(text, doubtful=True) if isinstance(fact, Ddl) and fact.doubtful else text
+    # One inside a transaction is no TRUNCATE of a table, which ends it.
+    doubtful = not isinstance(fact, Ddl) or fact.doubtful
+    return replace(text, doubtful=True) if doubtful else text
 
 
 def tables_here(shapes: Iterable[TableShape], shard: str, holders: Mapping[TableId, Collection[str]]) -> Here:
