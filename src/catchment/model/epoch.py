@@ -215,22 +215,26 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A table that the feed does not carry. Of one that left, `epoch` is the last that has it. Of one that could not be
-    carried when the feed began, `reason` says why, and `epoch` is 0. `dropped`: it left because the shards dropped it,
-    and comes back with another one of its name."""
+    """A table that the feed does not carry. Of one that left, `epoch` is the last that has it, and `reason` what became
+    of it if it did not leave by an option. Of one that could not be carried when the feed began, `reason` says why, and
+    `epoch` is 0."""
 
     table: TableId
     epoch: int
     reason: str = ""
-    dropped: bool = False
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the shards dropped it: it comes back with another table of its name."""
+        return bool(self.epoch and self.reason)
 
     @property
     def why(self) -> str:
         """Why the feed does not carry it."""
+        if self.dropped:
+            return f"{self.reason}, and its lake table stands as of epoch {epoch_text(self.epoch)}"
         if self.reason:
             return f"{self.reason}, when the feed began"
-        if self.dropped:
-            return f"it was dropped, and its lake table stands as of epoch {epoch_text(self.epoch)}"
         return f"it left at epoch {epoch_text(self.epoch)}, and its lake table stands as of then"
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from catchment.epoch.chain import must_continue
+from catchment.epoch.seal import FILE_START, newest_sealed
 from catchment.epoch.xa import hidden_from, prepared_after
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CatchmentError, CutMissed, IncompleteImage, Unsupported
@@ -295,6 +296,8 @@ def arrived(
     committed = any(one.committed is not None for one in prepared)
     hidden = hidden_from(prepared, _recovered(endpoint, start) if committed else ())
     sealed = sealed_behind(endpoint, start, known, stretch, at, shown=shown, hidden=hidden)
+    if committed and hidden is None and sealed == known and not start.server.mysql:
+        sealed = _sealed_by_file(endpoint, start.server, known, at)
     position = Position(
         at=at,
         born=stretch.files[-1].born if stretch.files else start.born,
@@ -304,6 +307,17 @@ def arrived(
         event=stretch.last_event,
     )
     return Arrival(position, sealed)
+
+
+def _sealed_by_file(
+    endpoint: Endpoint, server: Server, known: LogOffset | None, at: LogOffset
+) -> LogOffset | None:
+    """The same by the checkpoint events of the newest file. One was no proof, and does not come again, while an XA
+    COMMIT in front of it was hidden."""
+    if known is None or known.file == at.file:
+        return known
+    again = read_facts(endpoint, server, LogOffset(at.file, FILE_START), at)
+    return newest_sealed(known, at, at, None, again.checkpoints)
 
 
 def _recovered(endpoint: Endpoint, start: Position) -> list[Xid]:

@@ -13,6 +13,7 @@ from catchment.model.table import TableId
 
 _log = logging.getLogger(__name__)
 _LISTED_MAX = 10
+_DROPPED = "it was dropped"
 
 
 def must_name_shards(shards: Collection[str], manifest: Manifest) -> None:
@@ -69,7 +70,7 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int, *, droppe
             "was dropped on every shard" if dropped else "has left the feed",
             epoch_text(_last(manifest, table)),
         )
-    left = (Outside(table, _last(manifest, table), dropped=dropped) for table in gone)
+    left = (Outside(table, _last(manifest, table), _DROPPED if dropped else "") for table in gone)
     return replace(manifest.repeated(epoch).without(gone), outside=(*manifest.outside, *left))
 
 
