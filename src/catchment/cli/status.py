@@ -12,6 +12,7 @@ from catchment.cli.table_lines import table_lines
 from catchment.config import load
 from catchment.model.progress import THROUGH
 from catchment.screen.until import until
+from catchment.screen.verified import comparison_lines
 from catchment.state.store import Store
 from catchment.watch.status import Status, read_status
 
@@ -62,6 +63,7 @@ def _lines(status: Status) -> Iterable[str]:
     yield from _not_carried(status)
     for one in status.settings:
         yield f"{one.name}={one.value}, set by {one.user} at {one.since}; the feed file said {one.file_value}"
+    yield from comparison_lines(status.verification)
     yield from _errors(status)
 
 

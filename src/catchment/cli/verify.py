@@ -63,7 +63,7 @@ def verify_command(
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs, or is not mended
     with --repair. One that is interrupted goes on where it stood when the same is asked again.
     """
-    feed = load(file, secrets=("password", "state", "mask_key"))
+    feed = load(file, secrets=("password", "state", "mask_key", "http"))
     nursery = prepared(feed)
     only = tables_of("--table", tables)
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
@@ -73,7 +73,9 @@ def verify_command(
     repaired = None
     with closing(engine_of(feed, "verify", nursery)) as engine:
         with verifications(feed.state.get_secret_value(), feed.name) as kept, view.live():
-            verdict = verify(feed, endpoints, engine, only, view.observe, sample, Progress(kept, again=again))
+            progress = Progress(kept, again=again)
+            verdict = verify(feed, endpoints, engine, only, view.observe, sample, progress)
+            progress.completed()
         if not as_json:
             _say(lines(report_of(verdict, sample)))
         if repair and verdict.differences:

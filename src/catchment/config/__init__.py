@@ -18,6 +18,7 @@ from catchment.config.file import load
 from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import takes
+from catchment.config.verifying import VerifyConfig
 from catchment.model.treatment import SchemaChange
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ThrottleConfig",
     "TlsConfig",
     "Unusable",
+    "VerifyConfig",
     "load",
     "takes",
 ]

@@ -21,6 +21,7 @@ from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import check_rules, takes
 from catchment.config.units import Seconds
 from catchment.config.values import Database, FeedName, FilePath, Name, Secret, Unread
+from catchment.config.verifying import VerifyConfig
 from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.source import Endpoint, Tls
@@ -201,6 +202,7 @@ class NotifyEvent(Enum):
     NEW_TABLE = "new_table"
     SHARD_AWAY = "shard_away"
     STALE = "stale"
+    DIFFERENCE = "difference"
 
 
 class NotifyConfig(Section):
@@ -292,6 +294,10 @@ class Feed(Section):
         "MySQL or PostgreSQL (its driver: `pip install 'psycopg[binary]'`); `{env: VARIABLE}` keeps the URL's "
         "password out of the file.",
         json_schema_extra={"default": DEFAULT_STATE},
+    )
+    verify: VerifyConfig = Field(
+        default=VerifyConfig(),
+        description="How a run [compares by itself](guarantee.md#verify-in-the-background).",
     )
     metrics: MetricsConfig = Field(default=MetricsConfig(), description="Where the [metrics](metrics.md) go.")
     status: StatusConfig = Field(

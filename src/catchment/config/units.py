@@ -9,9 +9,11 @@ from pydantic.fields import FieldInfo
 
 from catchment.model.units import (
     parse_duration,
+    parse_percent,
     parse_size,
     parse_window,
     write_duration,
+    write_percent,
     write_size,
     write_window,
 )
@@ -27,6 +29,7 @@ class Unit:
 
 Seconds = Annotated[float, BeforeValidator(parse_duration), Unit("duration", write_duration)]
 Window = Annotated[float, BeforeValidator(parse_window), Unit("duration or `forever`", write_window)]
+Percent = Annotated[float, BeforeValidator(parse_percent), Unit("percentage", write_percent)]
 Bytes = Annotated[int, BeforeValidator(parse_size), Unit("size", write_size)]
 
 

@@ -7,7 +7,7 @@ between the two. So nothing that the source has written meanwhile can be lost, a
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Self
 
 from catchment import world
@@ -19,13 +19,15 @@ from catchment.feed.applier import Applier
 from catchment.feed.commands import Commands
 from catchment.feed.comparisons import Comparisons, compare
 from catchment.feed.retries import may_repeat
+from catchment.feed.throttle import Throttle
 from catchment.model.epoch import EpochRow, Manifest, epoch_text
 from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
 from catchment.model.order import Answer, Kept, Mended
 from catchment.model.table import TableId
 from catchment.readers.strays import StrayTask
-from catchment.readers.verify import VerifyTask
+from catchment.readers.verify import VerifyReceipt, VerifyTask
 from catchment.state.faults import Fault
+from catchment.watch.throttles import Throttles
 
 # An order whose chunks cannot be read for so long is refused: a table may be locked, or altered.
 GIVE_UP_SECONDS = 60.0
@@ -42,27 +44,36 @@ class _Came:
 
 
 class Mender:
-    """Carries out the orders to mend of one run, so many of a shard in an epoch as it has groups of chunks. The loop's
-    thread alone uses it."""
+    """Carries out the orders to mend of one run, so many of a shard in an epoch as it has groups of chunks, and none
+    of one that is throttled. The loop's thread alone uses it."""
 
     def __init__(
-        self, comparisons: Comparisons, engine: Engine, applier: Applier, commands: Commands, groups: int
+        self,
+        comparisons: Comparisons,
+        engine: Engine,
+        applier: Applier,
+        commands: Commands,
+        groups: int,
+        throttle: Throttle | None = None,
     ) -> None:
         self._comparisons, self._engine, self._applier = comparisons, engine, applier
         self._commands, self._groups = commands, groups
+        self._throttle = throttle or Throttle()
         self._failures = 0
         self._failing: dict[int, float] = {}
+        self._shut: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, feed: Feed, engine: Engine, applier: Applier, commands: Commands) -> Self:
+    def of(cls, feed: Feed, engine: Engine, applier: Applier, commands: Commands, throttle: Throttle) -> Self:
         """What mends the lake of a feed, for its one runner."""
         endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
         comparisons = Comparisons(endpoints, applier.sink, feed.key_of_masks())
-        return cls(comparisons, engine, applier, commands, feed.copying.groups_per_shard)
+        own = throttle.beside(Throttles("mended"))
+        return cls(comparisons, engine, applier, commands, feed.copying.groups_per_shard, own)
 
     def due(self) -> bool:
-        """Whether something is to be mended. Then the standing epoch must be applied before `next`."""
-        return bool(self._commands.mends)
+        """Whether something is to be mended now. Then the standing epoch must be applied before `next`."""
+        return bool(self._bearable())
 
     def next(self, standing: Manifest) -> Manifest | None:
         """The epoch behind `standing` that mends; None where nothing is to be written. Raises what cannot pass."""
@@ -78,6 +89,14 @@ class Mender:
             return None
         self._failures = 0
         return found
+
+    def _bearable(self) -> list[Kept]:
+        """The orders to mend of shards that are not throttled. What no shard is asked for is never throttled."""
+        mends = self._commands.mends
+        if not mends and not self._shut:
+            return []
+        self._shut = self._throttle.shut({kept.order.shard for kept in mends if kept.order.chunks})
+        return [kept for kept in mends if kept.order.shard not in self._shut or not kept.order.chunks]
 
     def _next(self, standing: Manifest) -> Manifest | None:
         row = self._applier.sink.newest()
@@ -105,7 +124,7 @@ class Mender:
         refused: dict[Kept, Answer] = {}
         chosen: dict[str, dict[TableId | None, Kept]] = {}
         # Those that failed come last, so that a locked table holds up no other.
-        for kept in sorted(self._commands.mends, key=lambda kept: kept.number in self._failing):
+        for kept in sorted(self._bearable(), key=lambda kept: kept.number in self._failing):
             why = why_not(standing, kept.order)
             if why:
                 refused[kept] = Answer(False, why, world.now_us())
@@ -137,6 +156,7 @@ class Mender:
                 came.failed[kept] = receipt.refused[0][1]
             else:
                 found = receipt.found.values()
+                self._take(receipt)
                 counts = (Mended(one.missing, one.extra, one.changed) for one in found)
                 came.mended[kept] = sum(counts, Mended())
                 came.outputs.extend(receipt.outputs)
@@ -145,6 +165,11 @@ class Mender:
     def _task(self, row: EpochRow, standing: Manifest, kept: Kept, epoch: int) -> VerifyTask | StrayTask:
         attempt = str(self._applier.lease.fence)
         return self._comparisons.mending(row, standing, kept.order, epoch=epoch, attempt=attempt)
+
+    def _take(self, receipt: VerifyReceipt) -> None:
+        """Take from the rates what was read of a shard."""
+        for copied in chain.from_iterable(receipt.compared.values()):
+            self._throttle.rates.take(receipt.shard, copied.rows, copied.bytes)
 
     def _refuse_failing(self, came: _Came) -> None:
         """Refuse the orders that failed for long, and those that can never be carried out."""

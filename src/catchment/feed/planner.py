@@ -165,6 +165,12 @@ class Planner:
             pace = self._pace(copied.chunk.of)
             pace.learn(copied, self._limits.chunk_seconds, self._limits.chunk_rows_max)
 
+    def give_back(self, chunks: Iterable[Chunk]) -> None:
+        """What these chunks took from the rates: they are not read."""
+        for chunk in chunks:
+            expected = self._expected.pop(chunk, _Expected())
+            self._throttle.rates.take(chunk.shard, -expected.rows, -expected.bytes)
+
     def _pace(self, of: ShardTable) -> Pace:
         first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
         return self._paces.setdefault(of, first)

@@ -1,4 +1,4 @@
-"""How much may be copied of each shard, by rows and bytes a second. The loop's thread alone uses it."""
+"""How much may be copied, compared and mended of each shard, by rows and bytes a second. Any thread may use it."""
 
 from collections.abc import Iterator
 
@@ -17,24 +17,26 @@ class Rates:
     def __init__(self, throttle: ThrottleConfig) -> None:
         self._throttle = throttle
         self._budgets: dict[tuple[str, Check], Budget] = {}
+        self._lock = world.lock()
 
     def change(self, throttle: ThrottleConfig) -> None:
         """Other rates from now on."""
-        self._throttle = throttle
-        rates = dict(self._rates())
-        self._budgets = {
-            of: budget.later(world.steady_seconds()).at_rate(rates[of[1]])
-            for of, budget in self._budgets.items()
-            if of[1] in rates
-        }
+        with self._lock:
+            self._throttle = throttle
+            rates = dict(self._rates())
+            self._budgets = {
+                of: budget.later(world.steady_seconds()).at_rate(rates[of[1]])
+                for of, budget in self._budgets.items()
+                if of[1] in rates
+            }
 
     def waits(self, shard: str) -> bool:
         """Whether too little has come in for the shard to copy rows now."""
-        return not all(budget.is_worth_it for budget in self._of(shard).values())
+        return not all(budget.is_worth_it for budget in self._now(shard).values())
 
     def breach(self, shard: str) -> Breach | None:
         """Why a shard waits for longer than usual: more was read than was planned."""
-        for check, budget in self._of(shard).items():
+        for check, budget in self._now(shard).items():
             if budget.seconds_ahead > _TOLD_FROM_SECONDS:
                 what = "rows" if check is Check.ROWS_PER_SECOND else "bytes"
                 said = f"is {budget.rate:g}, and {-budget.level:,.0f} {what} were read ahead of it"
@@ -43,7 +45,7 @@ class Rates:
 
     def allowance(self, shard: str) -> Allowance:
         """What an epoch may copy of a shard now."""
-        levels = {check: budget.level for check, budget in self._of(shard).items()}
+        levels = {check: budget.level for check, budget in self._now(shard).items()}
         return Allowance(
             levels.get(Check.ROWS_PER_SECOND, UNLIMITED.rows),
             levels.get(Check.BYTES_PER_SECOND, UNLIMITED.bytes),
@@ -51,9 +53,14 @@ class Rates:
 
     def take(self, shard: str, rows: float, bytes_: float) -> None:
         """So much is copied of a shard; negative amounts were planned and not needed."""
-        for check, budget in self._of(shard).items():
-            amount = rows if check is Check.ROWS_PER_SECOND else bytes_
-            self._budgets[shard, check] = budget.spent(amount)
+        with self._lock:
+            for check, budget in self._of(shard).items():
+                amount = rows if check is Check.ROWS_PER_SECOND else bytes_
+                self._budgets[shard, check] = budget.spent(amount)
+
+    def _now(self, shard: str) -> dict[Check, Budget]:
+        with self._lock:
+            return self._of(shard)
 
     def _of(self, shard: str) -> dict[Check, Budget]:
         """The budgets of a shard as of now."""

@@ -14,12 +14,15 @@ from catchment import world
 from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
+from catchment.feed.checks import Checks
 from catchment.feed.commands import Commands
 from catchment.feed.dump import order
 from catchment.feed.mender import Mender
 from catchment.feed.take_up import Ports, take_up
+from catchment.feed.throttle import Throttle
 from catchment.feed.verdict import Verdict
 from catchment.model.chunk import Chunk
+from catchment.model.epoch import Manifest
 from catchment.model.errors import LeaseHeld
 from catchment.model.order import Action, Answer, Kept, Mended, Order
 from catchment.state import orders
@@ -93,12 +96,17 @@ class Repairer:
 
     def _run(self, applier: Applier) -> None:
         """Mend, epoch after epoch, from where the feed stands. The log is not read on."""
-        feed, store, fence = self.feed, applier.store, applier.lease.fence
+        feed = self.feed
         standing = take_up(feed, applier, (), lambda doing: None, self.ports).standing
-        commands = Commands(store, fence, self.stop, _kept)
-        mender = Mender.of(feed, self.engine, applier, commands)
+        commands = Commands(applier.store, applier.lease.fence, self.stop, _kept)
+        throttle = Throttle(Checks(feed).of, feed.copying.throttle)
+        with closing(throttle):
+            self._mend(applier, commands, Mender.of(feed, self.engine, applier, commands, throttle), standing)
+
+    def _mend(self, applier: Applier, commands: Commands, mender: Mender, standing: Manifest) -> None:
+        store, fence = applier.store, applier.lease.fence
         commands.look()
-        while mender.due() and not self.stop.is_set():
+        while commands.mends and not self.stop.is_set():
             after = mender.next(standing)
             if after is None:
                 self.stop.wait(_LOOK_SECONDS)

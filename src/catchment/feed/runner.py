@@ -26,6 +26,7 @@ from catchment.feed.served import board_of, served
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
+from catchment.feed.verifier import verifying
 from catchment.feed.watchers import Watchers
 from catchment.model.epoch import Manifest
 from catchment.model.errors import ConnectionLost
@@ -47,7 +48,6 @@ from catchment.watch.notify import Notifier
 from catchment.watch.progress_metrics import ProgressMetrics
 from catchment.watch.report import NOBODY, Observer
 from catchment.watch.stale_tables import StaleTables
-from catchment.watch.throttles import Throttles
 from catchment.watch.troubles import Troubles
 from catchment.watch.uncarried import Uncarried
 from catchment.watch.vitals import Vitals
@@ -107,10 +107,15 @@ def run_feed(
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
         clock = clock_of(began)
-        planner = _planner(feed, endpoints, watch.throttles)
+        throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
+        planner = Planner(endpoints, _limits(feed.copying), throttle)
         commands = Commands(store, lease.fence, stop, _live(feed, watch, planner).obey)
         try:
-            with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
+            with (
+                closing(ports.engine(feed)) as engine,
+                _cancelled_on(stop, engine),
+                verifying(feed, store, ports, throttle, watch),
+            ):
                 watchers.begun(began.standing, clock)
                 doing(_first_epoch(began.standing))
                 applying = dataclasses.replace(applier, fault=fault)
@@ -126,7 +131,7 @@ def run_feed(
                 )
                 enter = _newcomers(feed, endpoints, sink, births, watchers.uncarried)
                 done = _caught_up(settled, commands, enter.enters) if until_caught_up else _never
-                turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands))
+                turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands, throttle))
                 last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
         finally:
             planner.close()
@@ -191,11 +196,6 @@ def _newcomers(
     feed: Feed, endpoints: dict[str, Endpoint], sink: Sink, births: Births, uncarried: Uncarried
 ) -> Newcomers:
     return Newcomers(feed, endpoints, sink, lambda: uncarried.now, births)
-
-
-def _planner(feed: Feed, endpoints: dict[str, Endpoint], told: Throttles) -> Planner:
-    throttle = Throttle(Checks(feed).of, feed.copying.throttle, told)
-    return Planner(endpoints, _limits(feed.copying), throttle)
 
 
 def _limits(copying: CopyConfig) -> Limits:

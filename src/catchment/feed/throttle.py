@@ -1,4 +1,4 @@
-"""Which shards copy no rows now, for the source's sake. The log is read all the same.
+"""Which shards copy no rows now, for the source's sake, compare none, or mend none. The log is read all the same.
 
 A thread for each shard with rows to copy makes its checks, once a second, as long as the planner asks. So a check that
 hangs delays no epoch. A check that cannot be made, or whose answer is old, lets no rows pass.
@@ -37,19 +37,28 @@ class _Answer:
 
 
 class Throttle:
-    """Asked by the planner once an epoch, in the loop's thread. `rates`: how much the others may copy."""
+    """Asked by whoever plans reads of rows, in one thread. `rates`: how much the others may copy."""
 
     def __init__(
         self,
         probes_of: ProbesOf = lambda shard, throttle: (),
         throttle: ThrottleConfig | None = None,
         told: Throttles | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self._probes_of = probes_of
         self._throttle = throttle or ThrottleConfig()
         self._told = told or Throttles()
         self._askers: dict[str, _Asker] = {}
-        self.rates = Rates(self._throttle)
+        self._beside: list[Throttle] = []
+        self.rates = rates or Rates(self._throttle)
+
+    def beside(self, told: Throttles) -> "Throttle":
+        """Another one, for rows that are read for another reason. It makes the same checks, and all of them together
+        keep to the rates. It changes with this one."""
+        other = Throttle(self._probes_of, self._throttle, told, self.rates)
+        self._beside.append(other)
+        return other
 
     def shut(self, shards: Collection[str]) -> frozenset[str]:
         """Those of the shards with rows to copy of which none is copied now."""
@@ -66,13 +75,17 @@ class Throttle:
         """Other limits from now on; they are checked at once."""
         self._throttle = throttle
         self.rates.change(throttle)
-        for shard, asker in self._askers.items():
+        for shard, asker in [*self._askers.items()]:
             asker.ask_by(tuple(self._probes_of(shard, throttle)))
+        for other in self._beside:
+            other.change(throttle)
 
     def close(self) -> None:
         """Ask no more. A check that hangs ends by itself."""
-        for asker in self._askers.values():
+        for asker in [*self._askers.values()]:
             asker.stop()
+        for other in self._beside:
+            other.close()
 
     def _unchecked(self, shards: Collection[str]) -> dict[str, Breach]:
         """What keeps shards from copying, by their checks."""

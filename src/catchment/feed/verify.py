@@ -11,6 +11,8 @@ from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, Failed
 from catchment.feed.comparisons import Comparisons
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.sparing import Sparing
+from catchment.feed.throttle import CHECK_SECONDS, Throttle
 from catchment.feed.verdict import Compared, Verdict
 from catchment.feed.verify_progress import NOWHERE, Progress, scope_of
 from catchment.model.chunk import Chunk, chunk_key
@@ -41,11 +43,14 @@ def verify(
     observe: Callable[[Verdict], None] = lambda verdict: None,
     sample: Sample = EVERYTHING,
     progress: Progress = NOWHERE,
+    sparing: Sparing | None = None,
 ) -> Verdict:
-    """Compare the copied rows of the chosen tables, or those of a sample of their chunks. `progress`: where it goes on.
+    """Compare the copied rows of the chosen tables, or those of a sample of their chunks. `progress`: where it goes on;
+    whoever has taken up the verdict completes it. `sparing`: without it, as the feed file says.
 
     Raises SourceError when the source cannot be read to the end, and what `must_be_verifiable` raises.
     """
+    spared = sparing or Sparing.of(feed)
     row = must_be_verifiable(feed, endpoints, only)
     must_keep_treatments(feed, row.manifest)
     sink = sink_of(feed)
@@ -53,7 +58,7 @@ def verify(
     limits = Limits(
         feed.copying.chunk_time, feed.copying.chunk_rows_max, feed.copying.groups_per_shard, 1 << 62
     )
-    planner = Planner(endpoints, limits)
+    planner = Planner(endpoints, limits, Throttle(rates=spared.throttle.rates))
     whole = _collated(row.manifest)
     states = row.manifest.cut.shards
     compared = {
@@ -69,25 +74,35 @@ def verify(
     )
     compared = progress.begun(scope_of(row.manifest, only, sample), compared, verdict)
     fruitless = 0
-    while not all(copy.done for copies in compared.values() for copy in copies):
-        row = _newest(sink, feed)
-        verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
-        verdict.stale = row.manifest.stale
-        compared = _exact(compared, row.manifest)
-        groups = _groups(planner, row.manifest, compared, whole)
-        dealt = [_Group(chunks, sample, whole=chunks[0].table in whole) for chunks in groups]
-        tasks = [comparisons.task(row, row.manifest, group.taken) for group in dealt if group.taken]
-        receipts = engine.each(verify_chunks, tasks) if tasks else []
-        advanced = _advanced(compared, dealt, receipts, planner, verdict)
-        fruitless = 0 if advanced != compared else fruitless + 1
-        if fruitless > FRUITLESS_WAVES_MAX:
-            raise _standstill(feed.name, receipts, planner.unplanned)
-        compared = advanced
-        progress.advanced(compared, verdict)
-        observe(verdict)
+    with closing(spared.throttle):
+        while left := {shard for shard, copies in compared.items() if not all(copy.done for copy in copies)}:
+            row = _newest(sink, feed)
+            verdict.epochs = (verdict.epochs[0], row.manifest.epoch)
+            verdict.stale = row.manifest.stale
+            compared = _exact(compared, row.manifest)
+            shut = spared.throttle.shut(left)
+            groups = _groups(planner, row.manifest, _without(compared, shut), whole)
+            dealt = [_Group(chunks, sample, whole=chunks[0].table in whole) for chunks in groups]
+            planner.give_back(chunk for group in dealt for chunk in group.left_out)
+            tasks = [comparisons.task(row, row.manifest, group.taken) for group in dealt if group.taken]
+            receipts = engine.each(verify_chunks, tasks) if tasks else []
+            advanced = _advanced(compared, dealt, receipts, planner, verdict)
+            if advanced != compared:
+                fruitless = 0
+            elif shut:
+                spared.wait(CHECK_SECONDS)
+            elif (fruitless := fruitless + 1) > FRUITLESS_WAVES_MAX:
+                raise _standstill(feed.name, receipts, planner.unplanned)
+            compared = advanced
+            progress.advanced(compared, verdict)
+            observe(verdict)
     _find_strays(comparisons, _newest(sink, feed), engine, verdict)
-    progress.completed()
     return verdict
+
+
+def _without(compared: Compared, shards: Collection[str]) -> Compared:
+    """The same with nothing to compare on some shards."""
+    return {shard: () if shard in shards else copies for shard, copies in compared.items()}
 
 
 def _find_strays(comparisons: Comparisons, row: EpochRow, engine: Engine, verdict: Verdict) -> None:
@@ -177,6 +192,7 @@ class _Group:
     def __init__(self, chunks: tuple[Chunk, ...], sample: Sample, *, whole: bool) -> None:
         self.chunks = chunks
         self.taken = tuple(chunk for chunk in chunks if sample.takes(chunks[0] if whole else chunk))
+        self.left_out = tuple(chunk for chunk in chunks if chunk not in self.taken)
 
     def passed(self, table: TableId, read: Collection[Chunk]) -> list[Chunk]:
         """The chunks of a table that are behind us: compared, or not taken."""

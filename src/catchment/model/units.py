@@ -12,7 +12,7 @@ _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 # A number that every format can hold, longer than anything that is kept.
 FOREVER_SECONDS = 36_500 * 86_400.0
 _FOREVER = "forever"
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+|%)")
 
 
 def parse_duration(value: object) -> float:
@@ -40,6 +40,20 @@ def write_window(seconds: float) -> str:
 def parse_size(value: object) -> int:
     """Bytes in `512B`, `64KB`, `64MB` or `1GB` (powers of 1024); raises ValueError otherwise."""
     return round(_parse(value, _BYTES, "a size such as 64KB, 64MB or 1GB"))
+
+
+def parse_percent(value: object) -> float:
+    """Percent in `20%`, more than 0 and at most 100; raises ValueError otherwise."""
+    expected = "a percentage of more than 0% and at most 100%, such as 20%"
+    percent = _parse(value, {"%": 1.0}, expected)
+    if not 0 < percent <= 100:
+        raise ValueError(f"expected {expected}")
+    return percent
+
+
+def write_percent(percent: float) -> str:
+    """A percentage as people write it."""
+    return f"{percent:g}%"
 
 
 def write_duration(seconds: float) -> str:

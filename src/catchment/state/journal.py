@@ -13,6 +13,7 @@ from catchment import world
 from catchment.model.errors import StateError
 from catchment.model.progress import Progress
 from catchment.model.throttle import Throttled
+from catchment.model.verification import Verification
 from catchment.model.version import __version__
 from catchment.state.database import journal_table
 from catchment.state.decoders import decoded
@@ -22,7 +23,7 @@ from catchment.state.store import Store
 
 _RUN, _ALIVE, _ERRORS, _TROUBLES, _UNCARRIED = "run", "alive", "errors", "troubles", "uncarried"
 _THROTTLED, _SETTINGS = "throttled", "settings"
-_PROGRESS = "progress"
+_PROGRESS, _VERIFICATION = "progress", "verification"
 
 T = TypeVar("T")
 
@@ -84,6 +85,17 @@ class Journal:
             self._store.guard(connection, self._fence)
             _put(connection, self._store.feed, _PROGRESS, progress)
 
+    def verification(self) -> Verification:
+        """What is known of the comparisons that runs make in the background."""
+        with self._store.database.transaction() as connection:
+            return _get(connection, self._store, _VERIFICATION, Verification) or Verification()
+
+    def put_verification(self, known: Verification) -> None:
+        """What is known of them now, in place of what was."""
+        with self._store.database.transaction() as connection:
+            self._store.guard(connection, self._fence)
+            _put(connection, self._store.feed, _VERIFICATION, known)
+
     def uncarried(self) -> tuple[NotCarried, ...]:
         """The tables that were not carried when the set was written last."""
         with self._store.database.transaction() as connection:
@@ -121,6 +133,7 @@ def entries(connection: Connection, store: Store) -> Entries:
         _get(connection, store, _THROTTLED, tuple[Throttled, ...]) or (),
         _get(connection, store, _SETTINGS, tuple[Setting, ...]) or (),
         _get(connection, store, _PROGRESS, Progress | None),  # type: ignore[arg-type]
+        _get(connection, store, _VERIFICATION, Verification) or Verification(),
     )
 
 

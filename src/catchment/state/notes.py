@@ -7,6 +7,7 @@ from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
 from catchment.model.progress import Progress
 from catchment.model.table import TableId
 from catchment.model.throttle import Throttled
+from catchment.model.verification import Verification
 from catchment.state.moments import time_text
 
 KEEP_ERRORS = 20
@@ -97,7 +98,8 @@ class Setting(msgspec.Struct, frozen=True):
 
 class Entries(msgspec.Struct, frozen=True):
     """All entries of a feed. `alive_us`: the newest sign of life of a run; `errors`: the newest last; `troubles`,
-    `throttled`: those of the newest run as long as it lived. `progress`: how far that run has come."""
+    `throttled`: those of the newest run as long as it lived. `progress`: how far that run has come.
+    `verification`: what is known of the comparisons that runs make in the background."""
 
     run: RunNote | None = None
     alive_us: int | None = None
@@ -107,6 +109,7 @@ class Entries(msgspec.Struct, frozen=True):
     throttled: tuple[Throttled, ...] = ()
     settings: tuple[Setting, ...] = ()
     progress: Progress | None = None
+    verification: Verification = Verification()
 
 
 def with_errors(known: tuple[ErrorNote, ...], more: tuple[ErrorNote, ...]) -> tuple[ErrorNote, ...]:

@@ -15,7 +15,7 @@ from catchment.state.decoders import decoded
 from catchment.state.statements import DELETE_ENTRY, ENTRY, INSERT_ENTRY
 from catchment.state.store import Store
 
-_KIND = "verify"
+BY_COMMAND, BY_RUN = "verify", "verify by run"
 _lease = lease_table.c
 
 
@@ -59,15 +59,16 @@ class Stood(msgspec.Struct, frozen=True):
 
 class Verifications:
     """The verification of a feed that is under way, or was given up. Of two at once the later word counts: each is
-    right for itself."""
+    right for itself. `kind`: those of the command and those of runs are kept apart."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, kind: str = BY_COMMAND) -> None:
         self._store = store
+        self._kind = kind
 
     def load(self, scope: Scope) -> Stood | None:
         """Where one of the same scope stood. None as well for one that another version has written."""
         with self._store.database.snapshot() as connection:
-            record = connection.scalar(ENTRY, {"of": self._store.feed, "what": _KIND})
+            record = connection.scalar(ENTRY, {"of": self._store.feed, "what": self._kind})
         if record is None:
             return None
         try:
@@ -85,14 +86,14 @@ class Verifications:
         self._replace(None)
 
     def _replace(self, record: bytes | None) -> None:
-        of = {"of": self._store.feed, "what": _KIND}
+        of = {"of": self._store.feed, "what": self._kind}
         with self._store.database.transaction() as connection:
             # Two who verify write one after the other.
             mine = update(lease_table).where(_lease.feed == self._store.feed)
             connection.execute(mine.values(fence=_lease.fence))
             connection.execute(DELETE_ENTRY, of)
             if record is not None:
-                row = {"feed": self._store.feed, "kind": _KIND, "record": record}
+                row = {"feed": self._store.feed, "kind": self._kind, "record": record}
                 connection.execute(INSERT_ENTRY, row)
 
 

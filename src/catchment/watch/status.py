@@ -10,6 +10,7 @@ from catchment.model.order import Kept
 from catchment.model.progress import THROUGH, Forecast, LogProgress, Progress
 from catchment.model.table import TableId
 from catchment.model.throttle import Throttled
+from catchment.model.verification import Comparison, UnderWay, Verification
 from catchment.state.journal import entries
 from catchment.state.lease import holder_in
 from catchment.state.moments import time_text
@@ -104,13 +105,40 @@ class SettingStatus(msgspec.Struct, frozen=True):
     since: str
 
 
+class ComparisonStatus(msgspec.Struct, frozen=True):
+    """A comparison that a run made in the background, or makes: rows compared of about so many, keys that differ by
+    table. Without `ended` it has begun, and `waits` says what keeps it from going on. Of one that is whole: its
+    `epochs`, keys that were `mended`, and what is `left`, with the reason."""
+
+    began: str
+    ended: str | None
+    rows: int
+    expected: int
+    differences: int
+    tables: dict[str, int]
+    waits: str = ""
+    epochs: tuple[str, ...] = ()
+    mended: int = 0
+    left: tuple[str, ...] = ()
+
+
+class VerificationStatus(msgspec.Struct, frozen=True):
+    """The comparisons that runs make in the background: the last that is whole, the one that has begun, and when the
+    `next` one begins (empty: now, or never)."""
+
+    last: ComparisonStatus | None = None
+    now: ComparisonStatus | None = None
+    next: str = ""
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
     stand. `behind`: the logs that the run has yet to catch up with. `copy`, `log` and `whole`: until all rows are
     copied, all logs are caught up, and both. `runner` is empty when nobody runs the feed; `run` is unknown until a run
-    of a Catchment that keeps it has written the store. `troubles`, `throttled`: of a feed that is run; `errors` and
+    of a Catchment that keeps it has written the store. `verification`: of the
+    comparisons that runs make in the background. `troubles`, `throttled`: of a feed that is run; `errors` and
     `orders`: the newest ones, the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
@@ -129,6 +157,7 @@ class Status(msgspec.Struct, frozen=True):
     orders: tuple[OrderStatus, ...] = ()
     throttled: tuple[ThrottledStatus, ...] = ()
     settings: tuple[SettingStatus, ...] = ()
+    verification: VerificationStatus = VerificationStatus()
     behind: tuple[LogProgress, ...] = ()
     rate: float | None = None
     copy: Forecast = THROUGH
@@ -173,6 +202,7 @@ def read_status(store: Store) -> Status:
         whole=progress.whole,
         throttled=throttled,
         settings=tuple(map(_setting, journal.settings)),
+        verification=_verification(journal.verification),
     )
 
 
@@ -201,6 +231,33 @@ def _throttled(one: Throttled) -> ThrottledStatus:
 
 def _setting(one: Setting) -> SettingStatus:
     return SettingStatus(one.name, one.value, one.file_value, one.user, time_text(one.since_us))
+
+
+def _verification(known: Verification) -> VerificationStatus:
+    return VerificationStatus(
+        None if known.last is None else _comparison(known.last),
+        None if known.now is None else _under_way(known.now),
+        time_text(known.next_us) if known.next_us and known.now is None else "",
+    )
+
+
+def _comparison(one: Comparison) -> ComparisonStatus:
+    return ComparisonStatus(
+        began=time_text(one.began_us),
+        ended=time_text(one.ended_us),
+        rows=one.rows,
+        expected=one.rows,
+        differences=one.differences,
+        tables=one.tables,
+        epochs=tuple(dict.fromkeys(map(epoch_text, one.epochs))),
+        mended=one.mended,
+        left=one.left,
+    )
+
+
+def _under_way(one: UnderWay) -> ComparisonStatus:
+    began = time_text(one.began_us)
+    return ComparisonStatus(began, None, one.rows, one.expected, one.differences, one.tables, one.waits)
 
 
 def _run(journal: Entries) -> RunStatus | None:

@@ -1,4 +1,4 @@
-"""Which shards copy no rows now for the source's sake: since when, and why."""
+"""Which shards copy no rows now for the source's sake, compare none, or mend none: since when, and why."""
 
 import logging
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ _log = logging.getLogger(__name__)
 
 
 class Throttles:
-    """Keeps what is throttled, and logs when that begins and ends. The loop's thread calls it; `now` is replaced whole,
-    so that others may look."""
+    """Keeps what is throttled, and logs when that begins and ends. One thread calls it; `now` is replaced whole, so
+    that others may look. `done`: what else would be done with rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, done: str = "copied") -> None:
+        self._done = done
         self.now: tuple[Throttled, ...] = ()
         self._logged_at: dict[str, float] = {}
         self._told: set[str] = set()
@@ -39,7 +40,7 @@ class Throttles:
             if one.shard in self._told:
                 self._told.discard(one.shard)
                 seconds = (world.now_us() - one.since_us) / 1e6
-                _log.warning("shard %s: rows are copied again after %.0f s", one.shard, seconds)
+                _log.warning("shard %s: rows are %s again after %.0f s", one.shard, self._done, seconds)
 
     def _tell_of(self, one: Throttled) -> None:
         now = world.steady_seconds()
@@ -47,9 +48,9 @@ class Throttles:
             return
         self._logged_at[one.shard] = now
         self._told.add(one.shard)
-        _log.warning("%s", throttled_text(one))
+        _log.warning("%s", throttled_text(one, self._done))
 
 
-def throttled_text(one: Throttled) -> str:
-    """Since when a shard copies nothing, and why."""
-    return f"shard {one.shard}: no rows are copied since {time_text(one.since_us)}: {one.breach}"
+def throttled_text(one: Throttled, done: str = "copied") -> str:
+    """Since when nothing is `done` with rows of a shard, and why."""
+    return f"shard {one.shard}: no rows are {done} since {time_text(one.since_us)}: {one.breach}"

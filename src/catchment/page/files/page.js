@@ -81,6 +81,15 @@ function state(text, kind) {
   return made;
 }
 
+// What the run compares by itself, where it does.
+function comparisons(status, add) {
+  const { last = null, now = null, next = "" } = (status && status.verification) || {};
+  const differ = (one) => (one.differences ? `${number(one.differences)} keys differ` : "equal");
+  if (last) add("compared", differ(last), `${last.ended}, ${number(last.rows)} rows${last.mended ? `; ${number(last.mended)} keys mended` : ""}`);
+  if (now) add("comparing", differ(now), now.waits || `${number(now.rows)} of about ${number(now.expected)} rows`);
+  if (next) add("compares next", next);
+}
+
 function facts(shown) {
   const { progress, history } = shown;
   const list = [];
@@ -102,6 +111,7 @@ function facts(shown) {
     add("logs caught up in", ...forecast(progress.log, "keeps up"));
     add("both in", ...forecast(progress.whole, "through"));
   }
+  comparisons(shown.status, add);
   byId("facts").replaceChildren(...list);
 }
 
