@@ -44,8 +44,8 @@ class _Came:
 
 
 class Mender:
-    """Carries out the orders to mend of one run, so many of a shard in an epoch as it has groups of chunks, and none
-    of one that is throttled. The loop's thread alone uses it."""
+    """Carries out the orders to mend of one run, so many of a shard in an epoch as it has groups of chunks. A shard
+    that is throttled is not mended meanwhile. The loop's thread alone uses it."""
 
     def __init__(
         self,

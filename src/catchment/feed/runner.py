@@ -111,11 +111,7 @@ def run_feed(
         planner = Planner(endpoints, _limits(feed.copying), throttle)
         commands = Commands(store, lease.fence, stop, _live(feed, watch, planner).obey)
         try:
-            with (
-                closing(ports.engine(feed)) as engine,
-                _cancelled_on(stop, engine),
-                verifying(feed, store, ports, throttle, watch),
-            ):
+            with _engine(feed, ports, stop) as engine, verifying(feed, store, ports, throttle, watch):
                 watchers.begun(began.standing, clock)
                 doing(_first_epoch(began.standing))
                 applying = dataclasses.replace(applier, fault=fault)
@@ -259,6 +255,12 @@ def _caught_up(
         return manifest.epoch > complete_since[0]
 
     return done
+
+
+@contextmanager
+def _engine(feed: Feed, ports: Ports, stop: world.Event) -> Iterator[Engine]:
+    with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
+        yield engine
 
 
 @contextmanager

@@ -61,18 +61,13 @@ def verify(
     planner = Planner(endpoints, limits, Throttle(rates=spared.throttle.rates))
     whole = _collated(row.manifest)
     states = row.manifest.cut.shards
-    compared = {
-        shard: tuple(
-            _unverified(copy, copy.table in whole) for copy in state.copies if not only or copy.table in only
-        )
-        for shard, state in states.items()
-    }
     verdict = Verdict(
         epochs=(row.manifest.epoch, row.manifest.epoch),
         partial=tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying),
         stale=row.manifest.stale,
     )
-    compared = progress.begun(scope_of(row.manifest, only, sample), compared, verdict)
+    to_compare = _to_compare(row.manifest, only, whole)
+    compared = progress.begun(scope_of(row.manifest, only, sample), to_compare, verdict)
     fruitless = 0
     with closing(spared.throttle):
         while left := {shard for shard, copies in compared.items() if not all(copy.done for copy in copies)}:
@@ -98,6 +93,16 @@ def verify(
             observe(verdict)
     _find_strays(comparisons, _newest(sink, feed), engine, verdict)
     return verdict
+
+
+def _to_compare(manifest: Manifest, only: Collection[TableId], whole: Collection[TableId]) -> Compared:
+    """All that is copied of the chosen tables."""
+    return {
+        shard: tuple(
+            _unverified(copy, copy.table in whole) for copy in state.copies if not only or copy.table in only
+        )
+        for shard, state in manifest.cut.shards.items()
+    }
 
 
 def _without(compared: Compared, shards: Collection[str]) -> Compared:

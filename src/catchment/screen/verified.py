@@ -22,7 +22,7 @@ def comparison_lines(found: VerificationStatus) -> Iterator[str]:
 
 def _found(last: ComparisonStatus) -> str:
     mended = f", {last.mended:,} of them mended" if last.mended else ""
-    return f"{last.rows:,} rows as of epoch {' to '.join(last.epochs)}, {_differences(last)}{mended}"
+    return f"{last.rows:,} rows as of epoch {last.epoch_text}, {_differences(last)}{mended}"
 
 
 def _differences(one: ComparisonStatus) -> str:

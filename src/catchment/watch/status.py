@@ -108,7 +108,7 @@ class SettingStatus(msgspec.Struct, frozen=True):
 class ComparisonStatus(msgspec.Struct, frozen=True):
     """A comparison that a run made in the background, or makes: rows compared of about so many, keys that differ by
     table. Without `ended` it has begun, and `waits` says what keeps it from going on. Of one that is whole: its
-    `epochs`, keys that were `mended`, and what is `left`, with the reason."""
+    epochs as text, keys that were `mended`, and what is `left`, with the reason."""
 
     began: str
     ended: str | None
@@ -117,14 +117,14 @@ class ComparisonStatus(msgspec.Struct, frozen=True):
     differences: int
     tables: dict[str, int]
     waits: str = ""
-    epochs: tuple[str, ...] = ()
+    epoch_text: str = ""
     mended: int = 0
     left: tuple[str, ...] = ()
 
 
 class VerificationStatus(msgspec.Struct, frozen=True):
-    """The comparisons that runs make in the background: the last that is whole, the one that has begun, and when the
-    `next` one begins (empty: now, or never)."""
+    """The comparisons that runs make in the background: the last that is whole, and the one that has begun. `next`:
+    when another begins; empty: now, or never."""
 
     last: ComparisonStatus | None = None
     now: ComparisonStatus | None = None
@@ -249,7 +249,7 @@ def _comparison(one: Comparison) -> ComparisonStatus:
         expected=one.rows,
         differences=one.differences,
         tables=one.tables,
-        epochs=tuple(dict.fromkeys(map(epoch_text, one.epochs))),
+        epoch_text=" to ".join(dict.fromkeys(map(epoch_text, one.epochs))),
         mended=one.mended,
         left=one.left,
     )

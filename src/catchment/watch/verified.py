@@ -80,15 +80,15 @@ class Verified:
         """A comparison is whole; the next one begins `every` seconds after it began."""
         next_us = max(comparison.began_us + round(every * 1e6), comparison.ended_us)
         self._keep(Verification(comparison, None, next_us))
-        epochs = " to ".join(dict.fromkeys(map(epoch_text, comparison.epochs)))
+        as_of = (
+            f"compared as of epoch {epoch_text(comparison.epochs[0])} to {epoch_text(comparison.epochs[1])}"
+        )
         if not comparison.differences:
-            _log.info(
-                "source and lake are equal: %s rows compared as of epoch %s", f"{comparison.rows:,}", epochs
-            )
+            _log.info("source and lake are equal: %s rows, %s", f"{comparison.rows:,}", as_of)
             return
         mended = f"; {comparison.mended:,} keys are mended" if comparison.mended else ""
         left = "".join(f"; not mended: {why}" for why in comparison.left)
-        said = f"source and lake differed in {_counted(comparison.tables)}, compared as of epoch {epochs}"
+        said = f"source and lake differed in {_counted(comparison.tables)}, {as_of}"
         self._tell(f"{said}{mended}{left}", comparison.tables)
 
     def never(self) -> None:
