@@ -63,7 +63,7 @@ def _lines(status: Status) -> Iterable[str]:
     yield from _not_carried(status)
     for one in status.settings:
         yield f"{one.name}={one.value}, set by {one.user} at {one.since}; the feed file said {one.file_value}"
-    yield from comparison_lines(status.verification)
+    yield from comparison_lines(status.verification, runs=bool(status.runner))
     yield from _errors(status)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from catchment.watch.status import ComparisonStatus, VerificationStatus
 
 
-def comparison_lines(found: VerificationStatus) -> Iterator[str]:
-    """The last one, the one that has begun, and when the next begins."""
+def comparison_lines(found: VerificationStatus, *, runs: bool) -> Iterator[str]:
+    """The last one, the one that has begun, and when the next begins. `runs`: somebody runs the feed."""
     if found.last is not None:
         yield f"compared in the background, {found.last.began} to {found.last.ended}: {_found(found.last)}"
         for why in found.last.left:
@@ -14,7 +14,9 @@ def comparison_lines(found: VerificationStatus) -> Iterator[str]:
     if found.now is not None:
         far = f"{found.now.rows:,} of about {found.now.expected:,} rows"
         yield f"comparing in the background since {found.now.began}: {far}, {_differences(found.now)}"
-        if found.now.waits:
+        if not runs:
+            yield "it goes on with the next run"
+        elif found.now.waits:
             yield f"it waits: {found.now.waits}"
     if found.next:
         yield f"the next comparison begins at {found.next}"

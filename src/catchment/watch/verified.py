@@ -38,7 +38,7 @@ class Verified:
         if self.now.now is not None or self.now.last is None:
             return 0.0
         seconds = self.now.last.began_us / 1e6 + every - world.now_us() / 1e6
-        left = min(max(seconds, 0.0), every)  # somebody may have set the clock back
+        left = max(seconds, 0.0) if seconds <= 2 * every else 0.0  # somebody has set the clock back
         next_us = world.now_us() + round(left * 1e6)
         if abs(next_us - self.now.next_us) > 1e6:
             self._keep(replace(self.now, next_us=next_us))
@@ -80,9 +80,10 @@ class Verified:
         """A comparison is whole; the next one begins `every` seconds after it began."""
         next_us = max(comparison.began_us + round(every * 1e6), comparison.ended_us)
         self._keep(Verification(comparison, None, next_us))
-        as_of = (
-            f"compared as of epoch {epoch_text(comparison.epochs[0])} to {epoch_text(comparison.epochs[1])}"
-        )
+        first, last = comparison.epochs
+        as_of = f"compared as of epoch {epoch_text(first)}"
+        if last != first:
+            as_of += f" to {epoch_text(last)}"
         if not comparison.differences:
             _log.info("source and lake are equal: %s rows, %s", f"{comparison.rows:,}", as_of)
             return
