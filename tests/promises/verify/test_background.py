@@ -12,7 +12,11 @@ from functools import partial
 import pytest
 
 from catchment.cli.main import execute
+from catchment.feed import verifier
+from catchment.feed.verdict import Compared, Verdict
+from catchment.feed.verify_progress import Progress
 from catchment.model.errors import ConfigError
+from catchment.state.verifications import Scope
 from catchment.watch.status import ComparisonStatus, VerificationStatus
 from tests.layers.watch.test_vitals import samples
 from tests.promises.exact.steps import Steps
@@ -144,7 +148,16 @@ def slowly(steps: Steps) -> str:
         return now.began
 
 
-def test_a_later_run_goes_on_where_it_stood(steps: Steps) -> None:
+def test_a_later_run_goes_on_where_it_stood(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    resumed: list[int] = []
+
+    class Seen(Progress):
+        def begun(self, scope: Scope, compared: Compared, verdict: Verdict) -> Compared:
+            found = super().begun(scope, compared, verdict)
+            resumed.append(verdict.resumed)
+            return found
+
+    monkeypatch.setattr(verifier, "Progress", Seen)
     for table in KEYS:
         damage(steps, table)
     began = slowly(steps)
@@ -154,6 +167,8 @@ def test_a_later_run_goes_on_where_it_stood(steps: Steps) -> None:
     verified_by(steps, repair=True)
     with running(steps):
         wait(lambda: told(steps).last is not None)
+    assert resumed[0] == 0
+    assert resumed[-1] > 0, "nothing is read twice"
     assert last(steps).began == began
     assert last(steps).mended == last(steps).differences > 0
     must_be_equal(steps)
