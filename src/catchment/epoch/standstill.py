@@ -10,8 +10,8 @@ from typing import TypeVar
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.differences import replaced
-from catchment.model.epoch import Refusal
 from catchment.model.errors import SourceError
+from catchment.model.refusal import Refusal
 from catchment.model.table import ShardTable
 
 # Eight minutes of a locked table (5 s of waiting each), two of a source at rest.

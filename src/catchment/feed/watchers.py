@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from catchment.config import NotifyEvent
 from catchment.epoch.standstill import LOGGED_FROM
 from catchment.feed.clock import Clock
-from catchment.model.epoch import Manifest, Refusal
+from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError
+from catchment.model.refusal import Refusal
 from catchment.sink.port import Upkeep
 from catchment.watch.course import Course
 from catchment.watch.metrics import Metrics

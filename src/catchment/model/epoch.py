@@ -16,6 +16,7 @@ from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
 from catchment.model.emptied import Emptied
 from catchment.model.position import LogOffset
+from catchment.model.refusal import Refusal
 from catchment.model.table import Column, Comments, Table, TableId
 from catchment.model.treatment import Mode
 
@@ -71,21 +72,6 @@ def _parsed(text: str) -> int:
         return int(text)
     second = datetime.strptime(found[1], _SECOND).replace(tzinfo=UTC)
     return epoch_number(int(second.timestamp()), int(found[2]))
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """A table of which a shard's chunks were refused in `epochs` epochs in a row, and why in the last one."""
-
-    shard: str
-    table: TableId
-    reason: str
-    epochs: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.table} on {self.shard} is not copied: its chunks were refused in {self.epochs} epochs in a row "
-            f"({self.reason})"
-        )
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -215,9 +201,8 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A table that the feed does not carry. Of one that left, `epoch` is the last that has it, and `reason` what became
-    of it if it did not leave by an option. Of one that could not be carried when the feed began, `reason` says why, and
-    `epoch` is 0."""
+    """A table that the feed does not carry. Of one that left, `epoch` is the last that has it; one with a `reason` was
+    dropped. Of one that could not be carried when the feed began, `reason` says why, and `epoch` is 0."""
 
     table: TableId
     epoch: int
@@ -225,7 +210,7 @@ class Outside(msgspec.Struct, frozen=True):
 
     @property
     def dropped(self) -> bool:
-        """Whether the shards dropped it: it comes back with another table of its name."""
+        """Whether it comes back with another table of its name."""
         return bool(self.epoch and self.reason)
 
     @property

@@ -11,8 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from catchment.model.cut import Cut
-from catchment.model.epoch import Refusal, epoch_text
+from catchment.model.epoch import epoch_text
 from catchment.model.progress import Progress, together
+from catchment.model.refusal import Refusal
 from catchment.model.throttle import Throttled
 from catchment.screen.display import Copying, Seen, plain, screen
 from catchment.screen.rate import Rate

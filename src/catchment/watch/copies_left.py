@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from catchment.model.epoch import Refusal
 from catchment.model.progress import CopyProgress, Forecast
+from catchment.model.refusal import Refusal
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.watch.forecasts import Copying, copied

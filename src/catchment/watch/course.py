@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from catchment import world
 from catchment.model.cut import Tick
-from catchment.model.epoch import Manifest, Refusal
+from catchment.model.epoch import Manifest
 from catchment.model.progress import THROUGH, Forecast, LogProgress, Progress, together
+from catchment.model.refusal import Refusal
 from catchment.model.table import TableId
 from catchment.model.throttle import Check, Throttled
 from catchment.watch.copies_left import CopiesLeft

@@ -15,7 +15,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Refusal, gci_of, micro_gci_of
+from catchment.model.epoch import Manifest, gci_of, micro_gci_of
+from catchment.model.refusal import Refusal
 from catchment.model.table import TableId
 
 _PHASE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from catchment.model.epoch import Commit, Manifest, Refusal
+from catchment.model.epoch import Commit, Manifest
 from catchment.model.progress import Progress
+from catchment.model.refusal import Refusal
 from catchment.model.throttle import Throttled
 from catchment.schema.existence import Existence
 from catchment.state.notes import Trouble

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from catchment.feed.verdict import Verdict
 from catchment.model.cut import Cut
-from catchment.model.epoch import Commit, Refusal, TableDelta, TableShape
+from catchment.model.epoch import Commit, TableDelta, TableShape
 from catchment.model.progress import THROUGH, Basis, CopyProgress, Forecast, Progress
+from catchment.model.refusal import Refusal
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.rewind.compare import Differences

@@ -9,8 +9,8 @@ from catchment.epoch import standstill
 from catchment.epoch.standstill import Standstill
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
-from catchment.model.epoch import Refusal
 from catchment.model.errors import SourceError
+from catchment.model.refusal import Refusal
 from catchment.model.shard import Copy
 from catchment.model.table import ShardTable, TableId
 from tests.world.records import ORDERS, manifest

@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from catchment.model.epoch import Refusal
 from catchment.model.position import LogOffset
 from catchment.model.progress import THROUGH, Basis, Forecast, together
+from catchment.model.refusal import Refusal
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.watch.copies_left import PAUSED, UNCOUNTED, CopiesLeft

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from catchment.model.epoch import Refusal
 from catchment.model.progress import Basis, Forecast
+from catchment.model.refusal import Refusal
 from catchment.model.table_state import TableState
 from catchment.state.lease import hold
 from catchment.state.store import Store
