@@ -202,6 +202,7 @@ def test_values_that_are_not_told_for_certain_are_copied(steps: Steps, statement
     assert not never_stale(steps)
 
 
+@pytest.mark.wide
 def test_every_epoch_is_exact_while_columns_come_with_values(
     servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
 ) -> None:

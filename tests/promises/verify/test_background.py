@@ -148,6 +148,7 @@ def slowly(steps: Steps) -> str:
         return now.began
 
 
+@pytest.mark.wide
 def test_a_later_run_goes_on_where_it_stood(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     resumed: list[int] = []
 
@@ -190,6 +191,7 @@ def test_a_locked_table_holds_up_neither_the_loop_nor_the_end(steps: Steps) -> N
             assert time.monotonic() - began < 60
 
 
+@pytest.mark.wide
 def test_a_flag_file_holds_up_comparison_and_repair(steps: Steps) -> None:
     for table in KEYS:
         damage(steps, table)
@@ -210,6 +212,7 @@ def test_a_flag_file_holds_up_comparison_and_repair(steps: Steps) -> None:
     must_be_equal(steps)
 
 
+@pytest.mark.wide
 def test_orders_to_mend_wait_behind_a_flag_file(steps: Steps) -> None:
     plain(steps, "numbers", without("id", 3))
     differing = found(steps).differing
