@@ -11,12 +11,14 @@ from catchment.model.chunk import Bound, chunk_key
 from catchment.model.epoch import TableShape
 from catchment.model.errors import TooManyImages
 from catchment.model.image import GROUP
+from catchment.model.position import Position
 from catchment.model.table import TableId
 from catchment.rewind.keyless import apart
 from catchment.rewind.ranges import covered
 from catchment.rewind.states import behind
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import stops
+from catchment.schema.existence import existence
 from catchment.schema.judge import ByText
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
@@ -76,6 +78,13 @@ class ChunkImages:
         self.kept[table] = [images for images in kept if images.num_rows]
 
 
+def _made(stretch: Stretch, stored: StoredAt, start: Position) -> dict[TableId, int]:
+    """The tables that a stretch made up to the epoch, without a row, and the ordinal of the group that did."""
+    events = [event for event in stored.events if event.group < stretch.boundary]
+    groups = {event.at: event.group for event in events}
+    return {table: groups[birth.at] for table, birth in existence(events, start).born.items()}
+
+
 def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[TableId, str]:
     """Tables whose chunks cannot be rewound over this stretch of log, and why.
 
@@ -84,10 +93,13 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     are is only known where they say themselves which columns they have.
 
     Over a TRUNCATE up to the epoch no row is rewound. It was in the log before they were read, and a SELECT waits until
-    it has taken its rows (metadata locks).
+    it has taken its rows (metadata locks). Nor is one over a CREATE that made the table there.
     """
     task, found = images.task, {}
     told = not task.state.definitions
+    made = _made(stretch, stored, task.state.position) if told else {}
+    for table, group in made.items():
+        images.forget(table, group)
     xa = bool(stretch.xa or task.state.position.prepared)
     for fact in stretch.facts:
         if isinstance(fact, PartialImage):
@@ -106,7 +118,8 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
             over = images.before(did.table, event.group)
             if later or over or not told or not isinstance(did, Columns):
                 touched = [did.table, *(stop.table for stop in stops(event, images.wanted.keys()))]
-                found |= dict.fromkeys(touched, f"its definition changed at {event.at}")
+                mine = (table for table in touched if event.group > made.get(table, -1))
+                found |= dict.fromkeys(mine, f"its definition changed at {event.at}")
     for table, group in images.keyless.items():
         if xa or not told or group >= stretch.boundary:
             found[table] = "a row whose key is a zero date was changed while rows were read"

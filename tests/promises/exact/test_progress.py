@@ -113,8 +113,8 @@ def test_status_tells_it_of_a_run_and_of_none(
     really = Journal.put_progress
 
     def put(journal: Journal, progress: Progress) -> None:
-        written.append(progress)
         really(journal, progress)
+        written.append(progress)
 
     monkeypatch.setattr(Journal, "put_progress", put)
     stop = threading.Event()
