@@ -21,7 +21,7 @@ PLACES = (
     "between-applies:1",
     "after-plan:2",
     "after-manifest:2",
-    "between-applies:8",
+    "between-applies:3",
     "after-apply:2",
     "after-epoch-row:2",
     "during-settle:1",

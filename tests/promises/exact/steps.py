@@ -109,6 +109,19 @@ class Steps:
                 self.sql(shard, *proof)
         raise AssertionError("tables are still stale")
 
+    def enter(self, table: str, *proof: str) -> None:
+        """Run the feed until a table has entered. `proof`: as `renew` has it; where the log has just gone to a new file,
+        a checkpoint has to follow, too."""
+        epochs = EpochsTable(self.feed.sink.path, self.feed.name)
+        for _ in range(RENEWALS_MAX):
+            self.everywhere(*proof)
+            self.run()
+            row = epochs.newest()
+            assert row is not None
+            if any(shape.table.name == table for shape in row.manifest.shapes):
+                return
+        raise AssertionError(f"{table} has not entered")
+
     def must_stop(self, caplog: pytest.LogCaptureFixture, table: str, why: str) -> None:
         """Run the feed; DDL has to make a table stale, for a reason that matches. Others do not wait for it."""
         self.run()
