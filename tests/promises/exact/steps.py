@@ -110,8 +110,8 @@ class Steps:
         raise AssertionError("tables are still stale")
 
     def enter(self, table: str, *proof: str) -> None:
-        """Run the feed until a table has entered. `proof`: as `renew` has it; where the log has just gone to a new file,
-        a checkpoint has to follow, too."""
+        """Run the feed until a table has entered. `proof`: as `renew` has it. Where the log went to a new file just
+        now, a checkpoint has to follow, too."""
         epochs = EpochsTable(self.feed.sink.path, self.feed.name)
         for _ in range(RENEWALS_MAX):
             self.everywhere(*proof)
