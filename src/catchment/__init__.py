@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from catchment.api.changes import changes
     from catchment.api.epochs import epochs
     from catchment.api.read import read
-    from catchment.feed.dump import dump, set_live, stop, tables
+    from catchment.feed.dump import apply, dump, set_live, stop, tables
     from catchment.feed.erase import erase
 
 __all__ = [
     "LAKE_LAYOUT",
     "__version__",
+    "apply",
     "changes",
     "dump",
     "epochs",
@@ -27,6 +28,7 @@ __all__ = [
 
 
 _MODULES = {
+    "apply": "catchment.feed.dump",
     "changes": "catchment.api.changes",
     "dump": "catchment.feed.dump",
     "epochs": "catchment.api.epochs",

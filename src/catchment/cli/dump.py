@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from catchment.cli.output import feed_argument, json_option, show
+from catchment.cli.output import feed_argument, json_option, show, tables_of
 from catchment.cli.table_lines import part_text, table_lines
-from catchment.feed.dump import dump, set_live, skip, stop, tables
+from catchment.feed.dump import apply, dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
 from catchment.watch.table_status import TableStatus
@@ -106,6 +106,25 @@ def set_command(file: Path, settings: tuple[str, ...], as_json: bool) -> None:
     kept = set_live(file, dict(map(_parted, settings)))
     show(kept, _order_lines, as_json=as_json)
     _must_be_taken(kept)
+
+
+@click.command(name="apply")
+@feed_argument
+@click.option(
+    "--leave",
+    "leave",
+    metavar="SCHEMA.NAME",
+    multiple=True,
+    help="Let a table that `tables` takes no longer leave the feed; may be given several times.",
+)
+@json_option
+def apply_command(file: Path, leave: tuple[str, ...], as_json: bool) -> None:
+    """Have the run of a feed go by the feed file as it is now: tables join and leave, settings change.
+
+    The run goes on where it stands. What cannot change while it runs is named."""
+    kept = apply(file, tables_of("--leave", leave))
+    show([kept], _order_lines, as_json=as_json)
+    _must_be_taken([kept])
 
 
 def _parted(setting: str) -> tuple[str, str]:

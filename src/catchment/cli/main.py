@@ -25,6 +25,7 @@ _COMMANDS = {
     "verify": "catchment.cli.verify:verify_command",
     "dump": "catchment.cli.dump:dump_group",
     "tables": "catchment.cli.dump:tables_command",
+    "apply": "catchment.cli.dump:apply_command",
     "set": "catchment.cli.dump:set_command",
     "stop": "catchment.cli.dump:stop_command",
     "adopt": "catchment.cli.adopt:adopt",

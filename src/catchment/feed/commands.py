@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from catchment import world
 from catchment.epoch.obey import obey
 from catchment.epoch.skips import skip_answer, stopped_elsewhere
+from catchment.feed.edition import Edition
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, StateError
 from catchment.model.order import Action, Answer, Kept, Order
@@ -27,15 +28,38 @@ class _Obeyed:
     answers: tuple[Answer, ...]
 
 
+@dataclass(frozen=True)
+class Obeying:
+    """Who obeys an order to change a setting, and one to go by another feed file: it is answered, or an edition
+    comes of it."""
+
+    change: Callable[[Order], Answer]
+    apply: Callable[[Kept, Manifest], Answer | Edition]
+
+
+def _waits(kept: Kept | Order, *_: Manifest) -> Answer:
+    raise ValueError(f"{kept} waits for a run")
+
+
+# Where no run is: what it goes by is its own matter, so that such orders are not looked for.
+NOBODY = Obeying(_waits, _waits)
+
+
+class Superseded(Exception):
+    """The loop ends where it stands, and another one goes on by an edition of the feed file."""
+
+    def __init__(self, edition: Edition) -> None:
+        super().__init__("the run goes on by another feed file")
+        self.edition = edition
+
+
 class Commands:
     """Obeys the orders of one run. The loop's thread alone uses it. `stop` is set when the run is to end; then it
-    `ended_it`. `change`: obeys the order to change a setting. `mends`: the orders to mend that were seen at the last
-    look and are not carried out yet."""
+    `ended_it`. `obeying`: who obeys the orders that change what the run goes by. `mends`: the orders to mend that were
+    seen at the last look and are not carried out yet."""
 
-    def __init__(
-        self, store: Store, fence: int, stop: world.Event, change: Callable[[Order], Answer]
-    ) -> None:
-        self._store, self._fence, self._stop, self._change = store, fence, stop, change
+    def __init__(self, store: Store, fence: int, stop: world.Event, obeying: Obeying) -> None:
+        self._store, self._fence, self._stop, self._obeying = store, fence, stop, obeying
         self.ended_it = False
         self.mends: tuple[Kept, ...] = ()
         self._looked_at = world.steady_seconds() - _LOOK_SECONDS
@@ -46,7 +70,7 @@ class Commands:
         """The epoch that carries out what is asked; None where nothing changes.
 
         Orders that changed something are answered when the manifest stands that does so. A run that dies in between
-        finds them open, and done. Raises StateError, LeaseLost.
+        finds them open, and done. Raises StateError, LeaseLost, Superseded.
         """
         self.answer(standing)
         if world.steady_seconds() - self._looked_at < _LOOK_SECONDS:
@@ -54,9 +78,11 @@ class Commands:
         found = self._without_skips(self.look(), standing)
         settings = tuple(kept for kept in found if kept.order.action is Action.SET)
         if settings:
-            changed = tuple(self._change(kept.order) for kept in settings)
+            changed = tuple(self._obeying.change(kept.order) for kept in settings)
             orders.answer(self._store, settings, changed, self._fence)
-        asked = tuple(kept for kept in found if kept.order.action is not Action.SET)
+        files = tuple(kept for kept in found if kept.order.action is Action.APPLY)
+        self._go_by_another(files, standing)
+        asked = tuple(kept for kept in found if kept not in settings and kept not in files)
         if not asked:
             return None
         obeyed = obey(standing, asked, self._fence, world.now_us())
@@ -68,6 +94,14 @@ class Commands:
             self.ended_it = True
             self._stop.set()
         return obeyed.manifest
+
+    def _go_by_another(self, files: tuple[Kept, ...], standing: Manifest) -> None:
+        """Raise Superseded for the first order that brings another feed file; the others wait until it is gone by."""
+        for kept in files:
+            found = self._obeying.apply(kept, standing)
+            if isinstance(found, Edition):
+                raise Superseded(found)
+            orders.answer(self._store, (kept,), (found,), self._fence)
 
     def look(self) -> tuple[Kept, ...]:
         """The open orders but those to mend, which are `mends` from now on."""

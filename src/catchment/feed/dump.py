@@ -6,7 +6,7 @@ It needs the state store alone. A run obeys within two seconds; without one the 
 import getpass
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed, load
+from catchment.config.another import told
 from catchment.config.live import CAN_CHANGE, with_setting
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import COPYING, Action, Kept, Order
@@ -26,6 +27,8 @@ from catchment.watch.status import read_status
 from catchment.watch.table_status import TableStatus
 
 ANSWER_SECONDS = 10.0
+# A run settles for some seconds, and asks every shard, before it goes by another feed file.
+APPLIED_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 FeedFile = Feed | str | Path
 
@@ -100,6 +103,26 @@ def set_live(feed: FeedFile, settings: Mapping[str, str], *, wait: float = ANSWE
     with _store(known) as store:
         asked = [replace(order(Action.SET), setting=name, value=value) for name, value in settings.items()]
         return _given(store, asked, wait)
+
+
+def apply(feed: FeedFile, leave: Collection[TableId | str] = (), *, wait: float = APPLIED_SECONDS) -> Kept:
+    """Order the run of a feed to go by this feed file, without an end. The answer names what changes, and what cannot
+    while it runs. `leave`: the tables that leave the feed, which `tables` takes no longer.
+
+    The run is not told of secrets, nor of `state`, `notify` and `spark`. Raises ConfigError for what is no table.
+    Raises StateError when nobody runs it: the next run goes by its feed file.
+    """
+    known = feed if isinstance(feed, Feed) else load(feed, secrets=("state",))
+    try:
+        gone = tuple(one if isinstance(one, TableId) else TableId.parse(one) for one in leave)
+    except ValueError as fault:
+        raise ConfigError(f"leave: {fault}") from None
+    with _store(known) as store:
+        if not read_status(store).runner:
+            raise StateError(f"feed {known.name} is not run by anybody: the next run goes by its feed file")
+        asked = replace(order(Action.APPLY), value=told(known), leave=gone)
+        (kept,) = _given(store, [asked], wait)
+        return kept
 
 
 def tables(feed: FeedFile) -> tuple[TableStatus, ...]:

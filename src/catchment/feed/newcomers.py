@@ -17,7 +17,7 @@ from catchment.config import Feed, NewTables, SchemaChange, takes
 from catchment.feed.born import Births
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, TableDelta, TableShape, epoch_text
+from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
@@ -96,25 +96,28 @@ class Newcomers:
         return None
 
     def _due(self, standing: Manifest) -> list[TableId]:
-        """The tables that may enter and whose pause is over: stale ones, and new ones that every shard has. New are
-        those that never belonged to the feed, or were dropped."""
+        """The tables that may enter and whose pause is over: stale ones, and those that every shard has and that are
+        new, or that left."""
         shards: dict[TableId, set[str]] = {}
         for one in self._waiting():
             shards.setdefault(one.table, set()).add(one.shard)
         if not shards and not standing.stale:
             return []
-        dropped = {out.table for out in standing.outside if out.dropped}
-        known = standing.tables | ({out.table for out in standing.outside} - dropped)
+        left = {out.table for out in standing.outside if self._returns(out)}
+        known = standing.tables | ({out.table for out in standing.outside} - left)
         carries = self._feed.new_tables is NewTables.CARRY
         new = [
             table
             for table, having in shards.items()
-            if having == self._endpoints.keys() and table not in known and (carries or table in dropped)
+            if having == self._endpoints.keys() and table not in known and (carries or table in left)
         ]
         now = world.steady_seconds()
         return [
             table for table in sorted({*new, *self._renewed(standing)}) if self._is_due(standing, table, now)
         ]
+
+    def _returns(self, out: Outside) -> bool:
+        return out.returns and self._feed.treatment_of(out.table).mode is Mode.MIRROR
 
     def _is_due(self, standing: Manifest, table: TableId, now: float) -> bool:
         known, tried = self._known(standing, table), self._tried.get(table)

@@ -15,7 +15,7 @@ from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.checks import Checks
-from catchment.feed.commands import Commands
+from catchment.feed.commands import NOBODY, Commands
 from catchment.feed.dump import order
 from catchment.feed.mender import Mender
 from catchment.feed.take_up import Ports, take_up
@@ -24,7 +24,7 @@ from catchment.feed.verdict import Verdict
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Manifest
 from catchment.model.errors import LeaseHeld
-from catchment.model.order import Action, Answer, Kept, Mended, Order
+from catchment.model.order import Action, Kept, Mended, Order
 from catchment.state import orders
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.lease import hold, holder
@@ -37,11 +37,6 @@ def order_to_mend(chunks: tuple[Chunk, ...]) -> Order:
     """An order of chunks that follow one another, all of one table and shard."""
     of = chunks[0].of
     return replace(order(Action.MEND, of.table, of.shard), chunks=chunks)
-
-
-def _kept(order: Order) -> Answer:
-    """Settings are those of runs: an order to change one waits for the next."""
-    raise ValueError(f"{order} is not looked for here")
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class Repairer:
         """Mend, epoch after epoch, from where the feed stands. The log is not read on."""
         feed = self.feed
         standing = take_up(feed, applier, (), lambda doing: None, self.ports).standing
-        commands = Commands(applier.store, applier.lease.fence, self.stop, _kept)
+        commands = Commands(applier.store, applier.lease.fence, self.stop, NOBODY)
         throttle = Throttle(Checks(feed).of, feed.copying.throttle)
         with closing(throttle):
             self._mend(applier, commands, Mender.of(feed, self.engine, applier, commands, throttle), standing)

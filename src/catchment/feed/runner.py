@@ -15,7 +15,8 @@ from catchment.feed.applier import Applier
 from catchment.feed.born import Births
 from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
-from catchment.feed.commands import Commands
+from catchment.feed.commands import Commands, Obeying, Superseded
+from catchment.feed.edition import Edition, another_edition
 from catchment.feed.live import Live
 from catchment.feed.loop import Audience, Loop, Policy
 from catchment.feed.loops import Loops, Turns
@@ -29,7 +30,7 @@ from catchment.feed.throttle import Throttle
 from catchment.feed.verifier import verifying
 from catchment.feed.watchers import Watchers
 from catchment.model.epoch import Manifest
-from catchment.model.errors import ConnectionLost
+from catchment.model.errors import CatchmentError, ConnectionLost
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.page.board import Board
@@ -37,6 +38,7 @@ from catchment.sink.port import Sink, Upkeep
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.offsets import kept_seconds, log_files
 from catchment.source.session import connect
+from catchment.state import orders
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.journal import Journal
 from catchment.state.lease import hold
@@ -67,6 +69,18 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What `run_feed` was asked for, whatever feed file it goes by."""
+
+    ports: Ports
+    until_caught_up: bool
+    stop: world.Event
+    observer: Observer
+    fault: Injector
+    settled: world.Event | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Log:
     """A shard's log as the run begins: for how long it is kept (None: no limit in time), and its files and their
     bytes."""
@@ -88,28 +102,43 @@ def run_feed(
 ) -> Outcome:
     """Copy and follow until stopped, or until caught up. Caught up means: with the log as it stood when the copy was
     complete (and, if given, `settled` was set). `leave`: tables that leave the feed now; `tables` of the feed file
-    takes them no longer. A later run goes on where this one stopped. Raises CatchmentError with what ended the run.
+    takes them no longer. A later run goes on where this one stopped. An order may bring another feed file meanwhile.
+    Raises CatchmentError with what ended the run.
     """
-    ports = ports or usual_ports()
+    asked = _Asked(ports or usual_ports(), until_caught_up, stop, observer, fault, settled)
+    found: Outcome | Edition = Edition(feed, leave)
+    while isinstance(found, Edition):
+        found = _run(found, asked)
+    return found
+
+
+def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
+    """Run by one feed file: how that ended, or by what the run goes on."""
+    feed, ports, stop, fault = edition.feed, asked.ports, asked.stop, asked.fault
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=sink.fence()) as lease,
         board_of(feed, store) as board,
-        _watch(feed, Journal(store, lease.fence), stop, _told_first(board, observer)) as watch,
+        _watch(feed, Journal(store, lease.fence), stop, _told_first(board, asked.observer)) as watch,
         served(feed, watch.vitals, board),
     ):
         applier, doing = Applier(store, lease, sink, stop), watch.observer.doing
         doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
-        began = take_up(feed, applier, leave, doing, ports)
+        try:
+            began = take_up(feed, applier, edition.leave, doing, ports)
+        except CatchmentError as met:
+            return edition.refused(met)
+        edition.tell(partial(orders.answer, store, fence=lease.fence))
         clock_of = partial(_started_clock, feed, endpoints, watch.troubles)
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
-        clock = clock_of(began)
+        clock, superseded = clock_of(began), False
         throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
         planner = Planner(endpoints, _limits(feed.copying), throttle)
-        commands = Commands(store, lease.fence, stop, _live(feed, watch, planner).obey)
+        obeying = Obeying(_live(feed, watch, planner).obey, partial(another_edition, edition))
+        commands = Commands(store, lease.fence, stop, obeying)
         try:
             with _engine(feed, ports, stop) as engine, verifying(feed, store, ports, throttle, watch):
                 watchers.begun(began.standing, clock)
@@ -119,26 +148,32 @@ def run_feed(
                 loop_of = partial(
                     Loop,
                     endpoints=endpoints,
-                    policy=_policy(feed, commands.aside, follows=not until_caught_up),
+                    policy=_policy(feed, commands.aside, follows=not asked.until_caught_up),
                     planner=planner,
                     engine=engine,
                     applier=applying,
                     audience=Audience(births.hear, watchers.committed, watchers.rested, watch.troubles),
                 )
                 enter = _newcomers(feed, endpoints, sink, births, watchers.uncarried)
-                done = _caught_up(settled, commands, enter.enters) if until_caught_up else _never
+                done = _caught_up(asked.settled, commands, enter.enters) if asked.until_caught_up else _never
                 turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands, throttle))
                 last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
+        except Superseded as met:
+            superseded = True
+            return met.edition
         finally:
             planner.close()
             clock.stop()
-            upkeep.stop(hurry=stop.is_set())
+            upkeep.stop(hurry=superseded or stop.is_set())
     return Outcome(last, stop.is_set(), commands.ended_it)
 
 
 def usual_ports(nursery: Nursery | None = None) -> Ports:
-    """What a feed file asks for. `nursery`: as `engine.choice.prepared` gave it."""
-    return Ports(sink_of, lambda feed: engine_of(feed, nursery=nursery), must_be_set_up)
+    """What a feed file asks for. `nursery`: as `engine.choice.prepared` gave it, for the first engine."""
+    prepared = [] if nursery is None else [nursery]
+    return Ports(
+        sink_of, lambda feed: engine_of(feed, nursery=prepared.pop() if prepared else None), must_be_set_up
+    )
 
 
 def _policy(feed: Feed, aside: Aside, *, follows: bool) -> Policy:

@@ -202,16 +202,23 @@ class TableDelta(msgspec.Struct, frozen=True):
 
 class Outside(msgspec.Struct, frozen=True):
     """A table that the feed does not carry. Of one that left, `epoch` is the last that has it; one with a `reason` was
-    dropped. Of one that could not be carried when the feed began, `reason` says why, and `epoch` is 0."""
+    dropped. Of one that could not be carried when the feed began, `reason` says why, and `epoch` is 0. `keeps`: its
+    lake table has more than the rows of then, which no new copy may replace."""
 
     table: TableId
     epoch: int
     reason: str = ""
+    keeps: bool = False
 
     @property
     def dropped(self) -> bool:
-        """Whether it comes back with another table of its name."""
+        """Whether no shard had it any more."""
         return bool(self.epoch and self.reason)
+
+    @property
+    def returns(self) -> bool:
+        """Whether it enters again where `tables` takes it."""
+        return self.epoch > 0 and not self.keeps
 
     @property
     def why(self) -> str:
@@ -313,9 +320,9 @@ class Manifest(msgspec.Struct, frozen=True):
         return next((one for one in self.stale if one.table == table), None)
 
     def had(self, table: TableId) -> bool:
-        """Whether the lake has an earlier copy of a table: it is stale, or was dropped."""
-        dropped = any(one.table == table and one.dropped for one in self.outside)
-        return dropped or self.stale_since(table) is not None
+        """Whether the lake has an earlier copy of a table: it is stale, or left."""
+        left = any(one.table == table and one.epoch for one in self.outside)
+        return left or self.stale_since(table) is not None
 
     def stopped(self, table: TableId, time_us: int, reason: str) -> Stale:
         """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which

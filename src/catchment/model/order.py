@@ -19,6 +19,7 @@ class Action(Enum):
     MEND = "mend"  # rows of the lake that are not those of the source
     STOP = "stop"  # the run
     SET = "set"  # a setting of the copy
+    APPLY = "apply"  # another feed file
     SKIP = "skip"  # what stands at a place of a shard's log
 
 
@@ -29,7 +30,8 @@ class Order(msgspec.Struct, frozen=True):
     """What `user` asked at `asked_us` (microseconds since 1970). Of a copy, it names the table, and the shard if it is
     of that one alone. `chunks`: what is compared and mended, all of that table and shard. Of a run, it names the fence
     of that run: clocks of two hosts are not compared. Of a setting, it names that and its `value`, written as in the
-    feed file. `at`: where in the log of the shard stands what is set aside."""
+    feed file. `at`: where in the log of the shard stands what is set aside. Of a feed file, `value` is what it says
+    (config/another.py), and `leave` names the tables that leave."""
 
     action: Action
     user: str
@@ -41,12 +43,15 @@ class Order(msgspec.Struct, frozen=True):
     value: str = ""
     chunks: tuple[Chunk, ...] = ()
     at: LogOffset | None = None
+    leave: tuple[TableId, ...] = ()
 
     def __str__(self) -> str:
         if self.at is not None:
             return f"{self.action.value} {self.at} of {self.shard}"
         if self.action is Action.SET:
             return f"set {self.setting}={self.value}"
+        if self.action is Action.APPLY:
+            return "apply the feed file"
         what = "the run" if self.table is None else str(self.table)
         return f"{self.action.value} {what}{f' on {self.shard}' if self.shard else ''}"
 

@@ -48,7 +48,7 @@ MOVES: dict[TableState, dict[Cause, TableState]] = {
     },
     TableState.RENEWING: {Cause.COPIED: TableState.FOLLOWING, Cause.PAUSE: TableState.HALTED, **_OUT},
     TableState.HALTED: {Cause.RESUME: TableState.RENEWING, Cause.START: TableState.RENEWING, **_OUT},
-    TableState.LEFT: {Cause.ENTERS: TableState.COPYING},  # dropped, and made again
+    TableState.LEFT: {Cause.ENTERS: TableState.COPYING},  # taken again, or made again behind a DROP
 }
 
 

@@ -10,6 +10,7 @@ from catchment.config import takes
 from catchment.model.epoch import Manifest, Outside, epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
 from catchment.model.table import TableId
+from catchment.model.treatment import Mode
 
 _log = logging.getLogger(__name__)
 _LISTED_MAX = 10
@@ -53,8 +54,8 @@ def leaving(rules: Sequence[str], manifest: Manifest, leave: Collection[TableId]
         flags = " ".join(f"--leave {shlex.quote(str(table))}" for table in unasked)
         raise ConfigError(
             f"tables: {', '.join(map(str, unasked))} no longer {'matches' if one else 'match'}, but the feed carries "
-            f"{'it' if one else 'them'}, and a table that has left does not come back; correct `tables`, or let "
-            f"{'it' if one else 'them'} go with `{flags}` (`catchment run`, once): the lake "
+            f"{'it' if one else 'them'}; correct `tables`, or let {'it' if one else 'them'} go with `{flags}` "
+            f"(`catchment run` or `catchment apply`, once): the lake "
             f"{'table stays' if one else 'tables stay'} as of epoch {epoch_text(manifest.epoch)}"
         )
     return gone
@@ -70,7 +71,9 @@ def without(manifest: Manifest, gone: Collection[TableId], epoch: int, *, droppe
             "was dropped on every shard" if dropped else "has left the feed",
             epoch_text(_last(manifest, table)),
         )
-    left = (Outside(table, _last(manifest, table), _DROPPED if dropped else "") for table in gone)
+    mirrored = gone if dropped else {one.table for one in manifest.shapes if one.mode is Mode.MIRROR}
+    reason = _DROPPED if dropped else ""
+    left = (Outside(table, _last(manifest, table), reason, keeps=table not in mirrored) for table in gone)
     return replace(manifest.repeated(epoch).without(gone), outside=(*manifest.outside, *left))
 
 
@@ -88,13 +91,11 @@ def tell_uncarried(rules: Sequence[str], manifest: Manifest, present: Collection
 
 def uncarried(rules: Sequence[str], manifest: Manifest, present: Collection[TableId]) -> list[str]:
     """The tables `present` on the shards that the rules take and the feed does not carry, in a line each. The feed left
-    them out, or they left it, or they came later. To be exact, those that came later would need a first cut of their
-    own.
+    them out, or they left it and cannot enter again, or they came later.
     """
-    carried = manifest.tables
-    outside = {one.table: one for one in manifest.outside if not one.dropped}
+    outside = {one.table: one for one in manifest.outside if not one.returns}
     known = {table: one for table, one in outside.items() if table in present and takes(rules, table)}
-    late = sorted(set(present) - carried - known.keys())
+    late = sorted(set(present) - manifest.tables - {one.table for one in manifest.outside})
     lines = [f"{_matching(known)} not carried: {listed(list(known.values()))}"] if known else []
     if late:
         lines.append(

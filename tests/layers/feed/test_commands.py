@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from catchment.feed.commands import Commands
-from catchment.model.order import Action, Answer, Order
+from catchment.feed.commands import NOBODY, Commands
+from catchment.model.order import Action, Order
 from catchment.model.table_state import TableState
 from catchment.state import orders
 from catchment.state.lease import hold
@@ -22,15 +22,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def unchanged(order: Order) -> Answer:
-    raise AssertionError(order)
-
-
 def test_an_order_is_answered_when_its_epoch_stands(store: Store) -> None:
     standing = manifest(TableState.COPYING)
     with hold(store) as lease:
         number = orders.give(store, Order(Action.PAUSE, "ada", NOW, T))
-        commands = Commands(store, lease.fence, threading.Event(), unchanged)
+        commands = Commands(store, lease.fence, threading.Event(), NOBODY)
         carried_out = commands.next(standing)
         assert carried_out is not None
         assert [one.number for one in orders.open_orders(store)] == [number]
@@ -46,11 +42,11 @@ def test_an_order_whose_epoch_was_never_written_stays_open(store: Store) -> None
     standing = manifest(TableState.COPYING)
     with hold(store) as lease:
         number = orders.give(store, Order(Action.RESTART, "ada", NOW, T))
-        commands = Commands(store, lease.fence, threading.Event(), unchanged)
+        commands = Commands(store, lease.fence, threading.Event(), NOBODY)
         assert commands.next(standing) is not None
         commands.answer(standing)
         assert [one.number for one in orders.open_orders(store)] == [number]
-        again = Commands(store, lease.fence, threading.Event(), unchanged).next(standing)
+        again = Commands(store, lease.fence, threading.Event(), NOBODY).next(standing)
         assert again is not None
         assert [one.table for one in again.stale] == [T]
 
@@ -58,7 +54,7 @@ def test_an_order_whose_epoch_was_never_written_stays_open(store: Store) -> None
 def test_a_run_is_told_to_end(store: Store) -> None:
     stop = threading.Event()
     with hold(store) as lease:
-        commands = Commands(store, lease.fence, stop, unchanged)
+        commands = Commands(store, lease.fence, stop, NOBODY)
         orders.give(store, Order(Action.STOP, "ada", NOW, fence=lease.fence))
         assert commands.next(manifest(TableState.FOLLOWING)) is None
         assert stop.is_set()
@@ -71,7 +67,7 @@ def test_a_run_that_begins_is_told_to_end(store: Store) -> None:
     stop = threading.Event()
     with hold(store) as lease:
         orders.give(store, Order(Action.STOP, "ada", 1, fence=lease.fence))
-        Commands(store, lease.fence, stop, unchanged).next(manifest(TableState.FOLLOWING))
+        Commands(store, lease.fence, stop, NOBODY).next(manifest(TableState.FOLLOWING))
         assert stop.is_set()
 
 
@@ -80,6 +76,6 @@ def test_the_run_before_was_told_to_end(store: Store) -> None:
     with hold(store) as lease:
         orders.give(store, Order(Action.STOP, "ada", NOW, fence=lease.fence))
     with hold(store) as lease:
-        Commands(store, lease.fence, stop, unchanged).next(manifest(TableState.FOLLOWING))
+        Commands(store, lease.fence, stop, NOBODY).next(manifest(TableState.FOLLOWING))
         assert not stop.is_set()
         assert not orders.open_orders(store)

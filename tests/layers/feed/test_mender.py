@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from catchment.epoch.work import Failed
 from catchment.feed import mender as module
 from catchment.feed.applier import Applier
-from catchment.feed.commands import Commands
+from catchment.feed.commands import NOBODY, Commands
 from catchment.feed.comparisons import Comparisons
 from catchment.feed.mender import Mender
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, ConnectionLost, ProgramFault
-from catchment.model.order import Action, Answer, Order
+from catchment.model.order import Action, Order
 from catchment.model.position import LogOffset
 from catchment.model.table_state import TableState
 from catchment.state import orders
@@ -45,10 +45,6 @@ class Shaky:
         return [Failed("-80", self.error) for _ in tasks]
 
 
-def no_setting(order: Order) -> Answer:
-    raise AssertionError(order)
-
-
 class Mending:
     """A mender of a feed whose first shard has something to mend."""
 
@@ -56,7 +52,7 @@ class Mending:
         self.store, self.standing, self.engine = store, standing, Shaky(error)
         chunks = (Chunk("-80", T, None, None, last=True),)
         self.number = orders.give(store, Order(Action.MEND, "ada", NOW, T, "-80", chunks=chunks))
-        self.commands = Commands(store, fence, threading.Event(), no_setting)
+        self.commands = Commands(store, fence, threading.Event(), NOBODY)
         sink = SimpleNamespace(newest=lambda: SimpleNamespace(manifest=standing))
         lease = SimpleNamespace(check=lambda: None, fence=fence)
         applier = Applier(store, cast(Any, lease), cast(Any, sink), threading.Event())

@@ -1,0 +1,81 @@
+"""Another feed file for a feed that runs: what of it the run can go by, and what it cannot change. Pure.
+
+The file goes to the run through the state store, so it goes without secrets and without what may hold some.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from pydantic import ValidationError
+
+from catchment.config.faults import said
+from catchment.config.feed import Feed
+from catchment.config.written import settings, written
+from catchment.model.errors import ConfigError
+
+# Sections that a run can go by at once: it would begin with them, and reaches no other place by them.
+_LIVE: Final = (
+    "tables",
+    "columns",
+    "modes",
+    "arrange",
+    "epoch",
+    "copy",
+    "sink",
+    "schema_change",
+    "new_tables",
+    "shadow_tables",
+    "verify",
+)
+# Of these, what stays as long as a run does.
+_STAYS: Final = frozenset({"sink.kind", "sink.path", "sink.index", "copy.throttle.flag_file"})
+# What may hold a secret. The run is not told of it.
+_UNTOLD: Final = frozenset({"state", "notify", "spark"})
+
+
+@dataclass(frozen=True, slots=True)
+class Another:
+    """The feed that the run would go by, the settings in which it differs, and those that only the next run takes."""
+
+    feed: Feed
+    changed: tuple[str, ...]
+    kept_back: tuple[str, ...]
+
+
+def told(feed: Feed) -> str:
+    """What the run is told of a feed file."""
+    found = {name: value for name, value in written(feed).items() if name not in _UNTOLD}
+    return msgspec.json.encode(found).decode()
+
+
+def another(feed: Feed, text: str) -> Another:
+    """What a run of `feed` would go by that is `told` this. Raises ConfigError for what no feed file says."""
+    before = msgspec.json.decode(told(feed))
+    after = msgspec.json.decode(text)
+    was, said_now = settings(before), settings(after)
+    differing = sorted(name for name in was.keys() | said_now.keys() if was.get(name) != said_now.get(name))
+    kept_back = tuple(name for name in differing if not _may_change(name))
+    return Another(_with(feed, after), tuple(name for name in differing if name not in kept_back), kept_back)
+
+
+def _may_change(name: str) -> bool:
+    return name.partition(".")[0] in _LIVE and name not in _STAYS
+
+
+def _with(feed: Feed, after: dict[str, Any]) -> Feed:
+    """The feed with the live sections of `after`. What stays is put back into them."""
+    values = {field.alias or name: getattr(feed, name) for name, field in Feed.model_fields.items()}
+    for name in _LIVE:
+        values.pop(name)
+        if name in after:
+            values[name] = after[name]
+    values["sink"] = {**after["sink"], **{key: getattr(feed.sink, key) for key in ("kind", "path", "index")}}
+    throttle, mine = dict(after["copy"]["throttle"]), feed.copying.throttle
+    throttle |= {"flag_file": mine.flag_file, "http": mine.http}
+    values["copy"] = {**after["copy"], "throttle": throttle}
+    try:
+        return Feed.model_validate(values)
+    except ValidationError as invalid:
+        error = invalid.errors(include_url=False, include_input=False)[0]
+        raise ConfigError(said(error)) from None
