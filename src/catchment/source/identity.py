@@ -11,7 +11,7 @@ back by other means, and holds on a server that logs GTIDs twice.
 from msgspec.structs import replace
 
 from catchment.epoch.chain import must_continue
-from catchment.model.errors import COPY_AGAIN, Diverged, LogRefused, Purged, WireError
+from catchment.model.errors import COPY_AGAIN, CutMissed, Diverged, LogRefused, Purged, WireError
 from catchment.model.position import DUMP_OFFSET_MAX, LogOffset, Position, Prepared, Resets, gtids_after
 from catchment.model.source import Endpoint
 from catchment.source.log import read_facts
@@ -171,8 +171,16 @@ def _must_be_unchanged(
 
 
 def _is_there(endpoint: Endpoint, verified: Position) -> bool:
-    """Whether the file still has what ended at the position. That is the event, where it is known (Diverged for another
-    one), else a group with the GTIDs of the position."""
+    """Whether the file still has what ended at the position. That place may be inside of a group or an event in another
+    log, so that it cannot be read there. Raises Diverged for another event there."""
+    try:
+        return _has_ended(endpoint, verified)
+    except (CutMissed, LogRefused, WireError):
+        return False
+
+
+def _has_ended(endpoint: Endpoint, verified: Position) -> bool:
+    """Whether the event ends at the position, where it is known, else a group with the GTIDs of the position."""
     if verified.event is not None:
         return read_facts(endpoint, verified.server, verified, verified.at).reached_stop
     at_head = verified.at.offset == _FILE_START

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import CatchmentError, Diverged
+from catchment.model.errors import CatchmentError, Diverged, LogLost
 from catchment.model.gtidset import GtidSet
-from catchment.model.position import GtidList, LastEvent, LogOffset, Position, Server, reaches
+from catchment.model.position import GtidList, LastEvent, LogOffset, Position, Resets, Server, reaches
 from catchment.model.source import Endpoint
+from catchment.source.identity import must_be_unbroken
 from catchment.source.log import read_facts
+from catchment.source.offsets import ask_resets
 from catchment.source.session import connect
 from catchment.source.stretch import Stretch
 from tests.world.servers.builds import Build
@@ -123,3 +126,28 @@ def test_a_log_in_which_no_event_ends_there_is_told(server: PrivateServer) -> No
         with pytest.raises(CatchmentError) as raised:
             read(server, position(server, LogOffset(end.file, end.offset + shifted), event), None)
         assert raised.value.exit_code in (3, 4)
+
+
+def test_a_place_inside_a_group_is_of_a_log_that_was_reset_also_behind_a_restart(
+    server: PrivateServer,
+) -> None:
+    reset(server)
+    server.sql(*WRITES[0], *WRITES[1], *WRITES[3])
+    end = LogOffset(*server.log_end())
+    whole = read(server, LogOffset(end.file, 4), end)
+    born = whole.files[0].born
+    assert whole.last is not None
+    with connect(endpoint_of(server)) as session:
+        now = ask_resets(session)
+    before = Resets(now.count, now.started - 3600, born)
+    for event in (None, whole.last_event):
+        for offset in (
+            whole.last.start.offset + 1,
+            (whole.last.start.offset + end.offset) // 2,
+            end.offset - 1,
+        ):
+            stood = replace(position(server, LogOffset(end.file, offset), event), born=born, resets=before)
+            with pytest.raises(
+                LogLost
+            ):  # MariaDB may say that a file is missing, where it reads a part of an event
+                must_be_unbroken(endpoint_of(server), stood, now)
