@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from catchment.api.changes import changes
     from catchment.api.epochs import epochs
     from catchment.api.read import read
+    from catchment.feed.compare import verify
     from catchment.feed.dump import apply, dump, set_live, stop, tables
     from catchment.feed.erase import erase
 
@@ -24,6 +25,7 @@ __all__ = [
     "set_live",
     "stop",
     "tables",
+    "verify",
 ]
 
 
@@ -37,6 +39,7 @@ _MODULES = {
     "set_live": "catchment.feed.dump",
     "stop": "catchment.feed.dump",
     "tables": "catchment.feed.dump",
+    "verify": "catchment.feed.compare",
 }
 
 

@@ -7,6 +7,8 @@ import click
 
 from catchment.cli.output import feed_argument, json_option, show, tables_of
 from catchment.cli.table_lines import part_text, table_lines
+from catchment.cli.verify import PortionOptions, compare_and_tell, portion_of, portion_options
+from catchment.feed.compare import choice_of
 from catchment.feed.dump import apply, dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
@@ -46,10 +48,21 @@ _ordering("start", "Resume what is paused, and copy again what is stale.")
 @dump_group.command(name="restart")
 @feed_argument
 @click.option("--table", required=True, metavar="SCHEMA.NAME", help="The table to copy again.")
+@portion_options
 @json_option
-def restart_command(file: Path, table: str, as_json: bool) -> None:
-    """Copy a table again. Readers see it as of now until the new copy is complete and takes its place."""
+def restart_command(file: Path, table: str, options: PortionOptions, as_json: bool) -> int:
+    """Copy a table again. Readers see it as of now until the new copy is complete and takes its place.
+
+    With --shard, --keys or --where only that portion, in its place: chunks are compared with the lake, and what differs
+    is written. Readers see the newest epoch all the while.
+    """
+    named = tables_of("--table", [table])
+    portion = portion_of(named, options)
+    if portion is not None:
+        choice = choice_of(named, portion)
+        return compare_and_tell(file, choice, repair=True, again=True, as_json=as_json)
     _give(file, "restart", table, "", as_json=as_json)
+    return 0
 
 
 @dump_group.command(name="skip")

@@ -1,9 +1,10 @@
 """`catchment verify`: compare source and lake row by row while both move on, and mend what differs."""
 
-import secrets
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,18 +12,65 @@ from rich.console import Console
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, json_option, show, tables_of
 from catchment.cli.run import stopped_by_signals
 from catchment.config import load
-from catchment.engine.choice import engine_of, prepared
-from catchment.feed.repair import Repairer
-from catchment.feed.runner import usual_ports
-from catchment.feed.verify import must_be_verifiable, verify
-from catchment.feed.verify_progress import Progress
+from catchment.feed.compare import NEEDED, choice_of, comparing, sample_of
+from catchment.feed.verify import must_be_verifiable
+from catchment.feed.verify_report import report_of
+from catchment.model.choice import Choice, Portion
 from catchment.model.cut import Cut
 from catchment.model.errors import ConfigError, VerifyDifference
-from catchment.model.sample import EVERYTHING, Sample
 from catchment.model.table import TableId
 from catchment.screen.comparing import VerifyView, lines, repair_lines
-from catchment.screen.verify_report import report_of
-from catchment.state.verifications import verifications
+
+_PORTION = (
+    click.option("--shard", default="", help="Of the table, only the rows of this shard."),
+    click.option(
+        "--keys",
+        default="",
+        metavar="A..B",
+        help="Of the table, only the rows with keys from A to B; 7.. and ..9, too.",
+    ),
+    click.option(
+        "--where",
+        default="",
+        metavar="SQL",
+        help="Of the table, only the parts that hold a row for which this is true at the source.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PortionOptions:
+    """What a person gave as `--shard`, `--keys` and `--where`; empty where it was not given."""
+
+    shard: str
+    keys: str
+    where: str
+
+
+def portion_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that name a portion of a table; the command gets them as `options`."""
+
+    @wraps(command)
+    def with_options(shard: str, keys: str, where: str, **others: Any) -> int:
+        return command(options=PortionOptions(shard, keys, where), **others)
+
+    for option in reversed(_PORTION):
+        with_options = option(with_options)
+    return with_options
+
+
+def portion_of(tables: Iterable[TableId], options: PortionOptions) -> Portion | None:
+    """The portion that options name, if they do. Raises ConfigError unless they are of one table."""
+    shard, keys, where = options.shard, options.keys, options.where
+    if not (shard or keys or where):
+        return None
+    named = list(tables)
+    if len(named) != 1:
+        raise ConfigError("--shard, --keys and --where are of one table: name it with --table")
+    first, dots, last = keys.partition("..")
+    if keys and not (dots and (first or last)):
+        raise ConfigError(f"--keys {keys}: expected A..B, as in 100..200; 100.. has no end, ..200 no begin")
+    return Portion(named[0], shard, first, last, where)
 
 
 @click.command(name="verify")
@@ -34,6 +82,7 @@ from catchment.state.verifications import verifications
     metavar="SCHEMA.NAME",
     help="Only this table; may be given more than once.",
 )
+@portion_options
 @click.option(
     "--repair",
     is_flag=True,
@@ -54,6 +103,7 @@ from catchment.state.verifications import verifications
 def verify_command(
     file: Path,
     tables: tuple[str, ...],
+    options: PortionOptions,
     repair: bool,
     percent: float | None,
     seed: int | None,
@@ -63,26 +113,31 @@ def verify_command(
     """Compare every copied row with its source, both as of an epoch. Exit code 1 when any key differs, or is not mended
     with --repair. One that is interrupted goes on where it stood when the same is asked again.
     """
-    feed = load(file, secrets=("password", "state", "mask_key", "http"))
-    nursery = prepared(feed)
     only = tables_of("--table", tables)
-    endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-    manifest = must_be_verifiable(feed, endpoints, only).manifest
-    sample = _sample(percent, seed)
-    view = VerifyView(Console(stderr=True), _copied(manifest.cut, only, sample.percent / 100))
+    sample = sample_of(percent, seed)
+    if percent is not None and seed is None:
+        click.echo(f"a sample of {percent:g} %, --seed {sample.seed}", err=True)
+    choice = choice_of(only, portion_of(only, options), sample)
+    return compare_and_tell(file, choice, repair=repair, again=again, as_json=as_json)
+
+
+def compare_and_tell(file: Path, choice: Choice, *, repair: bool, again: bool, as_json: bool) -> int:
+    """Compare what is chosen, and mend what differs where that is wanted; print what is found. Raises VerifyDifference
+    for what differs and is not mended."""
+    feed = load(file, secrets=NEEDED)
     repaired = None
-    with closing(engine_of(feed, "verify", nursery)) as engine:
-        with verifications(feed.state.get_secret_value(), feed.name) as kept, view.live():
-            progress = Progress(kept, again=again)
-            verdict = verify(feed, endpoints, engine, only, view.observe, sample, progress)
-            progress.completed()
+    with comparing(feed, choice) as one:
+        shards = {endpoint.shard for endpoint in feed.endpoints()}
+        cut = must_be_verifiable(feed, shards, choice.tables).manifest.cut
+        view = VerifyView(Console(stderr=True), _copied(cut, choice))
+        with view.live():
+            verdict = one.compared(view.observe, again=again)
         if not as_json:
-            _say(lines(report_of(verdict, sample)))
+            _say(lines(report_of(verdict, choice)))
         if repair and verdict.differences:
             with stopped_by_signals() as stop, view.live():
-                repaired = Repairer(feed, engine, usual_ports(), stop, view.observe_repair).mend(verdict)
-    report = report_of(verdict, sample, repaired)
-    show(report, repair_lines, as_json=as_json)
+                repaired = one.mended(verdict, stop, view.observe_repair)
+    show(report_of(verdict, choice, repaired), repair_lines, as_json=as_json)
     if not verdict.differences:
         return 0
     if repaired is None:
@@ -99,22 +154,11 @@ def _say(text: Iterable[str]) -> None:
         click.echo(line)
 
 
-def _sample(percent: float | None, seed: int | None) -> Sample:
-    """What is compared. Raises ConfigError for a seed of nothing."""
-    if percent is None:
-        if seed is not None:
-            raise ConfigError("--seed: it chooses a sample; say how large it is with --sample")
-        return EVERYTHING
-    if seed is None:
-        seed = secrets.randbelow(1 << 32)
-        click.echo(f"a sample of {percent:g} %, --seed {seed}", err=True)
-    return Sample(percent, seed)
-
-
-def _copied(cut: Cut, only: Sequence[TableId], share: float) -> dict[TableId, int]:
-    """Rows that were copied, by table: about as many as there are to compare of a share of all."""
+def _copied(cut: Cut, choice: Choice) -> dict[TableId, int]:
+    """Rows that were copied, by table: about as many as there are to compare of a share of all. Of a portion nobody
+    knows."""
     rows: dict[TableId, int] = {}
-    for copy in cut.copies:
-        if not only or copy.table in only:
-            rows[copy.table] = rows.get(copy.table, 0) + int(copy.rows * share)
+    for copy in cut.copies if choice.portion is None else ():
+        if choice.takes(copy.table):
+            rows[copy.table] = rows.get(copy.table, 0) + int(copy.rows * choice.sample.percent / 100)
     return rows

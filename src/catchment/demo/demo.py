@@ -19,12 +19,11 @@ from catchment.engine.choice import engine_of
 from catchment.feed.runner import Outcome, run_feed
 from catchment.feed.verdict import Verdict
 from catchment.feed.verify import verify
+from catchment.feed.verify_report import report_of
 from catchment.model.epoch import epoch_text
 from catchment.model.errors import VerifyDifference
-from catchment.model.sample import EVERYTHING
 from catchment.screen.comparing import lines
 from catchment.screen.progress import RunView
-from catchment.screen.verify_report import report_of
 from catchment.watch.report import Report
 
 SCHEMA = "shop"
@@ -101,7 +100,7 @@ def _follow(
 def _summary(console: Console, feed: Feed, view: RunView, verdict: Verdict) -> None:
     report = view.newest
     assert report is not None
-    for line in lines(report_of(verdict, EVERYTHING)):
+    for line in lines(report_of(verdict)):
         console.print(f"  {line}", highlight=False)
     equal = "equal" if not verdict.differences else f"{verdict.differences} keys differ"
     rate = view.seen.copied_rows / max(view.copy_seconds, 0.001)

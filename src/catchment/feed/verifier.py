@@ -18,6 +18,7 @@ from catchment.feed.throttle import Throttle
 from catchment.feed.verdict import Verdict
 from catchment.feed.verify import verify
 from catchment.feed.verify_progress import Progress
+from catchment.model.choice import Choice
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, StateError
 from catchment.model.table import TableId
@@ -113,9 +114,8 @@ class Verifier:
         progress = Progress(Verifications(self._store, BY_RUN))
         self._turned_at = world.steady_seconds()
         endpoints = {endpoint.shard: endpoint for endpoint in self._feed.endpoints()}
-        verdict = verify(
-            self._feed, endpoints, self._engine, chosen, self._observe, sample, progress, self._sparing
-        )
+        choice = Choice(tuple(chosen), sample)
+        verdict = verify(self._feed, endpoints, self._engine, choice, self._observe, progress, self._sparing)
         repair = self._repaired(verdict)
         progress.completed()
         self._told.whole(_comparison(began_us, verdict, repair), self._every)

@@ -11,14 +11,15 @@ from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, Failed
 from catchment.feed.comparisons import Comparisons
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.portion import Takes, narrowed
 from catchment.feed.sparing import Sparing
 from catchment.feed.throttle import CHECK_SECONDS, Throttle
 from catchment.feed.verdict import Compared, Verdict
 from catchment.feed.verify_progress import NOWHERE, Progress, scope_of
+from catchment.model.choice import ALL, Choice
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
-from catchment.model.sample import EVERYTHING, Sample
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
@@ -39,19 +40,18 @@ def verify(
     feed: Feed,
     endpoints: dict[str, Endpoint],
     engine: Engine,
-    only: Sequence[TableId] = (),
+    choice: Choice = ALL,
     observe: Callable[[Verdict], None] = lambda verdict: None,
-    sample: Sample = EVERYTHING,
     progress: Progress = NOWHERE,
     sparing: Sparing | None = None,
 ) -> Verdict:
-    """Compare the copied rows of the chosen tables, or those of a sample of their chunks. `progress`: where it goes on;
+    """Compare the copied rows of what is chosen. `progress`: where it goes on;
     whoever has taken up the verdict completes it. `sparing`: without it, as the feed file says.
 
     Raises SourceError when the source cannot be read to the end, and what `must_be_verifiable` raises.
     """
     spared = sparing or Sparing.of(feed)
-    row = must_be_verifiable(feed, endpoints, only)
+    row = must_be_verifiable(feed, endpoints, choice.tables)
     must_keep_treatments(feed, row.manifest)
     sink = sink_of(feed)
     comparisons = Comparisons(endpoints, sink, feed.key_of_masks())
@@ -66,8 +66,8 @@ def verify(
         partial=tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying),
         stale=row.manifest.stale,
     )
-    to_compare = _to_compare(row.manifest, only, whole)
-    compared = progress.begun(scope_of(row.manifest, only, sample), to_compare, verdict)
+    to_compare, takes = narrowed(choice, row.manifest, endpoints, _to_compare(row.manifest, choice, whole))
+    compared = progress.begun(scope_of(row.manifest, choice), to_compare, verdict)
     fruitless = 0
     with closing(spared.throttle):
         while left := {shard for shard, copies in compared.items() if not all(copy.done for copy in copies)}:
@@ -77,7 +77,7 @@ def verify(
             compared = _exact(compared, row.manifest)
             shut = spared.throttle.shut(left)
             groups = _groups(planner, row.manifest, _without(compared, shut), whole)
-            dealt = [_Group(chunks, sample, whole=chunks[0].table in whole) for chunks in groups]
+            dealt = [_Group(chunks, takes, whole=chunks[0].table in whole) for chunks in groups]
             planner.give_back(chunk for group in dealt for chunk in group.left_out)
             tasks = [comparisons.task(row, row.manifest, group.taken) for group in dealt if group.taken]
             receipts = engine.each(verify_chunks, tasks) if tasks else []
@@ -95,11 +95,11 @@ def verify(
     return verdict
 
 
-def _to_compare(manifest: Manifest, only: Collection[TableId], whole: Collection[TableId]) -> Compared:
+def _to_compare(manifest: Manifest, choice: Choice, whole: Collection[TableId]) -> Compared:
     """All that is copied of the chosen tables."""
     return {
         shard: tuple(
-            _unverified(copy, copy.table in whole) for copy in state.copies if not only or copy.table in only
+            _unverified(copy, copy.table in whole) for copy in state.copies if choice.takes(copy.table)
         )
         for shard, state in manifest.cut.shards.items()
     }
@@ -194,9 +194,12 @@ class _Group:
     """A group of chunks in their order, and those `taken` of it that are compared. A table that can be compared as a
     whole alone is taken with all its chunks, or with none."""
 
-    def __init__(self, chunks: tuple[Chunk, ...], sample: Sample, *, whole: bool) -> None:
+    def __init__(self, chunks: tuple[Chunk, ...], takes: Takes, *, whole: bool) -> None:
         self.chunks = chunks
-        self.taken = tuple(chunk for chunk in chunks if sample.takes(chunks[0] if whole else chunk))
+        if whole:
+            self.taken = chunks if takes(chunks[0]) else ()
+        else:
+            self.taken = tuple(chunk for chunk in chunks if takes(chunk))
         self.left_out = tuple(chunk for chunk in chunks if chunk not in self.taken)
 
     def passed(self, table: TableId, read: Collection[Chunk]) -> list[Chunk]:

@@ -1,11 +1,9 @@
 """How far a verification has come, kept so that one of the same tables and sample goes on there."""
 
-from collections.abc import Sequence
-
 from catchment import world
 from catchment.feed.verdict import Compared, Verdict
+from catchment.model.choice import Choice
 from catchment.model.epoch import Manifest
-from catchment.model.sample import Sample
 from catchment.model.table import TableId
 from catchment.rewind.compare import Differences
 from catchment.state.verifications import Scope, ScopeTable, Stood, TableFound, Verifications
@@ -59,10 +57,11 @@ class Progress:
 NOWHERE = Progress(None)
 
 
-def scope_of(manifest: Manifest, only: Sequence[TableId], sample: Sample) -> Scope:
+def scope_of(manifest: Manifest, choice: Choice) -> Scope:
     """What is compared of an epoch's tables."""
-    chosen = (shape for shape in manifest.shapes if not only or shape.table in only)
-    return Scope(tuple(ScopeTable(one.table, one.key, one.generation) for one in chosen), sample)
+    chosen = (shape for shape in manifest.shapes if choice.takes(shape.table))
+    tables = tuple(ScopeTable(one.table, one.key, one.generation) for one in chosen)
+    return Scope(tables, choice.sample, choice.portion)
 
 
 def _found(table: TableId, rows: int, of: Differences) -> TableFound:

@@ -4,9 +4,9 @@ import msgspec
 
 from catchment.feed.repair import Repair
 from catchment.feed.verdict import Verdict
+from catchment.model.choice import ALL, Choice
 from catchment.model.epoch import epoch_text
 from catchment.model.order import Mended
-from catchment.model.sample import Sample
 
 
 class TableReport(msgspec.Struct, frozen=True):
@@ -22,8 +22,9 @@ class TableReport(msgspec.Struct, frozen=True):
 
 class VerifyReport(msgspec.Struct, frozen=True):
     """What was compared and found. `parts_compared` of `parts` chunks, where a sample was asked for: `percent` under
-    `seed`. `partial`, `stale`: what was compared in part, or not. `mended`, by table and shard, and `left`: None where
-    no repair was asked for, or nothing differed. `resumed_rows`: compared before it was interrupted."""
+    `seed`. `portion`: of which table alone what was compared; empty for whole tables. `partial`, `stale`: what was
+    compared in part, or not. `mended`, by table and shard, and `left`: None where no repair was asked for, or nothing
+    differed. `resumed_rows`: compared before it was interrupted."""
 
     first_epoch: int
     first_epoch_text: str
@@ -34,6 +35,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     parts: int
     percent: float
     seed: int
+    portion: str
     partial: tuple[str, ...]
     stale: tuple[str, ...]
     resumed_rows: int
@@ -41,7 +43,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     left: tuple[str, ...] | None = None
 
 
-def report_of(verdict: Verdict, sample: Sample, repair: Repair | None = None) -> VerifyReport:
+def report_of(verdict: Verdict, choice: Choice = ALL, repair: Repair | None = None) -> VerifyReport:
     """The result of a verification, and of its repair if there was one."""
     first, last = verdict.epochs
     tables = []
@@ -57,8 +59,9 @@ def report_of(verdict: Verdict, sample: Sample, repair: Repair | None = None) ->
         tables=tuple(tables),
         parts_compared=verdict.parts[0],
         parts=verdict.parts[1],
-        percent=sample.percent,
-        seed=sample.seed,
+        percent=choice.sample.percent,
+        seed=choice.sample.seed,
+        portion="" if choice.portion is None else str(choice.portion),
         partial=verdict.partial,
         stale=tuple(map(str, verdict.stale)),
         resumed_rows=verdict.resumed,

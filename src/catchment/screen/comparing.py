@@ -9,12 +9,12 @@ from rich.live import Live
 from rich.text import Text
 
 from catchment.feed.verdict import Verdict
+from catchment.feed.verify_report import VerifyReport
 from catchment.model.epoch import epoch_text
 from catchment.model.order import Mended
 from catchment.model.table import TableId
 from catchment.screen.display import time_left
 from catchment.screen.rate import Rate
-from catchment.screen.verify_report import VerifyReport
 
 # A log has a line at most so often.
 LOG_SECONDS = 10.0
@@ -85,6 +85,8 @@ def lines(report: VerifyReport) -> list[str]:
     if report.percent < 100:
         parts = f"compared {report.parts_compared:,} of {report.parts:,} parts"
         text.append(f"{parts}, a sample of {report.percent:g} % (--seed {report.seed})")
+    if report.portion:
+        text.append(f"compared of {report.portion} alone")
     text += [f"not compared: {stale}" for stale in report.stale]
     if report.resumed_rows:
         text.append(f"{report.resumed_rows:,} of these rows were compared before it was interrupted")

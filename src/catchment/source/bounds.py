@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from catchment.model.chunk import Bound, ChunkKey
+from catchment.model.chunk import Bound, Chunk, ChunkKey
 from catchment.model.table import INTEGERS, Column, Kind, TableId
 from catchment.source.session import Session
 
@@ -169,6 +169,22 @@ def key_after(
 ) -> Bound | None:
     """The `rows`-th key above `lo` up to `hi`, walking the index; None when fewer are left."""
     return _one(session, table, key, where(key, lo, hi), descending=False, skip=rows - 1)
+
+
+def key_before(session: Session, table: TableId, key: ChunkKey, bound: Bound) -> Bound | None:
+    """The largest key below `bound` that a new SELECT sees; None where there is none."""
+    text, values = _beyond(key.columns, bound, "<", "<")
+    return _one(session, table, key, (f" WHERE {text}", values), descending=True, skip=0)
+
+
+def has_row(session: Session, chunk: Chunk, key: ChunkKey, condition: str) -> bool:
+    """Whether a new SELECT sees a row of a chunk for which a condition of SQL is true. Raises SourceError also for what
+    is no condition."""
+    text, values = where(key, chunk.lo, chunk.hi)
+    sql = (
+        f"SELECT 1 FROM {source_name(chunk.table)}{text}{' AND' if text else ' WHERE'} ({condition}) LIMIT 1"
+    )
+    return session.row(*_asking(sql, values)) is not None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 import msgspec
 from sqlalchemy import update
 
+from catchment.model.choice import Portion
 from catchment.model.chunk import Chunk
 from catchment.model.sample import Sample
 from catchment.model.shard import Copy
@@ -32,6 +33,7 @@ class Scope(msgspec.Struct, frozen=True):
 
     tables: tuple[ScopeTable, ...]
     sample: Sample
+    portion: Portion | None = None
 
 
 class TableFound(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ def run_here(patch: pytest.MonkeyPatch) -> Here:
     patch.setattr(turns.LakeUpkeep, "turn", lambda upkeep: None)
     patch.setattr(turns.LakeUpkeep, "stop", lambda upkeep, *, hurry: None)
     patch.setattr(runner, "engine_of", lambda *_, **__: here)
-    patch.setattr("catchment.cli.verify.engine_of", lambda *_, **__: here)
+    patch.setattr("catchment.feed.compare.engine_of", lambda *_, **__: here)
     return here
 
 

@@ -9,6 +9,7 @@ from catchment.cli.main import execute
 from catchment.feed import verify_progress
 from catchment.feed.verdict import Verdict
 from catchment.feed.verify import verify
+from catchment.model.choice import Choice
 from catchment.model.errors import INTERRUPTED, ConfigError, VerifyDifference
 from catchment.model.sample import Sample
 from catchment.readers.verify import VerifyTask
@@ -25,7 +26,7 @@ def test_a_sample_is_as_large_as_asked_and_the_same_again(steps: Steps, percent:
     endpoints = {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}
 
     def sampled(seed: int) -> Verdict:
-        return verify(steps.feed, endpoints, Here(), sample=Sample(percent, seed))
+        return verify(steps.feed, endpoints, Here(), Choice(sample=Sample(percent, seed)))
 
     verdicts = [sampled(seed) for seed in range(12)]
     compared, parts = (sum(one.parts[side] for one in verdicts) for side in (0, 1))

@@ -19,6 +19,7 @@ from catchment.feed import verify as verify_module
 from catchment.feed.runner import run_feed
 from catchment.feed.verdict import Verdict
 from catchment.feed.verify import verify
+from catchment.model.choice import Choice
 from catchment.model.epoch import Part
 from catchment.model.errors import ConfigError, ConnectionLost, SourceError
 from catchment.model.table import TableId
@@ -101,7 +102,7 @@ def test_equal_under_writes_and_differences_named(
     assert verdict.differences == 3
 
     with pytest.raises(ConfigError, match=r"no table shop\.nothing"):
-        verify(feed, {e.shard: e for e in feed.endpoints()}, spark, [TableId("shop", "nothing")])
+        verify(feed, {e.shard: e for e in feed.endpoints()}, spark, Choice((TableId("shop", "nothing"),)))
 
 
 def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> None:

@@ -1,0 +1,38 @@
+"""What a comparison compares: some tables or all, a sample of their chunks, or a portion of one table."""
+
+import msgspec
+
+from catchment.model.sample import EVERYTHING, Sample
+from catchment.model.table import TableId
+
+
+class Portion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A portion of a table: its rows on one shard (empty: on all), with keys from `first` to `last`, both included
+    (empty: no limit). With `where` only chunks that hold a row for which it is true at the source. Keys and condition
+    are texts as a person writes them."""
+
+    table: TableId
+    shard: str = ""
+    first: str = ""
+    last: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        keys = f", keys {self.first}..{self.last}" if self.first or self.last else ""
+        where = f", chunks with {self.where}" if self.where else ""
+        return f"{self.table}{f' on {self.shard}' if self.shard else ''}{keys}{where}"
+
+
+class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`tables`: empty for all of the feed. Of a `portion` its table is the only one."""
+
+    tables: tuple[TableId, ...] = ()
+    sample: Sample = EVERYTHING
+    portion: Portion | None = None
+
+    def takes(self, table: TableId) -> bool:
+        """Whether a table is compared."""
+        return not self.tables or table in self.tables
+
+
+ALL = Choice()
