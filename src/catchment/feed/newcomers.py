@@ -22,7 +22,7 @@ from catchment.model.errors import CatchmentError, CutMissed, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import RESERVED, Table, TableId
+from catchment.model.table import RESERVED, Table, TableId, Wording
 from catchment.model.treatment import Mode
 from catchment.schema.ddl import Harmless
 from catchment.schema.events import SchemaEvents
@@ -34,6 +34,7 @@ from catchment.source.comments import commented_now
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.log import read_facts
 from catchment.source.session import connect
+from catchment.source.wording import read_wordings
 from catchment.state.carried import without
 from catchment.state.notes import NotCarried
 
@@ -185,6 +186,7 @@ class Newcomers:
         """The epoch with the table and no row of it, and the shards whose log tells its rows."""
         tables: dict[str, Table] = {}
         born: dict[str, Born] = {}
+        wordings: dict[str, Wording] = {}
         states = dict(standing.cut.shards)
         stale = standing.stale_since(table)
         needed = states.keys() if stale is None else set(stale.shards)
@@ -199,9 +201,9 @@ class Newcomers:
                 _must_be_visible(endpoint, state, table)
             else:
                 born[shard] = found
-            tables[shard], copy = seen
+            tables[shard], copy, wordings[shard] = seen
             states[shard] = _entered(endpoint, state, copy)
-        shape = first_shape(merge(tables), tables, self._feed.treatment_of(table))
+        shape = first_shape(merge(tables), tables, self._feed.treatment_of(table), wordings)
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
         return _epoch_with(standing, shape, states), born
@@ -216,8 +218,8 @@ class Newcomers:
 
 def _seen(
     endpoint: Endpoint, state: ShardState, table: TableId, *, must_have: bool
-) -> tuple[Table, Copy] | None:
-    """A table of a shard as its catalog has it, and its copy; None where the shard has none and need not."""
+) -> tuple[Table, Copy, Wording] | None:
+    """A table of a shard as its catalog has it, its copy and its wording; None where the shard has none and need not."""
     with connect(endpoint, state.position.server) as session:
         estimate = listed_tables(session, lambda one: one == table).get(table)
         if isinstance(estimate, Unsupported):
@@ -225,7 +227,10 @@ def _seen(
         if estimate is None and must_have:
             raise CutMissed(f"shard {endpoint.shard}: it has no table {table} any more")
         found = None if estimate is None else read_table(session, table, RESERVED)
-    return None if found is None or estimate is None else (found, Copy(table, rows_expected=estimate))
+        wording = read_wordings(session, [table])[table]
+    if found is None or estimate is None:
+        return None
+    return found, Copy(table, rows_expected=estimate), wording
 
 
 def _must_be_visible(endpoint: Endpoint, state: ShardState, table: TableId) -> None:

@@ -111,6 +111,14 @@ class Comments(msgspec.Struct, frozen=True, omit_defaults=True):
         return next((one.text for one in self.columns if one.column == column), None)
 
 
+class Wording(msgspec.Struct, frozen=True):
+    """How a table is declared on one shard: COLUMN_TYPE of its `columns` of texts and bytes, by their names, and the
+    character set of those that are added without one."""
+
+    columns: dict[str, str] = {}
+    charset: str = ""
+
+
 class ShardTable(NamedTuple):
     """A table as one shard has it."""
 

@@ -1,6 +1,6 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -29,7 +29,7 @@ from catchment.rewind.states import (
     without_values,
     without_voids,
 )
-from catchment.schema.columns import shape_after
+from catchment.schema.columns import shape_after, table_on
 from catchment.schema.events import SchemaEvent, tables_here
 from catchment.schema.existence import existence
 from catchment.schema.filling import Filled
@@ -142,8 +142,10 @@ def _write(
     number: int,
     begin: Begin | None,
 ) -> Output | None:
-    kinds = ((c.column.name, kept_type(shape.rules, c.column)) for c in shape.columns if c.live)
+    mine = table_on(shape, task.endpoint.shard).columns
+    kinds = ((column.name, kept_type(shape.rules, column)) for column in mine)
     types = {name: kind for name, kind in kinds if kind is not None}
+    widened = {told.column for alteration in altered for told in alteration.effect.modified}
 
     def last(images: pa.Table) -> pa.Table:
         return last_images(in_commit_order(without_voids(images, stretch.voids), ends.moves), shape.key)
@@ -158,7 +160,7 @@ def _write(
                 lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))
                 kept = _with_values(kept, shape, lasting, alteration.group, types)
             if kept.num_rows:
-                yield _together(task, shape, states_of(kept), types)
+                yield _together(task, shape, states_of(kept), types, widened)
 
     return task.target.emit(tables(), shape, task.endpoint.shard, Part.CHANGES, number)
 
@@ -181,10 +183,14 @@ def _with_values(
 
 
 def _together(
-    task: SegmentTask, shape: TableShape, rows: pa.Table, types: dict[str, pa.DataType]
+    task: SegmentTask,
+    shape: TableShape,
+    rows: pa.Table,
+    types: Mapping[str, pa.DataType],
+    widened: Collection[str],
 ) -> pa.Table:
     try:
-        return together(rows, types)
+        return together(rows, types, widened)
     except ValueError as why:
         raise SourceError(
             f"shard {task.endpoint.shard}: {shape.table} was altered, and the log does not say how: {why}; start a new "

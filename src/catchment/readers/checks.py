@@ -114,6 +114,12 @@ def alterations(
         if judged.effect.filled:
             way_out = ADD_PLAIN.format(table=table)
             raise Unsupported(f"shard {shard}, {table} at {event.at}: {UNLOGGED}; {way_out}")
+        if judged.effect.modified:
+            table, names = judged.effect.table, ", ".join(one.column for one in judged.effect.modified)
+            raise Unsupported(
+                f"shard {shard}, {table} at {event.at}: a column was given another definition ({names}); "
+                + AGAIN.format(table=table)
+            )
         found.append(judged)
     return found
 
@@ -206,7 +212,8 @@ def _said(did: Columns) -> str:
     """`columns a, b were added, c dropped`, for a message."""
     if did.emptied:
         return TRUNCATED
-    parts = [(did.added, "added"), (did.dropped, "dropped")]
+    modified = tuple(one.column for one in did.modified)
+    parts = [(did.added, "added"), (did.dropped, "dropped"), (modified, "modified")]
     return "columns were altered: " + ", ".join(
         f"{', '.join(names)} {verb}" for names, verb in parts if names
     )

@@ -175,7 +175,7 @@ def _select_all(
                 continue
             try:
                 if chunk.table not in tables:
-                    table = _as_planned(read_table(session, chunk.table), shapes[chunk.table])
+                    table = _as_planned(read_table(session, chunk.table), shapes[chunk.table], task)
                     tables[chunk.table] = Table(table.id, masks[table.id].kept(table.columns), table.key)
                 began = world.steady_seconds()
                 rows = masks[chunk.table].applied(select_chunk(session, tables[chunk.table], chunk))
@@ -198,12 +198,13 @@ def _select_all(
     return reads, refused
 
 
-def _as_planned(table: Table, shape: TableShape) -> Table:
+def _as_planned(table: Table, shape: TableShape, task: ChunkTask) -> Table:
     """The table as the catalog has it now; raises SourceError when the lake's shape does not know its columns
     yet.
     """
-    known = {c.column.name: c.column for c in shape.columns if c.live}
-    strange = [c.name for c in table.columns if known.get(c.name) != c]
+    shard = task.endpoint.shard
+    known = {c.column.name: shape.type_on(shard, c) for c in shape.columns if c.live}
+    strange = [c.name for c in table.columns if known.get(c.name) != c.type]
     if strange or table.key != shape.key:
         raise SourceError(
             f"{table.id}: its definition is not that of the lake ({', '.join(strange) or 'key'}); copied when the log "

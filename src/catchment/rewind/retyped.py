@@ -7,6 +7,7 @@ first one met under the name itself, the others under name and type.
 from collections.abc import Collection, Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catchment.model.image import DELETED, INTERNAL
 
@@ -42,12 +43,18 @@ def source_name(column: str) -> str:
     return column.partition(_MARK)[0]
 
 
-def together(images: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Images of which columns have the name and, as far as they have values, the type that `types` says.
+def together(
+    images: pa.Table, types: Mapping[str, pa.DataType], widened: Collection[str] = ()
+) -> pa.Table:
+    """Images of which columns have the name and, as far as they have values, the type that `types` says. Of `widened`
+    columns values of former types are brought to it.
 
     Values of what was dropped must be gone (states.without_values). Raises ValueError that names a column with
     values of another type, or with values and not in `types`: they would be lost.
     """
+    for name in widened:
+        if name in types:
+            images = _widened(images, name, types[name])
     for at, field in reversed(list(enumerate(images.schema))):
         name = source_name(field.name)
         if field.type == types.get(name) or name in _OURS:
@@ -57,3 +64,15 @@ def together(images: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
             raise ValueError(f"column {name} has values of type {field.type}, and {known}")
         images = images.remove_column(at)
     return images.rename_columns([source_name(name) for name in images.schema.names])
+
+
+def _widened(images: pa.Table, name: str, kind: pa.DataType) -> pa.Table:
+    """The images with one column for all types that a column had: each of them has a value in one at most."""
+    places = [at for at, field in enumerate(images.schema) if source_name(field.name) == name]
+    if not any(images.schema.field(at).type != kind for at in places):
+        return images
+    held = [images.column(at) for at in places]
+    valued = [values.cast(kind) for values in held if values.null_count < images.num_rows]
+    for at in reversed(places):
+        images = images.remove_column(at)
+    return images.append_column(name, pc.coalesce(*valued)) if valued else images

@@ -2,15 +2,18 @@
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
 
+from catchment.model.errors import Unsupported
 from catchment.schema.filling import UNLOGGED, Filled, filled
 from catchment.schema.partitions import keeps_rows
-from catchment.schema.statement import NOT_UNDERSTOOD, Word, parted
+from catchment.schema.redeclared import Redeclared, declared_as, redeclared
+from catchment.schema.statement import NOT_UNDERSTOOD, AmbiguousText, Word, parted
 
 _PRIMARY = "its primary key was changed"
 _CASCADE = "it was given a foreign key that changes rows without row events (CASCADE, SET NULL, SET DEFAULT)"
@@ -61,28 +64,47 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 @dataclass(frozen=True, slots=True)
 class Altered:
     """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column). `filled`: those of
-    the added ones that have a value in every row."""
+    the added ones that have a value in every row. `modified`: columns that got another definition. `declared`: those of
+    added ones, as far as they are told."""
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     filled: tuple[Filled, ...] = ()
+    modified: tuple[Redeclared, ...] = ()
+    declared: tuple[Redeclared, ...] = ()
     reason: str = ""
     by_adding: bool = False
 
 
 def read_alter(
-    name: Sequence[Word], actions: Sequence[Word], columns: Collection[str] = (), time: int = 0
+    name: Sequence[Word],
+    actions: Sequence[Word],
+    columns: Collection[str] = (),
+    *,
+    time: int = 0,
+    strict: bool = False,
 ) -> Altered:
     """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
 
     `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none. `time`: when it began,
-    in seconds since 1970, 0 where that is not known.
+    in seconds since 1970, 0 where that is not known. `strict`: the statement fails where a NULL does not fit.
     """
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]) or keeps_rows(actions):
         return Altered()
     others = [action for action in parted(actions) if not _leaves_rows(action)]
+    modified = [redeclared(action, strict=strict) for action in others]
+    others = [action for action, one in zip(others, modified, strict=True) if one is None]
+    altered = Altered(modified=tuple(one for one in modified if one is not None))
     if not others and actions:
-        return Altered()
+        return altered
+    rest = _read(name, others, columns, time)
+    return rest if rest.reason else replace(rest, modified=altered.modified)
+
+
+def _read(
+    name: Sequence[Word], others: Sequence[Sequence[Word]], columns: Collection[str], time: int
+) -> Altered:
+    """The actions that sqlglot reads."""
     actions = [word for action in others for word in (Word(","), *action)][1:]
     text = " ".join(w.sql for w in (Word("ALTER"), Word("TABLE"), *name, *actions))
     try:
@@ -97,7 +119,15 @@ def read_alter(
     steps = [Altered() if _adds_none(a, there) else _step(a) for a in told]
     steps = _with_values(steps, [action for action in others if not _names(action, there)], time)
     steps += [Altered(reason=_option(o)) for o in tree.args.get("options") or ()]
-    return _together(steps, tree)
+    return replace(_together(steps, tree), declared=tuple(_declared(others)))
+
+
+def _declared(actions: Iterable[Sequence[Word]]) -> Iterator[Redeclared]:
+    """The columns that are added, as far as their declarations are known."""
+    for action in actions:
+        if words := _declaration(action):
+            with suppress(AmbiguousText, Unsupported):
+                yield declared_as(words)
 
 
 def _leaves_rows(action: Sequence[Word]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError
-from catchment.model.table import Table
+from catchment.model.table import Column, Table
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.schema.passage import Passage
 from catchment.schema.shape import evolve, must_fit_still
@@ -14,7 +14,8 @@ from catchment.schema.shape import evolve, must_fit_still
 
 def table_on(shape: TableShape, shard: str) -> Table:
     """The source table as a shard has it, as far as the shape knows."""
-    columns = tuple(c.column for c in shape.columns if c.live and shard not in c.missing)
+    there = (c for c in shape.columns if c.live and shard not in c.missing)
+    columns = tuple(Column(c.column.name, shape.type_on(shard, c)) for c in there)
     return Table(shape.table, columns, shape.key)
 
 
@@ -64,16 +65,27 @@ def _unmet(
 ) -> TableShape:
     """The shape behind effects that no row event follows."""
     before = table_on(shape, shard)
-    table = _resulting(before, effects, catalog)
+    table = _resulting(before, effects, catalog, shape.charset)
     if table is None:
         if catalog is not None:
             must_fill_none(shape, shard, effects)
-        effects = [Columns(e.table, (), e.dropped, emptied=e.emptied) for e in effects]
-        table = _resulting(before, effects, None)
+        effects = _without_added(effects)
+        table = _resulting(before, effects, None, shape.charset)
     assert table is not None
     # No row follows them, so all that the epoch brings are older.
     others = _others(shape, shards, shard)
     return evolve(shape, table, effects, epoch, shard=shard, others=others, before=epoch + 1)
+
+
+def _without_added(effects: Sequence[Columns]) -> list[Columns]:
+    """The effects without columns that they add."""
+    added: set[str] = set()
+    found = []
+    for effect in effects:
+        modified = tuple(one for one in effect.modified if one.column.lower() not in added)
+        found.append(Columns(effect.table, (), effect.dropped, modified=modified, emptied=effect.emptied))
+        added |= {name.lower() for name in effect.added}
+    return found
 
 
 def must_fill_none(shape: TableShape, shard: str, effects: Sequence[Columns]) -> None:
@@ -105,8 +117,11 @@ def _others(shape: TableShape, shards: Sequence[str], shard: str) -> dict[str, T
     return others
 
 
-def _resulting(before: Table, effects: Sequence[Columns], catalog: Table | None) -> Table | None:
-    """The table after the effects, with added columns as the catalog has them; None when it lacks one of them."""
+def _resulting(
+    before: Table, effects: Sequence[Columns], catalog: Table | None, charset: str
+) -> Table | None:
+    """The table after the effects, with added columns as the catalog has them; None when it lacks one of them.
+    `charset`: of texts that are declared without one."""
     known = {c.name.lower(): c for c in catalog.columns} if catalog is not None else {}
     columns = {c.name.lower(): c for c in before.columns}
     lacking: set[str] = set()
@@ -114,6 +129,10 @@ def _resulting(before: Table, effects: Sequence[Columns], catalog: Table | None)
         for name in map(str.lower, e.dropped):
             columns.pop(name, None)
             lacking.discard(name)
+        for told in e.modified:
+            known_as = columns.get(told.column.lower())
+            if known_as is not None:
+                columns[told.column.lower()] = Column(known_as.name, told.with_charset(charset))
         for name in map(str.lower, e.added):
             if name in columns:
                 continue

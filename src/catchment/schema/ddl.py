@@ -1,8 +1,8 @@
 """What a DDL statement of the log does to the rows of the chosen tables.
 
 An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
-known. It has none, takes all rows, drops columns, or adds some of which every row has the same value. Pure: looks at no
-server and no catalog.
+known. It has none, takes all rows, drops columns, adds some of which every row has the same value, or gives some another
+definition that may leave all values as they are. Pure: looks at no server and no catalog.
 """
 
 import re
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from catchment.model.table import TableId
 from catchment.schema.filling import Filled
 from catchment.schema.names import without_marks
+from catchment.schema.redeclared import Redeclared
 from catchment.schema.statement import NOT_UNDERSTOOD, Word
 from catchment.schema.text import Text, read_text
 from catchment.schema.verbs import DATABASES, Act, kind_of, object_of
@@ -26,16 +27,19 @@ class Harmless:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of `table` were dropped, then others added. Those have the value of `filled` in every row, else NULL.
-    `emptied`: a TRUNCATE took all its rows, and no column came or went.
+    """Columns of `table` were dropped, others added, which have the value of `filled` in every row, else NULL, and others
+    `modified`. `emptied`: a TRUNCATE took all its rows, and no column came or went.
 
-    `actions`: the words of the ALTER TABLE behind the table's name; none when they may be read in two ways.
+    `declared`: added columns, as far as it is told. `actions`: the words of the ALTER TABLE behind the table's name; none
+    when they may be read in two ways.
     """
 
     table: TableId
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     filled: tuple[Filled, ...] = ()
+    modified: tuple[Redeclared, ...] = ()
+    declared: tuple[Redeclared, ...] = field(default=(), compare=False)
     actions: tuple[Word, ...] = field(default=(), compare=False)
     emptied: bool = False
 
@@ -110,7 +114,7 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
     columns = dict.fromkeys(chosen, ()) if here is None else here
     found = together(
         [
-            _Reading(words, text.schema, chosen, columns, text.time).effect()
+            _Reading(words, text.schema, chosen, columns, text).effect()
             if kind_of(words) is Act.DEFINES
             else HARMLESS
             for words in text.readings
@@ -131,7 +135,7 @@ def together(effects: Sequence[Effect]) -> Effect:
     if isinstance(first, Columns) and any(
         isinstance(e, Columns) and e.actions != first.actions for e in effects
     ):
-        return replace(first, actions=())
+        return replace(first, actions=(), declared=())
     return first
 
 
@@ -160,10 +164,10 @@ class _Reading:
         default_schema: str,
         chosen: Collection[TableId],
         here: Here,
-        time: int = 0,
+        text: Text | None = None,
     ) -> None:
         self.words = words
-        self.time = time
+        self.text = text
         self.here = here
         self.keywords = [w.keyword for w in words]
         self.default_schema = default_schema
@@ -277,15 +281,18 @@ class _Reading:
         # Not above: sqlglot takes each process half a second to import, and most meet no ALTER.
         from catchment.schema.alter import read_alter
 
-        change = read_alter(target, actions, self.here[table], self.time)
+        time, strict = (self.text.time, self.text.strict) if self.text is not None else (0, False)
+        change = read_alter(target, actions, self.here[table], time=time, strict=strict)
         if change.reason:
             return _stop(table, change.reason, ADD_PLAIN if change.by_adding else AGAIN)
-        if not (change.added or change.dropped):
+        if not (change.added or change.dropped or change.modified):
             return HARMLESS
         schema = target[0].text if len(target) > 1 else self.default_schema
         if (schema, target[-1].text) != (table.schema, table.name):
             return _stop(table, f"{schema}.{target[-1].text}, whose name differs in case, was altered")
-        return Columns(table, change.added, change.dropped, change.filled, actions)
+        return Columns(
+            table, change.added, change.dropped, change.filled, change.modified, change.declared, actions
+        )
 
 
 _REASONS = {

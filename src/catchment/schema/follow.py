@@ -11,6 +11,7 @@ from catchment.model.table import TableId
 from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
 from catchment.schema.events import SchemaEvents, stops
+from catchment.schema.redeclared import definition_of
 from catchment.schema.statement import NO_BACKSLASH_ESCAPES, AmbiguousText, Word, beginning, parted
 from catchment.wire.log.facts import Ddl, Fact
 
@@ -73,7 +74,7 @@ class Followed:
 
 
 def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int = 0) -> Definition:
-    """The definition after an ALTER TABLE: first columns go, then others come, in the order of the statement.
+    """The definition after an ALTER TABLE: first columns go, then others change and come, in the order of the statement.
 
     Raises AmbiguousText when a column's type or place cannot be told, AlteredUnseen when the table is not as the
     statement found it.
@@ -90,6 +91,8 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
         if action[0].keyword == "DROP":
             columns = _dropped(definition, columns, action, did)
     for action in actions:
+        if action[0].keyword in ("MODIFY", "CHANGE"):
+            columns = _modified(definition, columns, action, mysql=mysql)
         if action[0].keyword == "ADD" and (at := _column_at(action)):
             columns = _added(definition, columns, action, at, mysql=mysql)
     return replace(definition, columns=tuple(columns))
@@ -122,6 +125,22 @@ def _dropped(definition: Definition, columns: _Columns, action: Sequence[Word], 
     return kept
 
 
+def _modified(
+    definition: Definition, columns: _Columns, action: Sequence[Word], *, mysql: bool
+) -> _Columns:
+    """The columns after MODIFY, or CHANGE to the same name: one has another definition, and perhaps place."""
+    words, place = _placed(definition_of(action))
+    name = words[0].text.lower()
+    index = next((i for i, c in enumerate(columns) if c.name.lower() == name), None)
+    if index is None:
+        raise _unseen(definition, f"an ALTER TABLE modifies {words[0].text}")
+    new = read_column(words, definition.charset, mysql=mysql)
+    others = [*columns[:index], *columns[index + 1 :]]
+    if place is not None:
+        index = _index(definition, others, new.name, place)
+    return [*others[:index], new, *others[index:]]
+
+
 def _added(
     definition: Definition, columns: _Columns, action: Sequence[Word], at: int, *, mysql: bool
 ) -> _Columns:
@@ -131,16 +150,21 @@ def _added(
             return columns
         raise _unseen(definition, f"an ALTER TABLE adds {words[0].text}")
     new = read_column(words, definition.charset, mysql=mysql)
-    names = [c.name.lower() for c in columns]
     if place is None:
         index = next((i for i, c in enumerate(columns) if c.hidden), len(columns))
-    elif place == "":
-        index = 0
-    elif place.lower() in names:
-        index = names.index(place.lower()) + 1
     else:
-        raise _unseen(definition, f"an ALTER TABLE adds {new.name} after {place}")
+        index = _index(definition, columns, new.name, place)
     return [*columns[:index], new, *columns[index:]]
+
+
+def _index(definition: Definition, columns: _Columns, name: str, place: str) -> int:
+    """Where a column stands that is put behind another one, or first."""
+    names = [c.name.lower() for c in columns]
+    if place == "":
+        return 0
+    if place.lower() not in names:
+        raise _unseen(definition, f"an ALTER TABLE puts {name} after {place}")
+    return names.index(place.lower()) + 1
 
 
 def _placed(words: Sequence[Word]) -> tuple[Sequence[Word], str | None]:

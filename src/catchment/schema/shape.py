@@ -23,11 +23,14 @@ from catchment.model.table import (
     Kind,
     Table,
     TableId,
+    Wording,
     without_case,
 )
 from catchment.model.treatment import PLAIN, Mode, Treatment
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.schema.filling import Filled
+from catchment.schema.redeclared import Redeclared
+from catchment.schema.widened import declared_first, modified, with_declared
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
 
@@ -35,10 +38,14 @@ _NOT_ASCII = ("swe7",)  # a part of ASCII's characters is other letters there
 
 
 def first_shape(
-    table: Table, shards: Mapping[str, Table] | None = None, treatment: Treatment = PLAIN
+    table: Table,
+    shards: Mapping[str, Table] | None = None,
+    treatment: Treatment = PLAIN,
+    wordings: Mapping[str, Wording] | None = None,
 ) -> TableShape:
     """The shape of a lake table that begins with the columns of `table`. With several shards `table` is what
     `merge(shards)` gave, and each column notes the shards that lack it. `treatment`: what the feed makes of it.
+    `wordings`: of the table on these shards, if they are known.
 
     Raises ConfigError for rules of columns that the table cannot have.
     """
@@ -57,7 +64,13 @@ def first_shape(
         arrangement=treatment.arrangement,
     )
     must_fit(shape)
-    return shape
+    return _worded(shape, wordings or {})
+
+
+def _worded(shape: TableShape, wordings: Mapping[str, Wording]) -> TableShape:
+    charsets = {one.charset for one in wordings.values()}
+    declared = declared_first(shape, {shard: one.columns for shard, one in wordings.items()})
+    return replace(shape, declared=declared, charset=charsets.pop() if len(charsets) == 1 else "")
 
 
 def must_fit(shape: TableShape) -> None:
@@ -123,10 +136,17 @@ def evolve(
     """
     if shape.table != table.id or any(e.table != table.id for e in effects):
         raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
-    columns = shape.columns
+    columns, added = shape.columns, set[str]()
     for place, effect in enumerate(effects):
         for name in effect.dropped:
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
+        shape = replace(shape, columns=columns)
+        for told in effect.modified:
+            if told.column.lower() in added:
+                raise _unclear(shard, table.id, told)
+            having = [s for s, its in others.items() if told.column.lower() in _names(its)]
+            shape = modified(shape, shard, told, having)
+        columns = shape.columns
         for name in effect.added:
             there = any(c.live and _is_named(c, name) for c in columns)
             taken = {without_case(c.physical) for c in columns}
@@ -136,9 +156,15 @@ def evolve(
                     f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
                     "themselves; drop it again, then start the run again: it goes on"
                 )
+            if new is not None and not any(_is_dropped(later, name) for later in effects[place + 1 :]):
+                _must_be_as_added(new, effect, shard, table.id)
             columns = _added(columns, name, shard, new, table.id)
         if effect.emptied:
             shape = _emptied(shape, shard, epoch)
+        added |= {name.lower() for name in effect.added}
+        shape = replace(shape, columns=columns)
+        having = [s for s, its in others.items() if any(name.lower() in _names(its) for name in effect.added)]
+        shape = with_declared(shape, shard, effect.declared, effect.added, having)
         lasting = lasts(effect, effects[place + 1 :])
         shape = _filled(shape, columns, lasting, shard, before or epoch)
     after = replace(shape, columns=columns)
@@ -149,6 +175,27 @@ def evolve(
             + AGAIN.format(table=table.id)
         )
     return after
+
+
+def _is_dropped(effect: Columns, name: str) -> bool:
+    return name.lower() in map(str.lower, effect.dropped)
+
+
+def _must_be_as_added(new: LakeColumn, effect: Columns, shard: str, table: TableId) -> None:
+    """Raise SourceError for a column that is of another type by now than the statement that added it says."""
+    for told in effect.declared:
+        kind = replace(new.column.type, charset="")
+        said = replace(told.type, charset="")
+        # MariaDB makes a text of JSON.
+        if told.column.lower() == new.column.name.lower() and said != kind and said.kind is not Kind.JSON:
+            raise _unclear(shard, table, told)
+
+
+def _unclear(shard: str, table: TableId, told: Redeclared) -> SourceError:
+    return SourceError(
+        f"shard {shard}: column {told.column} of {table} was added, and given another definition before a row showed "
+        "it; " + AGAIN.format(table=table)
+    )
 
 
 def must_fit_still(shape: TableShape, shard: str) -> None:
@@ -330,7 +377,7 @@ def _faults(shape: TableShape, table: Table, shard: str) -> list[str]:
             faults.append(f"column {_say(column)} is new without an ADD COLUMN in the log")
         elif column.name != live[name].column.name:
             faults.append(f"column {column.name} is written {live[name].column.name} on other shards")
-        elif column.type != live[name].column.type:
+        elif column.type != shape.type_on(shard, live[name]):
             was = _say(live[name].column)
             faults.append(f"column {_say(column)} has another type than in the lake, {was}")
     for name, lake in live.items():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from catchment.schema.names import Name, named
-from catchment.schema.statement import AmbiguousText, Word, readings
+from catchment.schema.statement import STRICT, AmbiguousText, Word, readings
 from catchment.schema.verbs import Act, kind_of, query_of
 
 
@@ -11,7 +11,8 @@ from catchment.schema.verbs import Act, kind_of, query_of
 class Text:
     """A statement, read: in one or two ways, and every name in those that may change rows. `schema`: that of bare
     names. `unreadable`: why it has no readings. `time`: when it began, in seconds since 1970, 0 where
-    that is not known. `doubtful`: it may have acted on a temporary table, or failed."""
+    that is not known. `doubtful`: it may have acted on a temporary table, or failed. `strict`: its sql_mode is known to
+    be."""
 
     sql: str
     schema: str
@@ -21,6 +22,7 @@ class Text:
     unreadable: str = ""
     time: int = 0
     doubtful: bool = False
+    strict: bool = False
 
     @property
     def changes_rows(self) -> bool:
@@ -45,4 +47,6 @@ def read_text(
         changing = query_of(words) if kind is Act.DEFINES else words if kind is Act.CHANGES_ROWS else ()
         kinds |= {kind, Act.CHANGES_ROWS} if changing else {kind}
         names |= named(changing, default_schema)
-    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), time=time)
+    # SET STATEMENT sql_mode: the event has another one than the statement ran in.
+    strict = sql_mode is not None and sql_mode & STRICT != 0 and "sql_mode" not in sql.lower()
+    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), time=time, strict=strict)

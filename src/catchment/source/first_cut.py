@@ -18,10 +18,10 @@ from catchment.model.image import SIDE
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import RESERVED, Table, TableId
+from catchment.model.table import RESERVED, Table, TableId, Wording
 from catchment.model.treatment import PLAIN, Treatment
 from catchment.rewind.states import BEFORE
-from catchment.schema.ddl import Stop
+from catchment.schema.ddl import Columns, Stop
 from catchment.schema.events import SchemaEvents
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
@@ -35,6 +35,7 @@ from catchment.source.session import Session, connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
+from catchment.source.wording import read_wordings
 from catchment.wire.cells.types import logged_as_binary
 from catchment.wire.log.facts import Images
 
@@ -51,6 +52,7 @@ class _ShardOrigin:
     definitions: tuple[Definition, ...]
     left: frozenset[TableId]
     comments: Found
+    wordings: Mapping[TableId, Wording]
 
 
 def originate(
@@ -79,14 +81,16 @@ def originate(
         )
     must_be_apart({shard: origin.position for shard, origin in origins.items()})
     by_table: dict[TableId, dict[str, Table]] = {}
+    wordings: dict[TableId, dict[str, Wording]] = {}
     for shard, origin in origins.items():
         for table in origin.tables.values():
             by_table.setdefault(table.id, {})[shard] = table
+            wordings.setdefault(table.id, {})[shard] = origin.wordings[table.id]
     if not by_table:
         raise ConfigError("tables: the rules choose no table on any shard; check the names (schema.table)")
     comments = [origin.comments for origin in origins.values()]
     shapes = tuple(
-        commented(first_shape(merge(tables), tables, treatment(table)), comments)
+        commented(first_shape(merge(tables), tables, treatment(table), wordings[table]), comments)
         for table, tables in sorted(by_table.items())
     )
     now = world.now_us()
@@ -136,11 +140,14 @@ def _shard_origin(
     with connect(endpoint) as session:
         estimates = list_tables(session, chosen)
         tables = {table: read_table(session, table, reserved) for table in estimates}
+        wordings = read_wordings(session, tables)
         position = first_position(session)
         # Read after the seal: every row up to the cut is visible to these SELECTs.
         newest = {t.id: newest_key(session, t.id, chunk_key(t)) for t in tables.values()}
         comments = read_comments(session, tables)
         altered = [t.id for t in tables.values() if read_table(session, t.id) != t]
+        now = read_wordings(session, tables)
+        altered += [table for table in tables if now[table] != wordings[table]]
     if altered:
         raise CutMissed(
             f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
@@ -148,7 +155,7 @@ def _shard_origin(
     _must_stand_behind_ddl(endpoint, position, tables)
     definitions = definitions_needed(endpoint, position, tables)
     left = _left_by_rows(endpoint, position, tables, definitions)
-    return _ShardOrigin(position, tables, estimates, newest, definitions, left, comments)
+    return _ShardOrigin(position, tables, estimates, newest, definitions, left, comments, wordings)
 
 
 def first_position(session: Session) -> Position:
@@ -189,7 +196,8 @@ def _has_gone(read: Images) -> bool:
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
-    """Raise CutMissed when the log behind the cut holds a statement that would end the feed.
+    """Raise CutMissed when the log behind the cut holds a statement that would end the feed, or leaves
+    open how columns were declared at the cut.
 
     So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
     the log proves it before another transaction has come.
@@ -199,6 +207,11 @@ def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Colle
     stored = StoredAt(endpoint, position.server, position.at, behind.at, events)
     for event in stored.events:
         did = stored.judged(event, tables)
+        if isinstance(did, Columns) and did.modified:
+            raise CutMissed(
+                f"shard {endpoint.shard}, {did.table} at {event.at}: a column was given another definition, and the log "
+                "proves that visible only when something follows: commit any transaction on the shard, then start again"
+            )
         if isinstance(did, Stop):
             raise CutMissed(
                 f"shard {endpoint.shard}, {did.table} at {event.at}: {did.reason}, and the log proves that visible "

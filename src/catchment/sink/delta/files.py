@@ -3,9 +3,10 @@
 A file is named by no Delta log until a commit adds it, so a failed attempt leaves a file for the cleaner.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import IO, Any
 
 import msgspec
@@ -217,13 +218,29 @@ def exists(path: Location) -> bool:
         return storage_of(path).stored(path) is not None
 
 
-def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
-    """Files by the columns that their footers name; raises SinkError for one that is no longer there, or damaged."""
-    found: dict[frozenset[str], list[str]] = {}
+class FileColumns(msgspec.Struct, frozen=True):
+    """The columns of a file, and the types of those that are narrower than the table's."""
+
+    names: frozenset[str]
+    narrower: tuple[tuple[str, pa.DataType], ...] = ()
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """Those types by the names of columns."""
+        return dict(self.narrower)
+
+
+def by_columns(
+    paths: Sequence[str], former: Mapping[str, Collection[pa.DataType]] = MappingProxyType({})
+) -> dict[FileColumns, list[str]]:
+    """Files by the columns that their footers name, and which of these have a `former` type; raises SinkError for a
+    file that is no longer there, or damaged."""
+    found: dict[FileColumns, list[str]] = {}
     try:
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            for path, names in zip(paths, pool.map(_columns_of, paths), strict=True):
-                found.setdefault(names, []).append(path)
+            told = pool.map(lambda path: _columns_of(path, former), paths)
+            for path, columns in zip(paths, told, strict=True):
+                found.setdefault(columns, []).append(path)
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
             f"a file of the lake cannot be read: {error}; one that another replaced stays for the feed's sink.keep: "
@@ -232,7 +249,10 @@ def by_columns(paths: Sequence[str]) -> dict[frozenset[str], list[str]]:
     return found
 
 
-def _columns_of(path: str) -> frozenset[str]:
+def _columns_of(path: str, former: Mapping[str, Collection[pa.DataType]]) -> FileColumns:
     place = location(path)
     with storage_of(place).opened(place) as file:
-        return frozenset(pq.read_schema(file).names)
+        schema = pq.read_schema(file)
+    types = ((name, schema.field(name).type) for name in former if name in schema.names)
+    narrower = tuple((name, kind) for name, kind in types if kind in former[name])
+    return FileColumns(frozenset(schema.names), narrower)

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from catchment.model.epoch import Part, TableShape
 from catchment.model.location import Location
-from catchment.model.table import ENDED, VALID_FROM, VALID_TO, TableId
+from catchment.model.table import ENDED, VALID_FROM, VALID_TO, Column, TableId
 from catchment.wire.cells.masks import kept_type
 
 Root = TypeVar("Root", bound=Location)
@@ -144,6 +144,18 @@ def arrow_schema(shape: TableShape) -> pa.Schema:
     """Schema of a data file: `_shard`, `_epoch`, `_deleted`, then all physical columns, dropped ones too."""
     kinds = ((c.physical, kept_type(shape.rules, c.column)) for c in shape.columns)
     return pa.schema([*_ROW_FIELDS, *(pa.field(name, kind) for name, kind in kinds if kind is not None)])
+
+
+def former_types(shape: TableShape) -> dict[str, set[pa.DataType]]:
+    """Types that older files have of columns, by their physical names, beside those of `arrow_schema`."""
+    columns = {c.physical: c.column.name for c in shape.columns}
+    found: dict[str, set[pa.DataType]] = {}
+    for one in shape.widened:
+        kind = kept_type(shape.rules, Column(columns[one.column], one.type))
+        if kind is not None:
+            found.setdefault(one.column, set()).add(kind)
+    schema = arrow_schema(shape) if found else pa.schema([])
+    return {name: others for name, kinds in found.items() if (others := kinds - {schema.field(name).type})}
 
 
 def delta_schema(shape: TableShape) -> pa.Schema:

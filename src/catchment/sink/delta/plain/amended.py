@@ -1,7 +1,7 @@
 """Values that rows of a plain table have by its shape, and that no log has brought.
 
 Where a shard has dropped a column that others keep, its old rows lose their values. Where a column came with a value,
-older rows have that.
+older rows have that. Where a column's type became wider, older files have its values in the narrower one.
 
 Catchment's own reader goes by the table's shape. Other readers know no shapes, so a settle writes such rows once more.
 The table's properties say what has been done.
@@ -18,8 +18,9 @@ from pyroaring import BitMap
 from catchment.model.epoch import Fill, TableShape
 from catchment.model.location import Location
 from catchment.sink.delta.files import lake_parquet
-from catchment.sink.delta.layout import EPOCH, SHARD
+from catchment.sink.delta.layout import EPOCH, SHARD, arrow_schema, former_types
 from catchment.sink.delta.log.actions import MetaData
+from catchment.sink.delta.log.schemas import arrow_of
 from catchment.wire.cells.types import scalar_of
 
 _TORN, _FILLED = "catchment.torn", "catchment.filled"
@@ -30,20 +31,29 @@ Torn = dict[str, list[str]]
 
 
 class Amended(msgspec.Struct, frozen=True):
-    """Columns that some shards have dropped and others keep, and values that columns came with."""
+    """Columns that some shards have dropped and others keep, values that columns came with, and types that columns have
+    and older files have not."""
 
     torn: Torn
     fills: tuple[Fill, ...]
+    types: dict[str, pa.DataType] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.torn or self.fills)
+        return bool(self.torn or self.fills or self.types)
+
+    @property
+    def types_alone(self) -> "Amended":
+        """What leaves every value as it is."""
+        return Amended({}, (), self.types)
 
 
 def amended_in(shape: TableShape) -> Amended:
     """What a shape says of rows that the log does not."""
     torn = {c.physical: sorted(c.missing) for c in shape.kept if c.torn}
     kept = {c.physical for c in shape.kept}
-    return Amended(torn, tuple(fill for fill in shape.fills if fill.column in kept))
+    schema = arrow_schema(shape)
+    types = {name: schema.field(name).type for name in former_types(shape) if name in kept}
+    return Amended(torn, tuple(fill for fill in shape.fills if fill.column in kept), types)
 
 
 def not_written(amended: Amended, metadata: MetaData) -> Amended:
@@ -58,7 +68,20 @@ def not_written(amended: Amended, metadata: MetaData) -> Amended:
         )
         for fill in amended.fills
     )
-    return Amended({n: shards for n, shards in left.items() if shards}, tuple(f for f in fills if f.shards))
+    torn = {name: shards for name, shards in left.items() if shards}
+    return Amended(torn, tuple(fill for fill in fills if fill.shards), _others(amended, metadata))
+
+
+def _others(amended: Amended, metadata: MetaData) -> dict[str, pa.DataType]:
+    """The types that columns of the table have not yet."""
+    if not amended.types:
+        return {}
+    held = arrow_of(metadata.schema_string)
+    return {
+        name: kind
+        for name, kind in amended.types.items()
+        if name in held.names and held.field(name).type != kind
+    }
 
 
 def noted(amended: Amended, metadata: MetaData) -> MetaData:
@@ -92,11 +115,26 @@ def _older(rows: pa.Table | pa.RecordBatch, fill: Fill) -> pa.ChunkedArray | pa.
     return pc.and_(mine, pc.less(rows[EPOCH], fill.before))
 
 
-def rows_to_write(path: Location, amended: Amended) -> BitMap:
-    """Row numbers of a file, from 0, that have other values than the shape says. Raises SinkError."""
+def is_narrower(path: Location, amended: Amended) -> bool:
+    """Whether a file has a column in another type than the shape says. Raises SinkError."""
+    with lake_parquet(path) as file:
+        return _is_narrower(file.schema_arrow, amended)
+
+
+def _is_narrower(schema: pa.Schema, amended: Amended) -> bool:
+    return any(
+        name in schema.names and schema.field(name).type != kind for name, kind in amended.types.items()
+    )
+
+
+def rows_to_write(path: Location, amended: Amended, *, narrower: bool = False) -> BitMap:
+    """Row numbers of a file, from 0, that have other values than the shape says; all of one that `is_narrower`, if that
+    is asked for. Raises SinkError."""
     found = BitMap()
     first = 0
     with lake_parquet(path) as file:
+        if narrower and _is_narrower(file.schema_arrow, amended):
+            return BitMap(range(file.metadata.num_rows))
         held = [name for name in amended.torn if name in file.schema_arrow.names]
         if not held and not amended.fills:
             return found

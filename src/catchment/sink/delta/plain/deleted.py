@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.layout import DELETED, EPOCH
-from catchment.sink.delta.plain.net import Lost, conform
+from catchment.sink.delta.plain.net import Lost
 from catchment.wire.keys.keys import KeySet, encode
 from catchment.wire.keys.order import last_in_order
 

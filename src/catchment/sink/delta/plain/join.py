@@ -18,6 +18,7 @@ from catchment import world
 from catchment.model.epoch import TableShape
 from catchment.model.location import Location
 from catchment.model.treatment import Mode
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import Written, delete, lake_parquet, write_parquet
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add, commit_info
@@ -25,7 +26,6 @@ from catchment.sink.delta.log.delta_log import DeltaLog, LakeFile, Snapshot
 from catchment.sink.delta.plain.arranged import clustered
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.foreign import foreign_change
-from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import plain_schema
 from catchment.sink.delta.plain.vectors import VectorFile, load

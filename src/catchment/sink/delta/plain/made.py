@@ -13,18 +13,26 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.treatment import Mode
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import delete, lake_parquet, write_parquet, written
 from catchment.sink.delta.layout import identity_columns
 from catchment.sink.delta.log.actions import Action, Add
 from catchment.sink.delta.log.delta_log import LakeFile, Snapshot
-from catchment.sink.delta.plain.amended import Amended, amended_in, as_told, not_written, rows_to_write
+from catchment.sink.delta.plain.amended import (
+    Amended,
+    amended_in,
+    as_told,
+    is_narrower,
+    not_written,
+    rows_to_write,
+)
 from catchment.sink.delta.plain.arranged import Piece, cluster_columns, one_partition, pieces, pieces_of
 from catchment.sink.delta.plain.change_data import ChangeData
 from catchment.sink.delta.plain.deleted import with_deleted
 from catchment.sink.delta.plain.described import described, with_dead
 from catchment.sink.delta.plain.emptied import Gone, living, not_taken, rows_taken
 from catchment.sink.delta.plain.index import Index
-from catchment.sink.delta.plain.net import NetChanges, conform
+from catchment.sink.delta.plain.net import NetChanges
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import Form, plain_schema
@@ -61,6 +69,7 @@ class Made:
         self._gone: Gone = ()
         self._now_ms = now_ms
         self._vectors = VectorFile(making.plain)
+        self._moved: dict[str, int] = {}
         self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
         self._brought: list[Location] = []
 
@@ -69,6 +78,7 @@ class Made:
         stale = self._amended if on is None else not_written(self._amended, on.metadata)
         self._gone = not_taken(self._shape.emptied, None if on is None else on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
+        self._counts = {file.path: file.rows for file in files}
         linked = found.chunks if found is not None and self._shape.mode is not Mode.HISTORY else ()
         chunks = [chunk for path in linked for chunk in self._chunk(path)]
         before = {file.path: load(self._plain, file.dead) for file in files}
@@ -76,6 +86,7 @@ class Made:
         fresh = {add.file: BitMap() for add, _ in chunks}
         if self._shape.mode is Mode.APPEND:
             self._append(found)
+            self._amend(dead, stale.types_alone)
         elif self._shape.mode is Mode.HISTORY:
             self._keep_versions(found, files, dead, stale)
         else:
@@ -89,8 +100,8 @@ class Made:
                 self._plain / add.file, rows, LakeFile(add, rows).bounds(), self._gone
             )
         died = {path: rows.copy() for path, rows in fresh.items()}
-        if self._shape.mode is not Mode.APPEND:
-            self._amend_chunks(fresh)
+        appends = self._shape.mode is Mode.APPEND
+        self._amend_chunks(fresh, self._amended.types_alone if appends else self._amended)
         if self._told is not None and (self._told.actions or any(fresh.values())):
             self._tell_chunks(self._told, chunks, died)
         for file in files:
@@ -221,13 +232,22 @@ class Made:
                     self._told.replaced(self._rows(path, again), after)
                 self._bring(self._rows(path, again))
                 dead[path] |= again
+            if amended.types and is_narrower(self._plain / path, amended):
+                self._move(path, dead)
 
-    def _amend_chunks(self, fresh: Dead) -> None:
+    def _move(self, path: str, dead: Dead) -> None:
+        """Bring all rows of a file that live in another one, which has the table's types. No row changes."""
+        rows = BitMap(range(self._counts[path])) - dead[path]
+        self._bring(self._rows(path, rows), data_change=False)
+        self._moved[path] = len(rows)
+        dead[path] |= rows
+
+    def _amend_chunks(self, fresh: Dead, amended: Amended) -> None:
         """The same of new chunks."""
-        if not self._amended:
+        if not amended:
             return
         for path in fresh:
-            again = rows_to_write(self._plain / path, self._amended) - fresh[path]
+            again = rows_to_write(self._plain / path, amended, narrower=True) - fresh[path]
             if again:
                 self._bring(self._rows(path, again))
                 fresh[path] |= again
@@ -241,9 +261,9 @@ class Made:
 
     def _replace(self, file: LakeFile, before: BitMap, dead: BitMap) -> None:
         """The file with its dead rows, where more have died, or where no file may have any."""
-        died = len(dead) - len(before)
+        died = len(dead) - len(before) - self._moved.get(file.path, 0)
         self.died += died
-        if died or (dead and not self._form.vectors):
+        if len(dead) > len(before) or (dead and not self._form.vectors):
             self.actions.append(file.removed(self._now_ms, data_change=bool(died)))
             self._add(file.add, file.rows, dead, data_change=bool(died))
 

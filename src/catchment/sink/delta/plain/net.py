@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.model.location import Location
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import DELETED, EPOCH
 from catchment.wire.keys.keys import KeySet, bucket, encode, first_of_each
@@ -116,12 +117,3 @@ def _held(pinned: Pinned, path: Location, share: Share) -> list[pa.Table]:
             mine = bucket(encode(batch, pinned.identity), share.of) == share.number
             found.append(conform(pa.Table.from_batches([batch]).filter(pa.array(mine)), pinned.schema))
         return found
-
-
-def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of `schema`, those that a file is too old to have as nulls."""
-    held = set(table.column_names)
-    columns = [
-        table[field.name] if field.name in held else pa.nulls(table.num_rows, field.type) for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

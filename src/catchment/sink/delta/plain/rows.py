@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from catchment.model.location import Location
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import lake_parquet
-from catchment.sink.delta.plain.net import conform
 
 
 def rows_of(path: Location, rows: BitMap, schema: pa.Schema, *, retype: bool = False) -> Iterator[pa.Table]:

@@ -14,9 +14,9 @@ from pyroaring import BitMap
 from catchment.model.epoch import MICRO_BITS
 from catchment.model.location import Location
 from catchment.model.table import ENDED, VALID_FROM, VALID_TO
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.layout import DELETED, EPOCH
 from catchment.sink.delta.log.delta_log import LakeFile
-from catchment.sink.delta.plain.net import conform
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.wire.keys.keys import KeySet, encode
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from catchment.model.epoch import LakeColumn, TableShape
 from catchment.model.table import ENDED
 from catchment.model.treatment import Mode
+from catchment.sink.delta.files import FileColumns
 from catchment.sink.delta.layout import (
     DELETED,
     EPOCH,
@@ -86,7 +87,7 @@ def output_schema(shape: TableShape, origin: bool) -> pa.Schema:
     return pa.schema([*([physical.field(SHARD), physical.field(EPOCH)] if origin else []), *live])
 
 
-def duckdb_source(shape: TableShape, files: Mapping[frozenset[str], Sequence[str]]) -> str:
+def duckdb_source(shape: TableShape, files: Mapping[FileColumns, Sequence[str]]) -> str:
     """A DuckDB table expression over Parquet files: paths by the columns that the files have.
 
     Columns added later are null in older files. Only files that differ are united. DuckDB 2.0 does not know the size of
@@ -99,17 +100,17 @@ def duckdb_source(shape: TableShape, files: Mapping[frozenset[str], Sequence[str
             f"SELECT {_columns(shape, held)} FROM read_parquet([{names}], hive_partitioning = false)"
         )
     if not parts:
-        parts.append(f"SELECT {_columns(shape, frozenset())} WHERE false")
+        parts.append(f"SELECT {_columns(shape, FileColumns(frozenset()))} WHERE false")
     return f"({' UNION ALL '.join(parts)})"
 
 
-def worn_source(shape: TableShape, path: str, held: frozenset[str], dead: Sequence[int]) -> str:
+def worn_source(shape: TableShape, path: str, held: FileColumns, dead: Sequence[int]) -> str:
     """A DuckDB table expression over the rows of a file that live; `dead`: numbers of the others."""
     listed = ",".join(map(str, dead))
     rows = f"(SELECT unnest(string_split('{listed}', ',')::BIGINT[]))"
     file = f"read_parquet({_duckdb_path(path)}, hive_partitioning = false"
     columns = _columns(shape, held)
-    if _NUMBER not in map(str.lower, held):
+    if _NUMBER not in map(str.lower, held.names):
         return f"(SELECT {columns} FROM {file}, {_NUMBER} = true) WHERE {_NUMBER} NOT IN {rows})"
     numbered = f"(SELECT *, row_number() OVER () - 1 AS {PART} FROM {file})) AS r"
     return f"(SELECT {columns} FROM {numbered} WHERE {PART} NOT IN {rows} AND {_in_order()})"
@@ -125,12 +126,16 @@ def backquoted(name: str) -> str:
     return "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
 
 
-def _columns(shape: TableShape, held: frozenset[str]) -> str:
-    """All physical columns; null for those that a file does not hold."""
-    return ", ".join(
-        double_quoted(f.name) if f.name in held else f"NULL::{duckdb_type(f.type)} AS {double_quoted(f.name)}"
-        for f in source_schema(shape)
-    )
+def _columns(shape: TableShape, held: FileColumns) -> str:
+    """All physical columns; null for those that a file does not hold, and brought to their type from a narrower one."""
+    return ", ".join(_column(field, held) for field in source_schema(shape))
+
+
+def _column(field: pa.Field, held: FileColumns) -> str:
+    name = double_quoted(field.name)
+    if field.name in held.types:
+        return f"{name}::{duckdb_type(field.type)} AS {name}"
+    return name if field.name in held.names else f"NULL::{duckdb_type(field.type)} AS {name}"
 
 
 def _bytewise(shape: TableShape, name: str, dialect: Dialect) -> str:

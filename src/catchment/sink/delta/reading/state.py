@@ -8,13 +8,12 @@ import pyarrow as pa
 
 from catchment.model.chunk import chunk_key
 from catchment.model.epoch import TableShape, epoch_text
-from catchment.model.location import location
 from catchment.model.treatment import Mode
 from catchment.sink.delta.files import by_columns
-from catchment.sink.delta.layout import PART
+from catchment.sink.delta.layout import former_types
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
 from catchment.sink.delta.reading.duckdb_files import let_read
-from catchment.sink.delta.reading.places import Tables, Worn, spark_path
+from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.rule import (
     DUCKDB,
     SPARK,
@@ -24,12 +23,13 @@ from catchment.sink.delta.reading.rule import (
     source_schema,
     worn_source,
 )
+from catchment.sink.delta.reading.spark_files import SparkFiles
 from catchment.sink.frames import pandas_frame, polars_frame
 
 if TYPE_CHECKING:
     import pandas
     import polars
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class DeltaState(msgspec.Struct, frozen=True):
@@ -89,28 +89,29 @@ class DeltaState(msgspec.Struct, frozen=True):
     def spark(self, session: "SparkSession") -> "DataFrame":
         """A Spark frame. The executors must see the files under the same path. They are taken as files of
         the host or of a mount, whatever file system the session's `fs.defaultFS` is."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        schema = from_arrow_schema(source_schema(self.shape), prefer_timestamp_ntz=True)
-        # Paths, not patterns: of one with a colon Hadoop's globbing makes a URISyntaxException, however it is escaped.
-        files = session.read.schema(schema).option("__globPaths__", "false")
-        parts: dict[str, Any] = {"base": session.createDataFrame([], schema)}
+        files = SparkFiles(session, source_schema(self.shape), former_types(self.shape))
+        parts: dict[str, Any] = {"base": files.none()}
         if self.base:
-            parts["base"] = files.parquet(*map(_spark_path, self.base))
+            parts["base"] = files.rows(self.base)
         if self._worn_base:
-            parts["base"] = parts["base"].unionByName(_alive(session, files, self.worn))
+            parts["base"] = parts["base"].unionByName(files.alive(self.worn))
         if self.changes:
-            parts["changes"] = files.parquet(*map(_spark_path, self.changes))
+            parts["changes"] = files.rows(self.changes)
         if self._worn_changes:
-            alive = _alive(session, files, self.worn)
+            alive = files.alive(self.worn)
             parts["changes"] = parts["changes"].unionByName(alive) if self.changes else alive
         changes = "{changes}" if "changes" in parts else None
         return session.sql(rule_sql(self.shape, "{base}", changes, SPARK, self.origin, self._net), **parts)
 
     def _sources(self, paths: tuple[str, ...], worn: tuple[Worn, ...]) -> str:
-        sources = [worn_source(self.shape, one.path, _held(one.path), one.positions()) for one in worn]
+        former = former_types(self.shape)
+        held = [next(iter(by_columns([one.path], former))) for one in worn]
+        sources = [
+            worn_source(self.shape, one.path, columns, one.positions())
+            for one, columns in zip(worn, held, strict=True)
+        ]
         if paths or not sources:
-            sources.append(duckdb_source(self.shape, by_columns(paths)))
+            sources.append(duckdb_source(self.shape, by_columns(paths, former)))
         return sources[0] if len(sources) == 1 else f"({' UNION ALL '.join(f'FROM {s}' for s in sources)})"
 
     @property
@@ -127,27 +128,3 @@ class DeltaState(msgspec.Struct, frozen=True):
         log of its epoch have brought the same row (DESIGN 4)."""
         one = len(self.changes) == 1 and self.shape.mode is not Mode.APPEND
         return one and chunk_key(self.shape.definition).ordered
-
-
-def _held(path: str) -> frozenset[str]:
-    (held,) = by_columns([path])
-    return held
-
-
-def _alive(session: "SparkSession", files: "DataFrameReader", worn: tuple[Worn, ...]) -> "DataFrame":
-    """The rows of worn files that live. Spark names each row's file and place (its `_metadata` column)."""
-    from pyspark.sql.functions import broadcast, col, struct
-
-    place = struct(col("_metadata.file_name"), col("_metadata.row_index")).alias(PART)
-    rows = files.parquet(*(_spark_path(one.path) for one in worn)).select("*", place)
-    dead = [
-        {PART: {"file_name": location(one.path).name, "row_index": row}}
-        for one in worn
-        for row in one.positions()
-    ]
-    places = session.createDataFrame(pa.Table.from_pylist(dead))
-    return rows.join(broadcast(places), PART, "left_anti").drop(PART)
-
-
-def _spark_path(path: str) -> str:
-    return spark_path(location(path))

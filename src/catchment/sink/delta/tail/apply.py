@@ -10,7 +10,7 @@ from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape, ep
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId
-from catchment.sink.delta.layout import PART, Tail, delta_schema, epoch_app, table_dir, tail_dir
+from catchment.sink.delta.layout import PART, Tail, delta_schema, epoch_app, former_types, table_dir, tail_dir
 from catchment.sink.delta.log.actions import Action, Add, MetaData, Txn, commit_info
 from catchment.sink.delta.log.commit import commit, create_table, fenced, gone, remarked
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
@@ -195,20 +195,22 @@ def add_action(file: DataFile) -> Add:
 
 
 def widened(on: Snapshot, shape: TableShape) -> list[Action]:
-    """The metadata with the columns that a shape has gained, and the protocol where they ask for more; nothing where
-    the table has them all. Raises SinkError for a column of another type."""
+    """The metadata with the columns that a shape has gained, or that became wider, and the protocol where they ask for
+    more; nothing where the table has them all. Raises SinkError for a column of another type."""
     held, wanted = arrow_of(on.metadata.schema_string), delta_schema(shape)
-    types = {field.name: field.type for field in held}
+    types, former = {field.name: field.type for field in held}, former_types(shape)
     for field in wanted:
-        if types.get(field.name, field.type) != field.type:
+        type_there = types.get(field.name, field.type)
+        if type_there != field.type and type_there not in former.get(field.name, ()):
             raise SinkError(
                 f"{shape.table}: column {field.name} is {types[field.name]} in the lake and {field.type} at the "
                 "source; a changed type needs a new physical column"
             )
-    added = [field for field in wanted if field.name not in types]
-    if not added:
+    wider = {field.name: field for field in wanted if types.get(field.name) != field.type}
+    if not wider:
         return []
-    wide = pa.schema([*held, *added])
+    known = [wider.pop(field.name, field) for field in held]
+    wide = pa.schema([*known, *wider.values()])
     protocol = on.protocol.brought_to(protocol_of(wide))
     metadata = msgspec.structs.replace(on.metadata, schema_string=schema_text(wide))
     return [*([protocol] if protocol != on.protocol else []), metadata]

@@ -10,6 +10,7 @@ from catchment.epoch.work import FewRows
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.location import Location
 from catchment.model.table import TableId
+from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import write_file
 from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
 
@@ -42,9 +43,8 @@ def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId
 def _write(root: Location, epoch: int, shape: TableShape, part: Part, parts: Sequence[pa.Table]) -> DataFile:
     schema, tables = arrow_schema(shape), parts
     if any(table.schema != schema for table in tables):
-        # A task that saw fewer columns (its shard has not been altered yet) leaves the others null.
-        whole = pa.concat_tables([*tables, schema.empty_table()], promote_options="default")
-        tables = [whole.select(schema.names).cast(schema)]
+        # A task may have seen fewer columns, or narrower ones: its shard has not been altered yet.
+        tables = [conform(table, schema) for table in tables]
     name = f"{epoch}-{world.token()[:12]}"
     directory = tail_dir(root, shape.table, shape.generation)
     return write_file(directory, part, name, tables, schema, identity_columns(shape)[1:])

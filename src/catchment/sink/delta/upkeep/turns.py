@@ -84,7 +84,7 @@ class LakeUpkeep:
                 self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
         for delta in manifest.deltas:
             rows = sum(file.rows for file in delta.files)
-            if not delta.files and (delta.shape.emptied or delta.shape.fills):
+            if not delta.files and (delta.shape.emptied or delta.shape.fills or delta.shape.widened):
                 rows = 1  # of older rows the shape alone says what became
             self._waiting[delta.shape.table] = self._waiting.get(delta.shape.table, 0) + rows
         if sum(self._waiting.values()) >= PREPARED_ROWS:

@@ -1,0 +1,82 @@
+"""The definition that MODIFY gives a column, and CHANGE one that keeps its name.
+
+Pure. What is not known here to leave the choice of values to the type alone is not told.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec.structs import replace
+
+from catchment.model.errors import Unsupported
+from catchment.model.table import ColumnType, Kind
+from catchment.schema.attributes import Untold, attributes
+from catchment.schema.declaration import attributes_of, read_column
+from catchment.schema.statement import AmbiguousText, Word
+from catchment.wire.cells.types import from_catalog
+
+_OF_CHARSETS: Final = (Kind.TEXT, Kind.ENUM, Kind.SET)
+_ROUNDED: Final = (Kind.FLOAT, Kind.DOUBLE, Kind.YEAR)
+_ANY: Final = "utf8mb4"  # stands for the table's own, until that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Redeclared:
+    """A column, the `type` that it gets, and how it is `declared`, as the catalog shows it. A type of texts without a
+    character set has the table's own."""
+
+    column: str
+    type: ColumnType
+    declared: str
+
+    def with_charset(self, charset: str) -> ColumnType:
+        """The type in a table of this character set."""
+        if self.type.kind in _OF_CHARSETS and not self.type.charset:
+            return replace(self.type, charset=charset)
+        return self.type
+
+
+def redeclared(action: Sequence[Word], *, strict: bool) -> Redeclared | None:
+    """The column that an action of an ALTER TABLE gives a definition; None where it does something else, or what it
+    does is not known. `strict`: the statement fails where a NULL does not fit."""
+    words = definition_of(action)
+    if not words:
+        return None
+    try:
+        found = declared_as(words)
+        rest = attributes_of(words[1:])
+        null = attributes(rest).null
+    except (AmbiguousText, Unsupported, Untold):
+        return None
+    kind = found.type.kind
+    arguments = any(word.keyword == "(" for word in words[: len(words) - len(rest)])
+    if null is False and not strict:
+        return None
+    if kind is Kind.TIMESTAMP and null is not True:
+        return None  # NULL may become the time of the statement
+    return None if kind in _ROUNDED and arguments else found
+
+
+def declared_as(words: Sequence[Word]) -> Redeclared:
+    """The column of the declaration `name type attributes`. Raises AmbiguousText, Unsupported."""
+    column = read_column(words, "", mysql=True)
+    name = re.split(r"[( ]", column.declared, maxsplit=1)[0]
+    kind = from_catalog(name, column.declared, column.charset or _ANY)
+    return Redeclared(column.name, kind if column.charset else replace(kind, charset=""), column.declared)
+
+
+def definition_of(action: Sequence[Word]) -> Sequence[Word]:
+    """`name type attributes` of MODIFY, and of CHANGE to the same name; nothing of other actions."""
+    head = action[0].keyword if action else ""
+    rest = action[1:]
+    if head not in ("MODIFY", "CHANGE"):
+        return ()
+    if rest and rest[0].keyword == "COLUMN":
+        rest = rest[1:]
+    if not rest or rest[0].keyword == "IF" or rest[0].quote == "'":
+        return ()
+    if head == "MODIFY":
+        return rest
+    return rest[1:] if len(rest) > 1 and rest[0].text == rest[1].text and rest[1].quote != "'" else ()
