@@ -36,7 +36,10 @@ def steps(
 PROOF = "INSERT INTO other VALUES (NULL)"
 WAYS = {
     "unknown": ([*EMPTIES, "INSERT INTO t VALUES (7, 70)"], ("id", "n")),
-    "widened": (["ALTER TABLE t MODIFY n BIGINT", "UPDATE t SET n = 5000000000 WHERE id = 2"], ("id", "n")),
+    "widened": (
+        ["ALTER TABLE t MODIFY n BIGINT CHECK (n > 0)", "UPDATE t SET n = 5000000000 WHERE id = 2"],
+        ("id", "n"),
+    ),
     "narrowed": (["UPDATE t SET n = 1", "ALTER TABLE t MODIFY n TINYINT"], ("id", "n")),
     "default": (["ALTER TABLE t ADD COLUMN m INT NOT NULL DEFAULT 4"], ("id", "n", "m")),
     "renamed column": (["ALTER TABLE t CHANGE n m INT"], ("id", "m")),
@@ -93,8 +96,8 @@ def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transact
     servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=41, chunk_rows=40)
-    wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL"
-    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3)"
+    wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL CHECK (status < 60000)"
+    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3) CHECK (price < 1000000)"
     alters = [
         Alter(4, "-80", "ALTER TABLE items ORDER BY quantity"),
         Alter(8, "80-", wider),

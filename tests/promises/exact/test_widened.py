@@ -3,12 +3,19 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from catchment.api.read import read
+from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.state.faults import Fault
 from tests.conftest import Shards
+from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
+from tests.promises.exact.trial import Alter, Trial
+from tests.world.settled import settled
 
 COLUMNS = ("id", "n", "v", "e", "d", "b")
 BEGIN = (
@@ -167,3 +174,105 @@ def test_what_is_not_known_is_copied(steps: Steps, statement: str) -> None:
     steps.renew("INSERT INTO other VALUES (NULL)")
     steps.must_be_equal("t", *COLUMNS)
     assert not never_stale(steps)
+
+
+@pytest.mark.wide
+def test_every_epoch_is_exact_while_columns_become_wider(
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=44, chunk_rows=6)
+    wider = (
+        "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,5)",
+        "ALTER TABLE people MODIFY city VARCHAR(90), CHANGE balance balance DECIMAL(16,3) NOT NULL",
+        "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL, MODIFY note LONGTEXT, MODIFY discount DECIMAL(7,5)",
+        "ALTER TABLE orders MODIFY status BIGINT UNSIGNED NOT NULL FIRST",
+        "ALTER TABLE items MODIFY price DECIMAL(20,5) NULL, MODIFY label CHAR(20)",
+    )
+    alters = [
+        Alter(3 + 6 * number + late, shard, sql)
+        for number, sql in enumerate(wider)
+        for late, shard in enumerate(("-80", "80-") if number % 2 else ("80-", "-80"))
+    ]
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters)
+    verdict.must_be_clean(trial.seed)
+    assert verdict.epochs >= 40
+    assert verdict.stale == 0
+    assert verdict.plain > 10
+    assert verdict.told > 10
+
+
+def test_an_earlier_epoch_has_the_former_type(steps: Steps) -> None:
+    wide = "ALTER TABLE t MODIFY n BIGINT"
+    first = epochs(steps)[-1]
+    steps.everywhere(wide)
+    steps.run()
+    settled(steps.feed)
+    steps.everywhere("UPDATE t SET n = 1234567890123456789 WHERE id = 1")
+    steps.must_be_equal("t", *COLUMNS)
+    settled(steps.feed)
+    then = read(steps.feed, f"{steps.schema}.t", epoch=first).arrow()
+    assert then.schema.field("n").type == pa.int32()
+    assert sorted(value or 0 for value in then["n"].to_pylist()) == [0, 0, 10, 10, 20, 20]
+    assert read(steps.feed, f"{steps.schema}.t").arrow().schema.field("n").type == pa.int64()
+    assert execute(["verify", str(steps.file)]) == 0
+
+
+def epochs(steps: Steps) -> list[int]:
+    return [row.manifest.epoch for row in EpochsTable(steps.feed.sink.path, steps.feed.name).read_all()]
+
+
+@pytest.mark.parametrize("mode", ["append", "soft_delete", "history"])
+def test_modes(
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """A table whose mode keeps the past could not be copied anew without losing it."""
+    run_here(monkeypatch)
+    steps = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
+    steps.set(modes=[{"match": f"{steps.schema}.*", "mode": mode}])
+    steps.everywhere(*BEGIN)
+    steps.run()
+    for number, statements in enumerate((["UPDATE t SET n = 4"], [WIDE, TEXT], [f"UPDATE t SET {BIG}, v = {LONG}"])):
+        for shard in steps.servers:
+            steps.sql(shard, *statements)
+            steps.must_be_equal("t", *COLUMNS)
+        if number % 2 == 0:
+            settled(steps.feed)
+            assert steps.lake("t", *COLUMNS) == steps.source("t", *COLUMNS)
+    assert never_stale(steps)
+
+
+def test_masked_columns(
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An integer has the HMAC of its digits, whatever its type."""
+    run_here(monkeypatch)
+    steps = Steps(tmp_path, {"-80": shards[0]}, fresh_schema(shards[0]))
+    rules = [("n", {"mask": "hmac"}), ("d", {"mask": "nulls"}), ("v", {"mask": "partial", "show": 2})]
+    steps.set(
+        mask_key="a key of thirty and some characters",
+        columns=[{"match": f"{steps.schema}.t.{name}", **rule} for name, rule in rules],
+    )
+    steps.everywhere(*BEGIN)
+    steps.run()
+    before = steps.lake("t", *COLUMNS)
+    steps.everywhere("INSERT INTO t (id, n, v, b) VALUES (4, 10, 'one', '')", WIDE, TEXT)
+    steps.everywhere("UPDATE t SET b = 'x' WHERE id = 1", "INSERT INTO t (id, n, v, b) VALUES (5, 10, 'one', '')")
+    steps.run()
+    after = steps.lake("t", *COLUMNS)
+    assert [row[:4] for row in after[:3]] == [row[:4] for row in before]
+    assert after[0][2] == after[3][2] == after[4][2] != "10"
+    assert {row[5] for row in after} == {None}
+    assert after[3][3] == after[4][3] == before[0][3]
+    assert never_stale(steps)
+
+
+@pytest.mark.parametrize("fault", [Fault.AFTER_PLAN, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY])
+def test_a_run_that_dies_anywhere_is_gone_on_with(steps: Steps, fault: Fault) -> None:
+    steps.sql("-80", WIDE, TEXT, f"UPDATE t SET {BIG}, v = {LONG} WHERE id = 1")
+    steps.die_again_and_again(fault, 4)
+    steps.everywhere("UPDATE t SET n = 3 WHERE id = 3")
+    steps.must_be_equal("t", *COLUMNS)
+    steps.sql("80-", "UPDATE t SET v = 'xyz' WHERE id = 1", WIDE, TEXT)
+    steps.die_again_and_again(fault, 4)
+    steps.must_be_equal("t", *COLUMNS)
+    assert never_stale(steps)
