@@ -219,7 +219,7 @@ class Newcomers:
 def _seen(
     endpoint: Endpoint, state: ShardState, table: TableId, *, must_have: bool
 ) -> tuple[Table, Copy, Wording] | None:
-    """A table of a shard as its catalog has it, its copy and its wording; None where the shard has none and need not."""
+    """A table of a shard as its catalog has it, its copy, its wording; None where the shard has none and need not."""
     with connect(endpoint, state.position.server) as session:
         estimate = listed_tables(session, lambda one: one == table).get(table)
         if isinstance(estimate, Unsupported):

@@ -19,6 +19,7 @@ from catchment.model.position import LogOffset
 from catchment.model.refusal import Refusal
 from catchment.model.table import Column, ColumnType, Comments, Table, TableId
 from catchment.model.treatment import Mode
+from catchment.model.widened import Declared, Widened
 
 MICRO_BITS = 32
 _NUMBER_BITS = 64
@@ -119,24 +120,6 @@ class Fill(msgspec.Struct, frozen=True):
     value: str
 
 
-class Widened(msgspec.Struct, frozen=True):
-    """A `type` that a column had before an ALTER made it wider. Older files have its values in it. `shards`: those whose
-    column still has it. `column` is the column's physical name."""
-
-    column: str
-    type: ColumnType
-    shards: tuple[str, ...] = ()
-
-
-class Declared(msgspec.Struct, frozen=True):
-    """How a column of texts or bytes is declared, as `varchar(50)`, empty where that is not known: on these shards, or,
-    without any, on all others. `column` is its physical name."""
-
-    column: str
-    text: str
-    shards: tuple[str, ...] = ()
-
-
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
@@ -155,8 +138,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     of kept columns, as they were when a run began, or when columns came or went. `arrangement`: how rows lie in the
     sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first. `fills`:
     what rows have that are older than a column. `emptied`: the last TRUNCATE of each shard, as of which no row of it is
-    left. `widened`: former types of columns. `declared`: how long texts and bytes may be, and `charset`: of columns that
-    are declared without one; empty where it is not known."""
+    left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of columns
+    that are declared without one; empty where it is not known."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]

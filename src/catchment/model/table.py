@@ -112,8 +112,8 @@ class Comments(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Wording(msgspec.Struct, frozen=True):
-    """How a table is declared on one shard: COLUMN_TYPE of its `columns` of texts and bytes, by their names, and the
-    character set of those that are added without one."""
+    """How a table is declared on one shard: COLUMN_TYPE of its `columns` of texts and bytes, by their names. `charset`
+    is that of columns that are added without one."""
 
     columns: dict[str, str] = {}
     charset: str = ""

@@ -43,9 +43,7 @@ def source_name(column: str) -> str:
     return column.partition(_MARK)[0]
 
 
-def together(
-    images: pa.Table, types: Mapping[str, pa.DataType], widened: Collection[str] = ()
-) -> pa.Table:
+def together(images: pa.Table, types: Mapping[str, pa.DataType], widened: Collection[str] = ()) -> pa.Table:
     """Images of which columns have the name and, as far as they have values, the type that `types` says. Of `widened`
     columns values of former types are brought to it.
 

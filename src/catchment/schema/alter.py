@@ -12,7 +12,7 @@ from sqlglot import exp
 from catchment.model.errors import Unsupported
 from catchment.schema.filling import UNLOGGED, Filled, filled
 from catchment.schema.partitions import keeps_rows
-from catchment.schema.redeclared import Redeclared, declared_as, redeclared
+from catchment.schema.redeclared import REDEFINED, Redeclared, declared_as, redeclared
 from catchment.schema.statement import NOT_UNDERSTOOD, AmbiguousText, Word, parted
 
 _PRIMARY = "its primary key was changed"
@@ -39,13 +39,12 @@ _HARMLESS_ATTRIBUTES = (
 _TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 
 _UUID = "a UUID column was added, which the log shows as BINARY(16) until the table is copied again"
-_REDEFINED = "a column was renamed or given another definition"
 _PLAIN_ACTIONS: dict[type[exp.Expression], str] = {
     exp.RenameIndex: "",
     exp.ForceProperty: "",
     exp.AlterRename: "it was renamed",
-    exp.RenameColumn: _REDEFINED,
-    exp.ModifyColumn: _REDEFINED,
+    exp.RenameColumn: REDEFINED,
+    exp.ModifyColumn: REDEFINED,
     exp.DropPrimaryKey: _PRIMARY,
 }
 

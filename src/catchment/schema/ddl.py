@@ -1,8 +1,8 @@
 """What a DDL statement of the log does to the rows of the chosen tables.
 
 An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
-known. It has none, takes all rows, drops columns, adds some of which every row has the same value, or gives some another
-definition that may leave all values as they are. Pure: looks at no server and no catalog.
+known. It has none, takes all rows, drops columns, or adds some of which every row has the same value. Or it gives
+columns another definition that may leave all values as they are. Pure: looks at no server and no catalog.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from catchment.model.table import TableId
 from catchment.schema.filling import Filled
 from catchment.schema.names import without_marks
-from catchment.schema.redeclared import Redeclared
+from catchment.schema.redeclared import REDEFINED, Redeclared
 from catchment.schema.statement import NOT_UNDERSTOOD, Word
 from catchment.schema.text import Text, read_text
 from catchment.schema.verbs import DATABASES, Act, kind_of, object_of
@@ -27,11 +27,11 @@ class Harmless:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of `table` were dropped, others added, which have the value of `filled` in every row, else NULL, and others
-    `modified`. `emptied`: a TRUNCATE took all its rows, and no column came or went.
+    """Columns of `table` were dropped, others `modified`, and others added. Those have the value of `filled` in every
+    row, else NULL. `emptied`: a TRUNCATE took all its rows, and no column came or went.
 
-    `declared`: added columns, as far as it is told. `actions`: the words of the ALTER TABLE behind the table's name; none
-    when they may be read in two ways.
+    `declared`: added columns, as far as it is told. `actions`: the words of the ALTER TABLE behind the table's name;
+    none when they may be read in two ways.
     """
 
     table: TableId
@@ -120,8 +120,8 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
             for words in text.readings
         ]
     )
-    if isinstance(found, Columns) and found.emptied and text.doubtful:
-        return _stop(found.table, TRUNCATED)
+    if isinstance(found, Columns) and text.doubtful and (found.emptied or found.modified):
+        return _stop(found.table, TRUNCATED if found.emptied else REDEFINED)
     return found
 
 

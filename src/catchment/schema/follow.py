@@ -74,7 +74,7 @@ class Followed:
 
 
 def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int = 0) -> Definition:
-    """The definition after an ALTER TABLE: first columns go, then others change and come, in the order of the statement.
+    """The definition after an ALTER TABLE: first columns go, then others change and come, in the statement's order.
 
     Raises AmbiguousText when a column's type or place cannot be told, AlteredUnseen when the table is not as the
     statement found it.
@@ -125,9 +125,7 @@ def _dropped(definition: Definition, columns: _Columns, action: Sequence[Word], 
     return kept
 
 
-def _modified(
-    definition: Definition, columns: _Columns, action: Sequence[Word], *, mysql: bool
-) -> _Columns:
+def _modified(definition: Definition, columns: _Columns, action: Sequence[Word], *, mysql: bool) -> _Columns:
     """The columns after MODIFY, or CHANGE to the same name: one has another definition, and perhaps place."""
     words, place = _placed(definition_of(action))
     name = words[0].text.lower()

@@ -17,6 +17,7 @@ from catchment.schema.declaration import attributes_of, read_column
 from catchment.schema.statement import AmbiguousText, Word
 from catchment.wire.cells.types import from_catalog
 
+REDEFINED: Final = "a column was renamed or given another definition"
 _OF_CHARSETS: Final = (Kind.TEXT, Kind.ENUM, Kind.SET)
 _ROUNDED: Final = (Kind.FLOAT, Kind.DOUBLE, Kind.YEAR)
 _ANY: Final = "utf8mb4"  # stands for the table's own, until that is known

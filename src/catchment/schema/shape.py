@@ -29,8 +29,7 @@ from catchment.model.table import (
 from catchment.model.treatment import PLAIN, Mode, Treatment
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.schema.filling import Filled
-from catchment.schema.redeclared import Redeclared
-from catchment.schema.widened import declared_first, modified, with_declared
+from catchment.schema.widened import declared_first, modified, must_be_as_added, unclear, with_declared
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
 
@@ -141,11 +140,7 @@ def evolve(
         for name in effect.dropped:
             columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
         shape = replace(shape, columns=columns)
-        for told in effect.modified:
-            if told.column.lower() in added:
-                raise _unclear(shard, table.id, told)
-            having = [s for s, its in others.items() if told.column.lower() in _names(its)]
-            shape = modified(shape, shard, told, having)
+        shape = _modified(shape, effect, shard, others, added)
         columns = shape.columns
         for name in effect.added:
             there = any(c.live and _is_named(c, name) for c in columns)
@@ -157,7 +152,7 @@ def evolve(
                     "themselves; drop it again, then start the run again: it goes on"
                 )
             if new is not None and not any(_is_dropped(later, name) for later in effects[place + 1 :]):
-                _must_be_as_added(new, effect, shard, table.id)
+                must_be_as_added(new, effect.declared, shard, table.id)
             columns = _added(columns, name, shard, new, table.id)
         if effect.emptied:
             shape = _emptied(shape, shard, epoch)
@@ -177,25 +172,20 @@ def evolve(
     return after
 
 
+def _modified(
+    shape: TableShape, effect: Columns, shard: str, others: Mapping[str, Table], added: Collection[str]
+) -> TableShape:
+    """The shape after columns got other definitions; `added`: by effects before. Raises SourceError."""
+    for told in effect.modified:
+        if told.column.lower() in added:
+            raise unclear(shard, shape.table, told)
+        having = [other for other, its in others.items() if told.column.lower() in _names(its)]
+        shape = modified(shape, shard, told, having)
+    return shape
+
+
 def _is_dropped(effect: Columns, name: str) -> bool:
     return name.lower() in map(str.lower, effect.dropped)
-
-
-def _must_be_as_added(new: LakeColumn, effect: Columns, shard: str, table: TableId) -> None:
-    """Raise SourceError for a column that is of another type by now than the statement that added it says."""
-    for told in effect.declared:
-        kind = replace(new.column.type, charset="")
-        said = replace(told.type, charset="")
-        # MariaDB makes a text of JSON.
-        if told.column.lower() == new.column.name.lower() and said != kind and said.kind is not Kind.JSON:
-            raise _unclear(shard, table, told)
-
-
-def _unclear(shard: str, table: TableId, told: Redeclared) -> SourceError:
-    return SourceError(
-        f"shard {shard}: column {told.column} of {table} was added, and given another definition before a row showed "
-        "it; " + AGAIN.format(table=table)
-    )
 
 
 def must_fit_still(shape: TableShape, shard: str) -> None:

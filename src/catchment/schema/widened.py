@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from catchment.model.epoch import Declared, LakeColumn, TableShape, Widened
+from catchment.model.epoch import LakeColumn, TableShape
 from catchment.model.errors import SourceError
-from catchment.model.table import ColumnType
+from catchment.model.table import ColumnType, Kind, TableId
+from catchment.model.widened import Declared, Widened
 from catchment.schema.ddl import AGAIN
 from catchment.schema.redeclared import Redeclared
 from catchment.schema.widening import has_length, holds_length, holds_type
@@ -73,6 +74,24 @@ def with_declared(
         if column is not None and has_length(column.column.type):
             shape = _declared_as(shape, shard, column, told.get(name.lower(), ""), others)
     return shape
+
+
+def must_be_as_added(new: LakeColumn, told: Iterable[Redeclared], shard: str, table: TableId) -> None:
+    """Raise SourceError for a column that is of another type by now than the statement that added it told."""
+    kind = replace(new.column.type, charset="")
+    for one in told:
+        said = replace(one.type, charset="")
+        # MariaDB makes a text of JSON.
+        if one.column.lower() == new.column.name.lower() and said != kind and said.kind is not Kind.JSON:
+            raise unclear(shard, table, one)
+
+
+def unclear(shard: str, table: TableId, told: Redeclared) -> SourceError:
+    """Of a column that was given another definition before its first one is known."""
+    return SourceError(
+        f"shard {shard}: column {told.column} of {table} was added, and given another definition before a row showed "
+        "it; " + AGAIN.format(table=table)
+    )
 
 
 def _with_length(

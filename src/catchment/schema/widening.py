@@ -19,8 +19,14 @@ _SAME: Final = (
 _WIDER_CHARSET: Final = ("utf8mb3", "utf8mb4")
 _SIZED: Final = re.compile(r"(char|varchar|varbinary)\(([0-9]{1,10})\)")
 _BYTES: Final = {
-    **{name: (1 << bits) - 1 for name, bits in (("tinytext", 8), ("text", 16), ("mediumtext", 24), ("longtext", 32))},
-    **{name: (1 << bits) - 1 for name, bits in (("tinyblob", 8), ("blob", 16), ("mediumblob", 24), ("longblob", 32))},
+    **{
+        name: (1 << bits) - 1
+        for name, bits in (("tinytext", 8), ("text", 16), ("mediumtext", 24), ("longtext", 32))
+    },
+    **{
+        name: (1 << bits) - 1
+        for name, bits in (("tinyblob", 8), ("blob", 16), ("mediumblob", 24), ("longblob", 32))
+    },
 }
 # The type of large values for what a short one is declared as, and the bytes of a character at most.
 _LARGE: Final = {"varchar": ("text", 4), "varbinary": ("blob", 1)}

@@ -196,8 +196,8 @@ def _has_gone(read: Images) -> bool:
 
 
 def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
-    """Raise CutMissed when the log behind the cut holds a statement that would end the feed, or leaves
-    open how columns were declared at the cut.
+    """Raise CutMissed when the log behind the cut holds a statement that would end the feed. So it does
+    for one that leaves open how columns were declared at the cut.
 
     So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
     the log proves it before another transaction has come.
@@ -209,8 +209,9 @@ def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Colle
         did = stored.judged(event, tables)
         if isinstance(did, Columns) and did.modified:
             raise CutMissed(
-                f"shard {endpoint.shard}, {did.table} at {event.at}: a column was given another definition, and the log "
-                "proves that visible only when something follows: commit any transaction on the shard, then start again"
+                f"shard {endpoint.shard}, {did.table} at {event.at}: a column was given another definition, and the "
+                "log proves that visible only when something follows: commit any transaction on the shard, then start "
+                "again"
             )
         if isinstance(did, Stop):
             raise CutMissed(

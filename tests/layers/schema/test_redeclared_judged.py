@@ -40,15 +40,26 @@ NULLABLE = [
 DEFINITIONS = [
     *NULLABLE,
     *(f"{kind} NOT NULL" for kind in NULLABLE if " AS " not in kind and " NULL" not in kind),
-    *("INT DEFAULT 4", "INT COMMENT 'x' FIRST", "INT NOT NULL DEFAULT 9", "VARCHAR(5) DEFAULT 'x'", "INT UNIQUE"),
-    *("INT AUTO_INCREMENT UNIQUE", "TIMESTAMP", "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", "INT INVISIBLE"),
+    *(
+        "INT DEFAULT 4",
+        "INT COMMENT 'x' FIRST",
+        "INT NOT NULL DEFAULT 9",
+        "VARCHAR(5) DEFAULT 'x'",
+        "INT UNIQUE",
+    ),
+    *(
+        "INT AUTO_INCREMENT UNIQUE",
+        "TIMESTAMP",
+        "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+        "INT INVISIBLE",
+    ),
 ]
 VALUES = [
     *("NULL", "''", "'0'", "1", "-1", "127", "-128", "128", "255", "256", "32767", "65535", "-8388608", "2147483647"),
     *("4294967295", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "1.5", "0.125", "-999.99"),
     *("99999.995", "'a'", "'b'", "'a,b'", "'1'", "'x    '", "'Zwölf'", "'ÄÖ😀'", "' y'", "'a\\0b'", "REPEAT('é', 260)"),
-    *("REPEAT('z', 70000)", "'2026-02-28'", "'2026-02-28 23:59:59.999999'", "'0000-00-00'", "'[1, 2]'", "'-12:34:56.5'"),
-    *("1999", "'A'", "'😀'"),
+    *("REPEAT('z', 70000)", "'2026-02-28'", "'2026-02-28 23:59:59.999999'", "'0000-00-00'", "'[1, 2]'"),
+    *("'-12:34:56.5'", "1999", "'A'", "'😀'"),
 ]  # fmt: skip
 STRICT, LOOSE = "STRICT_TRANS_TABLES", ""
 PADS = "PAD_CHAR_TO_FULL_LENGTH"
@@ -86,7 +97,8 @@ def made(run: Run, columns: list[str]) -> bool:
     try:
         run(f"CREATE TABLE t (id INT PRIMARY KEY, {named}) ROW_FORMAT=DYNAMIC")
     except pymysql.err.MySQLError as refused:
-        assert refused.args[0] not in (2006, 2013)
+        if refused.args[0] in (2006, 2013):  # the server is gone
+            raise
         return False
     return True
 
@@ -141,7 +153,8 @@ def judged(run: Run, session: Session, old: str, new: str, mode: str) -> str:
     try:
         run(f"ALTER TABLE t MODIFY c0 {new}")
     except pymysql.err.MySQLError as refused:
-        assert refused.args[0] not in (2006, 2013)
+        if refused.args[0] in (2006, 2013):  # the server is gone
+            raise
         return "refused"
     after = values(session)
     assert len(before) > (2 if "UNIQUE" in old or "JSON" in old else 20)

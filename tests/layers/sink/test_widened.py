@@ -12,9 +12,10 @@ from deltalake import DeltaTable
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from catchment.model.epoch import Part, TableShape, Widened
+from catchment.model.epoch import Part, TableShape
 from catchment.model.table import Column, ColumnType, Kind
 from catchment.model.treatment import Mode
+from catchment.model.widened import Widened
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.plain.shape import Form
@@ -30,7 +31,10 @@ from tests.world.settled import carry_out
 
 CASES = {
     "integers": ((ColumnType(Kind.INT), 1, -7), (ColumnType(Kind.BIGINT), 1 << 40)),
-    "unsigned": ((ColumnType(Kind.INT, unsigned=True), 1, 1 << 31), (ColumnType(Kind.BIGINT, unsigned=True), 1 << 63)),
+    "unsigned": (
+        (ColumnType(Kind.INT, unsigned=True), 1, 1 << 31),
+        (ColumnType(Kind.BIGINT, unsigned=True), 1 << 63),
+    ),
     "decimals": (
         (ColumnType(Kind.DECIMAL, length=5, scale=2), Decimal("1.50"), Decimal("-999.99")),
         (ColumnType(Kind.DECIMAL, length=20, scale=4), Decimal("123456789012345.1234")),
@@ -38,7 +42,9 @@ CASES = {
 }
 
 
-def shapes(old: ColumnType, new: ColumnType, mode: Mode = Mode.MIRROR) -> tuple[TableShape, TableShape, TableShape]:
+def shapes(
+    old: ColumnType, new: ColumnType, mode: Mode = Mode.MIRROR
+) -> tuple[TableShape, TableShape, TableShape]:
     """The table before, while one shard has the former type, and when all have the new one."""
     before = replace(shape("orders", {"id": INT, "n": old}, ("id",)), mode=mode)
     key, column = before.columns
@@ -47,7 +53,9 @@ def shapes(old: ColumnType, new: ColumnType, mode: Mode = Mode.MIRROR) -> tuple[
     return before, one, replace(one, widened=(Widened("n", old),))
 
 
-def put(feeder: Feeder, table: TableShape, part: Part, *rows: tuple[str, int, Any], written: TableShape) -> None:
+def put(
+    feeder: Feeder, table: TableShape, part: Part, *rows: tuple[str, int, Any], written: TableShape
+) -> None:
     """An epoch of a table, whose file has the types of the shape that its task knew."""
     feeder.epoch += 1
     tagged = [(shard, feeder.epoch, False, (key, value)) for shard, key, value in rows]
@@ -99,7 +107,10 @@ def test_every_reader_has_the_values_of_before(
     assert held(by_delta_rs(plain, table.version())) == wanted
     with DeltaScan() as scan:
         assert held(scan.rows(plain, ["_shard", "id", "n"])) == wanted
-    kinds = {pq.read_schema(plain / path).field("n").type for path in pa.table(table.get_add_actions())["path"].to_pylist()}
+    kinds = {
+        pq.read_schema(plain / path).field("n").type
+        for path in pa.table(table.get_add_actions())["path"].to_pylist()
+    }
     assert kinds == {settled.arrow().schema.field("n").type}
     if not at_once:
         assert held(newest(tmp_path, 2).arrow())["s/0", 3] == most
@@ -127,7 +138,9 @@ def test_a_settle_that_only_writes_other_types_tells_no_change(tmp_path: Path, f
     carry_out(order)
     plain = table_dir(tmp_path, before.table)
     table = DeltaTable(plain)
-    assert held(by_delta_rs(plain, table.version())) == {("s/0", key): 7 if key == 2 else key for key in range(5)}
+    assert held(by_delta_rs(plain, table.version())) == {
+        ("s/0", key): 7 if key == 2 else key for key in range(5)
+    }
     assert {f.name: str(f.type) for f in table.schema().fields}["n"] == 'PrimitiveType("long")'
     if form.changes:
         assert told(plain, table.version()) == []
@@ -154,8 +167,14 @@ def test_modes(tmp_path: Path, mode: Mode, at_once: bool) -> None:
     plain = table_dir(tmp_path, before.table)
     rows = by_delta_rs(plain, DeltaTable(plain).version())
     assert rows.schema.field("n").type == pa.int32()
-    found = sorted((row["_shard"], row["id"], row["_epoch"], row["n"]) for row in rows.to_pylist() if row["n"])
+    found = sorted(
+        (row["_shard"], row["id"], row["_epoch"], row["n"]) for row in rows.to_pylist() if row["n"]
+    )
     assert ("s/0", 1, 5, 100_000) in found
     assert ("s/1", 1, 3, 13) in found
     if mode is not Mode.SOFT_DELETE:
-        assert {(shard, key, n) for shard, key, _, n in found} >= {("s/0", 1, 10), ("s/0", 1, 11), ("s/0", 2, 12)}
+        assert {(shard, key, n) for shard, key, _, n in found} >= {
+            ("s/0", 1, 10),
+            ("s/0", 1, 11),
+            ("s/0", 2, 12),
+        }

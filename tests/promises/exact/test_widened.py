@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -59,7 +60,8 @@ ONE_EPOCH = {
     "alone": TEXT,
     "behind rows": f"UPDATE t SET v = 'abcde' WHERE id = 1; DELETE FROM t WHERE id = 2; {TEXT}",
     "before rows": f"{TEXT}; UPDATE t SET v = {LONG} WHERE id = 1; INSERT INTO t (id, v, b) VALUES (4, {LONG}, '')",
-    "among rows": f"INSERT INTO t (id, v, b) VALUES (4, 'four', ''); {TEXT}; UPDATE t SET v = {LONG} WHERE id IN (3, 4)",
+    "among rows": f"INSERT INTO t (id, v, b) VALUES (4, 'four', ''); {TEXT};"
+    f"UPDATE t SET v = {LONG} WHERE id IN (3, 4)",
     "to a large text": "UPDATE t SET n = 5; ALTER TABLE t MODIFY v MEDIUMTEXT; UPDATE t SET v = REPEAT('é', 70000)",
     "twice": f"INSERT INTO t (id, v, b) VALUES (4, 'four', ''); {TEXT}; UPDATE t SET v = {LONG} WHERE id = 1;"
     "ALTER TABLE t MODIFY v TEXT CHARACTER SET utf8mb4 FIRST; UPDATE t SET v = REPEAT('x', 60) WHERE id = 2",
@@ -75,8 +77,10 @@ ONE_EPOCH = {
     f"UPDATE t SET {BIG} WHERE id IN (1, 3); DELETE FROM t WHERE id = 2",
     "wider twice": "ALTER TABLE t MODIFY d DECIMAL(8,3); UPDATE t SET d = 99999.999 WHERE id = 1;"
     f"ALTER TABLE t MODIFY d DECIMAL(9,3); UPDATE t SET d = 123456.5 WHERE id = 2; {WIDE}; UPDATE t SET {BIG}",
-    "wider and dropped": f"{WIDE}; UPDATE t SET {BIG}; ALTER TABLE t DROP v, MODIFY n BIGINT FIRST; ALTER TABLE t ADD v INT",
-    "and dropped": f"{TEXT}; UPDATE t SET v = {LONG}; ALTER TABLE t DROP v; ALTER TABLE t ADD v INT; UPDATE t SET v = 4",
+    "wider and dropped": f"{WIDE}; UPDATE t SET {BIG}; ALTER TABLE t DROP v, MODIFY n BIGINT FIRST;"
+    "ALTER TABLE t ADD v INT",
+    "and dropped": f"{TEXT}; UPDATE t SET v = {LONG}; ALTER TABLE t DROP v; ALTER TABLE t ADD v INT;"
+    "UPDATE t SET v = 4",
 }
 
 
@@ -138,7 +142,9 @@ def test_one_shard_before_the_other(steps: Steps, alter: str, after: str) -> Non
     """A shard that has not altered still logs the former type."""
     steps.sql("-80", alter, after)
     steps.must_be_equal("t", *COLUMNS)
-    steps.everywhere("UPDATE t SET v = 'xyz', n = 5, d = 2.25 WHERE id = 3", "INSERT INTO t (id, b) VALUES (4, 'q')")
+    steps.everywhere(
+        "UPDATE t SET v = 'xyz', n = 5, d = 2.25 WHERE id = 3", "INSERT INTO t (id, b) VALUES (4, 'q')"
+    )
     steps.must_be_equal("t", *COLUMNS)
     steps.sql("80-", "UPDATE t SET v = 'back' WHERE id = 1", alter)
     steps.must_be_equal("t", *COLUMNS)
@@ -184,7 +190,8 @@ def test_every_epoch_is_exact_while_columns_become_wider(
     wider = (
         "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,5)",
         "ALTER TABLE people MODIFY city VARCHAR(90), CHANGE balance balance DECIMAL(16,3) NOT NULL",
-        "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL, MODIFY note LONGTEXT, MODIFY discount DECIMAL(7,5)",
+        "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL, MODIFY note LONGTEXT, "
+        "MODIFY discount DECIMAL(7,5)",
         "ALTER TABLE orders MODIFY status BIGINT UNSIGNED NOT NULL FIRST",
         "ALTER TABLE items MODIFY price DECIMAL(20,5) NULL, MODIFY label CHAR(20)",
     )
@@ -223,7 +230,11 @@ def epochs(steps: Steps) -> list[int]:
 
 @pytest.mark.parametrize("mode", ["append", "soft_delete", "history"])
 def test_modes(
-    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+    shards: Shards,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
 ) -> None:
     """A table whose mode keeps the past could not be copied anew without losing it."""
     run_here(monkeypatch)
@@ -231,7 +242,9 @@ def test_modes(
     steps.set(modes=[{"match": f"{steps.schema}.*", "mode": mode}])
     steps.everywhere(*BEGIN)
     steps.run()
-    for number, statements in enumerate((["UPDATE t SET n = 4"], [WIDE, TEXT], [f"UPDATE t SET {BIG}, v = {LONG}"])):
+    for number, statements in enumerate(
+        (["UPDATE t SET n = 4"], [WIDE, TEXT], [f"UPDATE t SET {BIG}, v = {LONG}"])
+    ):
         for shard in steps.servers:
             steps.sql(shard, *statements)
             steps.must_be_equal("t", *COLUMNS)
@@ -247,7 +260,11 @@ def test_masked_columns(
     """An integer has the HMAC of its digits, whatever its type."""
     run_here(monkeypatch)
     steps = Steps(tmp_path, {"-80": shards[0]}, fresh_schema(shards[0]))
-    rules = [("n", {"mask": "hmac"}), ("d", {"mask": "nulls"}), ("v", {"mask": "partial", "show": 2})]
+    rules: list[tuple[str, dict[str, Any]]] = [
+        ("n", {"mask": "hmac"}),
+        ("d", {"mask": "nulls"}),
+        ("v", {"mask": "partial", "show": 2}),
+    ]
     steps.set(
         mask_key="a key of thirty and some characters",
         columns=[{"match": f"{steps.schema}.t.{name}", **rule} for name, rule in rules],
@@ -256,7 +273,9 @@ def test_masked_columns(
     steps.run()
     before = steps.lake("t", *COLUMNS)
     steps.everywhere("INSERT INTO t (id, n, v, b) VALUES (4, 10, 'one', '')", WIDE, TEXT)
-    steps.everywhere("UPDATE t SET b = 'x' WHERE id = 1", "INSERT INTO t (id, n, v, b) VALUES (5, 10, 'one', '')")
+    steps.everywhere(
+        "UPDATE t SET b = 'x' WHERE id = 1", "INSERT INTO t (id, n, v, b) VALUES (5, 10, 'one', '')"
+    )
     steps.run()
     after = steps.lake("t", *COLUMNS)
     assert [row[:4] for row in after[:3]] == [row[:4] for row in before]

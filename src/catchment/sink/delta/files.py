@@ -233,8 +233,10 @@ class FileColumns(msgspec.Struct, frozen=True):
 def by_columns(
     paths: Sequence[str], former: Mapping[str, Collection[pa.DataType]] = MappingProxyType({})
 ) -> dict[FileColumns, list[str]]:
-    """Files by the columns that their footers name, and which of these have a `former` type; raises SinkError for a
-    file that is no longer there, or damaged."""
+    """Files by the columns that their footers name, and which of these have a `former` type.
+
+    Raises SinkError for a file that is no longer there, or damaged.
+    """
     found: dict[FileColumns, list[str]] = {}
     try:
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:

@@ -195,8 +195,8 @@ def add_action(file: DataFile) -> Add:
 
 
 def widened(on: Snapshot, shape: TableShape) -> list[Action]:
-    """The metadata with the columns that a shape has gained, or that became wider, and the protocol where they ask for
-    more; nothing where the table has them all. Raises SinkError for a column of another type."""
+    """The metadata with the columns that a shape has gained, or that became wider; nothing where the table has them
+    all. The protocol comes with it where they ask for more. Raises SinkError for a column of another type."""
     held, wanted = arrow_of(on.metadata.schema_string), delta_schema(shape)
     types, former = {field.name: field.type for field in held}, former_types(shape)
     for field in wanted:
