@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from catchment.demo.server import PrivateServer
@@ -16,7 +17,8 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Diverged
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import Column, ColumnType, Kind, Table, TableId
+from catchment.model.widened import Widened
 from catchment.readers.copy import copy_chunks, read_group
 from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.catalog import read_table
@@ -64,6 +66,34 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
     ((refused, why),) = group.refused
     assert refused.table.name == "bad"
     assert "'v'" in why
+
+
+def test_a_shard_with_a_former_type_is_copied(
+    shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
+) -> None:
+    """Another shard made the column wider while this one was being copied. The last row stands behind the epoch."""
+    schema = fresh_schema(shard)
+    shard.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 7)", database=schema)
+    shard.sql("INSERT INTO t VALUES (2, 8)", database=schema)
+    feed = make_feed(tmp_path, {"-80": shard}, schema, chunk_rows=ROWS)
+    (endpoint,) = feed.endpoints()
+    origin = originate("f", {"-80": endpoint}, lambda table: table.schema == schema, 0)
+    (before,) = origin.shapes
+    key, column = before.columns
+    wide = msgspec.structs.replace(column, column=Column("v", ColumnType(Kind.BIGINT)))
+    state = origin.cut.shards["-80"]
+    target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
+    chunks = (Chunk("-80", before.table, None, None, last=True),)
+    for shards, copied in ((("-80",), 1), (("80-",), None)):
+        former = (Widened("v", ColumnType(Kind.INT), shards),)
+        shape = msgspec.structs.replace(before, columns=(key, wide), widened=former)
+        at = state.position.at
+        group = read_group(ChunkTask(endpoint, state, at, at, chunks, (shape,), target))
+        assert {table.name: rows.num_rows for table, rows in group.rows.items()} == (
+            {"t": copied} if copied else {}
+        )
+    ((_, why),) = group.refused
+    assert "its definition is not that of the lake (v)" in why
 
 
 @pytest.mark.mariadb("on MySQL the first floor is the cut, and the purged file held nothing behind it")

@@ -146,6 +146,7 @@ def test_one_shard_before_the_other(steps: Steps, alter: str, after: str) -> Non
         "UPDATE t SET v = 'xyz', n = 5, d = 2.25 WHERE id = 3", "INSERT INTO t (id, b) VALUES (4, 'q')"
     )
     steps.must_be_equal("t", *COLUMNS)
+    assert execute(["verify", str(steps.file)]) == 0
     steps.sql("80-", "UPDATE t SET v = 'back' WHERE id = 1", alter)
     steps.must_be_equal("t", *COLUMNS)
     steps.everywhere(after, "UPDATE t SET n = 7 WHERE id = 1")

@@ -9,7 +9,7 @@ from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import location
 from catchment.model.treatment import Mode
-from catchment.sink.delta.layout import EPOCH, PART, former_types
+from catchment.sink.delta.layout import EPOCH, PART
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.reading.places import Tables
 from catchment.sink.delta.reading.rule import DATAFUSION, output_schema, rule_sql, source_schema
@@ -55,20 +55,11 @@ def _of_tail(shape: TableShape, tail: DeltaTable, part: Part, settled: int) -> s
 
 
 def _select(shape: TableShape, table: DeltaTable, name: str) -> str:
-    held = pa.schema(table.schema().to_arrow())
+    held = {field.name for field in table.schema().fields}
     return f"SELECT {', '.join(_columns(shape, held))} FROM {name}"
 
 
-def _columns(shape: TableShape, held: pa.Schema) -> Iterable[str]:
-    """All physical columns; null for those that the table does not have, and brought to their type from a narrower
-    one."""
-    former = former_types(shape)
+def _columns(shape: TableShape, held: set[str]) -> Iterable[str]:
     for field in source_schema(shape):
         quoted = double_quoted(field.name)
-        kind = arrow_name(field.type)
-        if field.name not in held.names:
-            yield f"arrow_cast(NULL, '{kind}') AS {quoted}"
-        elif held.field(field.name).type in former.get(field.name, ()):
-            yield f"arrow_cast({quoted}, '{kind}') AS {quoted}"
-        else:
-            yield quoted
+        yield quoted if field.name in held else f"arrow_cast(NULL, '{arrow_name(field.type)}') AS {quoted}"
