@@ -97,7 +97,7 @@ def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transact
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=41, chunk_rows=40)
     wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL CHECK (status < 60000)"
-    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3) CHECK (price < 1000000)"
+    longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3) CHECK (price < 10000000)"
     alters = [
         Alter(4, "-80", "ALTER TABLE items ORDER BY quantity"),
         Alter(8, "80-", wider),
