@@ -71,7 +71,7 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
 def test_a_shard_with_a_former_type_is_copied(
     shard: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Another shard made the column wider while this one was being copied. The last row stands behind the epoch."""
+    """Another shard made the column wider while this one was being copied."""
     schema = fresh_schema(shard)
     shard.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 7)", database=schema)
     shard.sql("INSERT INTO t VALUES (2, 8)", database=schema)
@@ -84,14 +84,12 @@ def test_a_shard_with_a_former_type_is_copied(
     state = origin.cut.shards["-80"]
     target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
     chunks = (Chunk("-80", before.table, None, None, last=True),)
-    for shards, copied in ((("-80",), 1), (("80-",), None)):
+    for shards, copied in ((("-80",), {"t"}), (("80-",), set[str]())):
         former = (Widened("v", ColumnType(Kind.INT), shards),)
         shape = msgspec.structs.replace(before, columns=(key, wide), widened=former)
         at = state.position.at
         group = read_group(ChunkTask(endpoint, state, at, at, chunks, (shape,), target))
-        assert {table.name: rows.num_rows for table, rows in group.rows.items()} == (
-            {"t": copied} if copied else {}
-        )
+        assert {table.name for table, rows in group.rows.items() if rows.num_rows} == copied
     ((_, why),) = group.refused
     assert "its definition is not that of the lake (v)" in why
 
