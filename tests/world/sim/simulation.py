@@ -20,7 +20,7 @@ from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, Diverged, Purged
 from catchment.model.order import Action, Order
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
+from catchment.model.table import TableId, Wording
 from catchment.source import first_cut, prove, stored_at
 from catchment.state import database, orders
 from catchment.state.lease import Owner
@@ -166,6 +166,11 @@ class Simulation:
             ):  # comments are for people, and have no part in what is proven
                 patch.setattr(caller, "commented_now", lambda shapes, endpoints: tuple(shapes))
             patch.setattr(first_cut, "read_comments", lambda session, tables: {})
+            for caller in (
+                first_cut,
+                newcomers,
+            ):  # columns of the simulator's tables never change their types
+                patch.setattr(caller, "read_wordings", lambda session, tables: {t: Wording() for t in tables})
             patch.setattr(
                 Store, "put_manifest", lambda *args: put(args[0], self._planned(args[1]), *args[2:])
             )
