@@ -281,17 +281,26 @@ class _Reading:
         # Not above: sqlglot takes each process half a second to import, and most meet no ALTER.
         from catchment.schema.alter import read_alter
 
-        time, strict = (self.text.time, self.text.strict) if self.text is not None else (0, False)
+        assert self.text is not None
+        time, strict, usual = self.text.time, self.text.strict, self.text.usual
         change = read_alter(target, actions, self.here[table], time=time, strict=strict)
         if change.reason:
             return _stop(table, change.reason, ADD_PLAIN if change.by_adding else AGAIN)
+        if change.modified and not usual:
+            return _stop(table, REDEFINED)
         if not (change.added or change.dropped or change.modified):
             return HARMLESS
         schema = target[0].text if len(target) > 1 else self.default_schema
         if (schema, target[-1].text) != (table.schema, table.name):
             return _stop(table, f"{schema}.{target[-1].text}, whose name differs in case, was altered")
         return Columns(
-            table, change.added, change.dropped, change.filled, change.modified, change.declared, actions
+            table,
+            change.added,
+            change.dropped,
+            change.filled,
+            change.modified,
+            change.declared if usual else (),
+            actions,
         )
 
 

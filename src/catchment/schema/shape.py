@@ -158,8 +158,7 @@ def evolve(
             shape = _emptied(shape, shard, epoch)
         added |= {name.lower() for name in effect.added}
         shape = replace(shape, columns=columns)
-        having = [s for s, its in others.items() if any(name.lower() in _names(its) for name in effect.added)]
-        shape = with_declared(shape, shard, effect.declared, effect.added, having)
+        shape = with_declared(shape, shard, effect.declared, effect.added, others)
         lasting = lasts(effect, effects[place + 1 :])
         shape = _filled(shape, columns, lasting, shard, before or epoch)
     after = replace(shape, columns=columns)
@@ -179,8 +178,7 @@ def _modified(
     for told in effect.modified:
         if told.column.lower() in added:
             raise unclear(shard, shape.table, told)
-        having = [other for other, its in others.items() if told.column.lower() in _names(its)]
-        shape = modified(shape, shard, told, having)
+        shape = modified(shape, shard, told, others)
     return shape
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from catchment.schema.names import Name, named
-from catchment.schema.statement import STRICT, AmbiguousText, Word, readings
+from catchment.schema.statement import RENAMING, STRICT, AmbiguousText, Word, readings
 from catchment.schema.verbs import Act, kind_of, query_of
 
 
@@ -12,7 +12,7 @@ class Text:
     """A statement, read: in one or two ways, and every name in those that may change rows. `schema`: that of bare
     names. `unreadable`: why it has no readings. `time`: when it began, in seconds since 1970, 0 where
     that is not known. `doubtful`: it may have acted on a temporary table, or failed. `strict`: its sql_mode is known to
-    be."""
+    be. `usual`: names of types are known to mean what they mean by default."""
 
     sql: str
     schema: str
@@ -23,6 +23,7 @@ class Text:
     time: int = 0
     doubtful: bool = False
     strict: bool = False
+    usual: bool = False
 
     @property
     def changes_rows(self) -> bool:
@@ -48,5 +49,6 @@ def read_text(
         kinds |= {kind, Act.CHANGES_ROWS} if changing else {kind}
         names |= named(changing, default_schema)
     # SET STATEMENT sql_mode: the event has another one than the statement ran in.
-    strict = sql_mode is not None and sql_mode & STRICT != 0 and "sql_mode" not in sql.lower()
-    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), time=time, strict=strict)
+    mode = sql_mode if "sql_mode" not in sql.lower() else None
+    strict, usual = mode is not None and mode & STRICT != 0, mode is not None and mode & RENAMING == 0
+    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), "", time, strict=strict, usual=usual)

@@ -15,7 +15,7 @@ from catchment.wire.cells.types import arrow_type
 
 
 def modified(shape: TableShape, shard: str, said: Redeclared, others: Collection[str]) -> TableShape:
-    """The shape after a shard gave a column another definition. `others`: the shards that have the column, too.
+    """The shape after a shard gave a column another definition. `others`: the other shards.
 
     Raises SourceError where it is not known that the column's values stay as they are.
     """
@@ -36,7 +36,7 @@ def modified(shape: TableShape, shard: str, said: Redeclared, others: Collection
         return _on(shape, column, {shard: new})
     if not holds_type(new, lake):
         raise _unknown(shape, shard, said, "is of a type that other shards have not")
-    behind = {other: shape.type_on(other, column) for other in others}
+    behind = {other: shape.type_on(other, column) for other in others if other not in column.missing}
     wider = replace(column, column=replace(column.column, type=new))
     shape = replace(shape, columns=tuple(wider if one is column else one for one in shape.columns))
     return _on(shape, wider, {**behind, shard: new}, lake)
@@ -81,9 +81,15 @@ def must_be_as_added(new: LakeColumn, told: Iterable[Redeclared], shard: str, ta
     kind = replace(new.column.type, charset="")
     for one in told:
         said = replace(one.type, charset="")
-        # MariaDB makes a text of JSON.
-        if one.column.lower() == new.column.name.lower() and said != kind and said.kind is not Kind.JSON:
+        if one.column.lower() == new.column.name.lower() and said != kind and not _may_become(one.type, kind):
             raise unclear(shard, table, one)
+
+
+def _may_become(said: ColumnType, kind: ColumnType) -> bool:
+    """Whether a server may have made this of what a declaration says: a text of JSON (MariaDB), and bytes of a text in
+    a table whose character set is `binary`."""
+    bytes_of_text = said.kind is Kind.TEXT and not said.charset and kind.kind in (Kind.BINARY, Kind.BLOB)
+    return bytes_of_text or (said.kind is Kind.JSON and kind.kind is Kind.TEXT)
 
 
 def unclear(shard: str, table: TableId, told: Redeclared) -> SourceError:
@@ -114,13 +120,14 @@ def _declared_as(
 ) -> TableShape:
     """The shape where a shard declares a column so. What it declares last is noted as that of all others, so that the
     note is short once all shards have followed."""
-    texts: dict[str, set[str]] = {}
-    for other in others:
-        texts.setdefault(_declared(shape, other, column), set()).add(other)
-    texts.pop(text, None)
     notes = [one for one in shape.declared if one.column != column.physical]
+    mine = [one for one in shape.declared if one.column == column.physical]
+    texts = {one.text: set(one.shards).intersection(others) for one in mine if one.shards}
+    rest = next((one.text for one in mine if not one.shards), "")
+    texts.setdefault(rest, set()).update(set(others).difference(column.missing, *(one.shards for one in mine)))
+    texts.pop(text, None)
     notes.append(Declared(column.physical, text))
-    notes += [Declared(column.physical, its, tuple(sorted(shards))) for its, shards in texts.items()]
+    notes += [Declared(column.physical, its, tuple(sorted(shards))) for its, shards in texts.items() if shards]
     return replace(shape, declared=tuple(notes))
 
 

@@ -11,10 +11,11 @@ from catchment.model.table import DECIMAL_DIGITS_MAX, INTEGERS, ColumnType, Kind
 BITS: Final = {
     Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.MEDIUMINT: 24, Kind.INT: 32, Kind.BIGINT: 64,
 }  # fmt: skip
-_FRACTIONAL: Final = (Kind.TIME, Kind.DATETIME, Kind.TIMESTAMP)
-# Kinds of which a type of the same description has the same values.
+_FRACTIONAL: Final = (Kind.TIME, Kind.DATETIME)
+# Kinds of which a type of the same description has the same values. (MySQL 8.0 brings a TIMESTAMP of more digits through
+# the session's time zone: values of the hour that comes twice became one.)
 _SAME: Final = (
-    Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.YEAR, Kind.DATE, Kind.BINARY, Kind.BLOB, Kind.JSON, Kind.INET4, Kind.INET6,
+    Kind.TIMESTAMP, Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.YEAR, Kind.DATE, Kind.BINARY, Kind.BLOB, Kind.JSON, Kind.INET4, Kind.INET6,
 )  # fmt: skip
 _WIDER_CHARSET: Final = ("utf8mb3", "utf8mb4")
 _SIZED: Final = re.compile(r"(char|varchar|varbinary)\(([0-9]{1,10})\)")

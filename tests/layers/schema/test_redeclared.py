@@ -44,6 +44,7 @@ UNTOLD_CASES = [
     "ALTER TABLE t MODIFY a BIGINT, RENAME TO u",
     "ALTER IGNORE TABLE t MODIFY a BIGINT",
     "SET STATEMENT sql_mode='' FOR ALTER TABLE t MODIFY a BIGINT NOT NULL",
+    "SET STATEMENT sql_mode='' FOR ALTER TABLE t MODIFY a BIGINT",
 ]
 
 
@@ -55,14 +56,25 @@ def test_gives_a_column_another_definition(sql: str, column: str) -> None:
     assert (found.added, found.dropped) == ((), ())
 
 
-def test_not_null_is_told_in_a_strict_mode_alone() -> None:
-    sql = "ALTER TABLE t MODIFY a BIGINT NOT NULL"
+@pytest.mark.parametrize("definition", ["BIGINT NOT NULL", "ENUM('x','A') NULL", "SET('x') NULL"])
+def test_what_another_mode_would_change_is_told_in_a_strict_mode_alone(definition: str) -> None:
+    sql = f"ALTER TABLE t MODIFY a {definition}"
     assert [isinstance(effect(sql, "shop", [T], sql_mode=m), Columns) for m in (1 << 21, 1 << 22)] == [
         True
     ] * 2
     assert isinstance(effect(sql, "shop", [T], sql_mode=0), Stop)
     assert isinstance(effect(sql, "shop", [T]), Stop)
     assert isinstance(effect(f"SET STATEMENT sql_mode='' FOR {sql}", "shop", [T], sql_mode=1 << 21), Stop)
+
+
+@pytest.mark.parametrize("mode", [1, 1 << 9, 1 << 10, 1 << 12])
+def test_names_of_types_may_mean_others(mode: int) -> None:
+    """REAL_AS_FLOAT makes a FLOAT of REAL, and ORACLE a LONGBLOB of BLOB, which a later BLOB would cut."""
+    sql = "ALTER TABLE t MODIFY a REAL, ADD b BLOB"
+    assert isinstance(effect(sql, "shop", [T], sql_mode=1 << 21 | mode), Stop)
+    did = effect("ALTER TABLE t ADD b BLOB", "shop", [T], sql_mode=mode)
+    assert isinstance(did, Columns)
+    assert (did.added, did.declared) == (("b",), ())
 
 
 @pytest.mark.parametrize("sql", UNTOLD_CASES)
@@ -159,3 +171,37 @@ def test_a_length_that_nobody_noted_is_not_known() -> None:
         after(replace(shape, charset="utf8mb4"), "a", "MODIFY v VARCHAR(65000)", table())
     with pytest.raises(SourceError, match="not known"):
         after(replace(begun(), charset=""), "a", "MODIFY v VARCHAR(9)", table())
+
+
+def test_a_column_that_comes_is_noted_of_the_shards_that_have_it() -> None:
+    shape = begun()
+    wider = Table(T, (*table().columns, Column("w", TEXT)), ("id",))
+    shape = after(shape, "a", "ADD w VARCHAR(7)", wider)
+    assert shape.declared[-1] == Declared("w", "varchar(7)")
+    shape = after(shape, "b", "ADD w VARCHAR(9)", wider)
+    assert set(shape.declared[1:]) == {Declared("w", "varchar(9)"), Declared("w", "varchar(7)", ("a",))}
+    shape = after(shape, "a", "MODIFY w VARCHAR(8)", wider)
+    with pytest.raises(SourceError, match="not known to leave its values"):
+        after(shape, "b", "MODIFY w VARCHAR(8)", wider)
+
+
+@pytest.mark.parametrize("kind", [Kind.BLOB, Kind.BINARY])
+def test_a_text_of_a_table_of_bytes_is_bytes(kind: Kind) -> None:
+    """Its declaration need not say so: the character set of the table does."""
+    result = Table(T, (*table().columns, Column("w", ColumnType(kind))), ("id",))
+    shape = after(begun(), "a", "ADD w VARCHAR(5)", result)
+    assert shape.columns[-1].column.type.kind is kind
+    with pytest.raises(SourceError, match="given another definition before a row showed it"):
+        after(begun(), "a", "ADD w VARCHAR(5) CHARACTER SET utf8mb4", result)
+    for later in ("VARCHAR(9)", "VARBINARY(9)", "BLOB", "MEDIUMTEXT"):
+        with pytest.raises(SourceError, match="not known to leave its values"):
+            after(shape, "a", f"MODIFY w {later}", result)
+
+
+def test_a_timestamp_keeps_its_digits() -> None:
+    """MySQL brings one of more digits through the session's time zone."""
+    kinds = [ColumnType(Kind.TIMESTAMP, scale=scale) for scale in (0, 3)]
+    shape = first_shape(table(kinds[0]), dict.fromkeys(SHARDS, table(kinds[0])))
+    after(shape, "a", "MODIFY n TIMESTAMP NULL COMMENT 'x'", table(kinds[0]))
+    with pytest.raises(SourceError, match="not known to leave its values"):
+        after(shape, "a", "MODIFY n TIMESTAMP(3) NULL", table(kinds[1]))

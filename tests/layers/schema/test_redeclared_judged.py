@@ -35,7 +35,9 @@ NULLABLE = [
     *("TEXT CHARACTER SET utf8mb3", "VARCHAR(5) COLLATE utf8mb4_bin", "VARCHAR(5) CHARACTER SET ascii"),
     *("BINARY(3)", "BINARY(5)", "VARBINARY(3)", "VARBINARY(5)", "TINYBLOB", "BLOB", "LONGBLOB"),
     *("ENUM('a','b')", "ENUM('a','b','1')", "ENUM('b','a')", "ENUM('a','b') CHARACTER SET utf8mb3"),
-    *("SET('a','b')", "SET('a','b','1')", "JSON", "INT AS (id + 1) STORED", "INT AS (id + 1)"),
+    *("ENUM('a','A') COLLATE utf8mb4_bin", "ENUM('a','A','c') COLLATE utf8mb4_bin", "ENUM('a','A','c')", "REAL"),
+    *("SET('a','A') COLLATE utf8mb4_bin", "SET('a','A','c')", "SET('a','b')", "SET('a','b','1')", "JSON"),
+    *("INT AS (id + 1) STORED", "INT AS (id + 1)"),
 ]  # fmt: skip
 DEFINITIONS = [
     *NULLABLE,
@@ -59,11 +61,19 @@ VALUES = [
     *("4294967295", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "1.5", "0.125", "-999.99"),
     *("99999.995", "'a'", "'b'", "'a,b'", "'1'", "'x    '", "'Zwölf'", "'ÄÖ😀'", "' y'", "'a\\0b'", "REPEAT('é', 260)"),
     *("REPEAT('z', 70000)", "'2026-02-28'", "'2026-02-28 23:59:59.999999'", "'0000-00-00'", "'[1, 2]'"),
-    *("'-12:34:56.5'", "1999", "'A'", "'😀'"),
+    *("'-12:34:56.5'", "1999", "'A'", "'😀'", "'1.23456789012345'"),
+    *("'2026-10-25 00:30:00'", "'2026-10-25 01:30:00'"),
 ]  # fmt: skip
 STRICT, LOOSE = "STRICT_TRANS_TABLES", ""
-PADS = "PAD_CHAR_TO_FULL_LENGTH"
-BITS = {STRICT: 1 << 21, LOOSE: 0, PADS: 1 << 31}
+PADS, FLOATS = "PAD_CHAR_TO_FULL_LENGTH", "REAL_AS_FLOAT"
+BITS = {STRICT: 1 << 21, LOOSE: 0, PADS: 1 << 31, FLOATS: 1}
+# A time zone in which the hour from 00:00 to 01:00 UTC and the next one have the same names.
+TWICE = (
+    "INSERT IGNORE INTO mysql.time_zone VALUES (77, 'N')",
+    "INSERT IGNORE INTO mysql.time_zone_name VALUES ('Twice', 77)",
+    "INSERT IGNORE INTO mysql.time_zone_transition_type VALUES (77, 0, 7200, 1, 'A'), (77, 1, 3600, 0, 'B')",
+    "INSERT IGNORE INTO mysql.time_zone_transition VALUES (77, -1000, 0), (77, 1792890000, 1)",
+)
 Run = Callable[[str], list[Any]]
 
 
@@ -78,6 +88,8 @@ def run(shard: PrivateServer) -> Iterator[Run]:
 
     one(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
     one(f"USE {SCHEMA}")
+    for sql in TWICE:
+        one(sql)
     yield one
     one(f"DROP DATABASE {SCHEMA}")
     connection.close()
@@ -91,7 +103,7 @@ def session(shard: PrivateServer, run: Run) -> Iterator[Session]:
 
 def made(run: Run, columns: list[str]) -> bool:
     """Make the table; whether the server has such columns."""
-    run(f"SET sql_mode = '{LOOSE}'")
+    run(f"SET sql_mode = '{LOOSE}', time_zone = '+00:00'")
     run("DROP TABLE IF EXISTS t")
     named = ", ".join(f"c{number} {column.removesuffix('FIRST')}" for number, column in enumerate(columns))
     try:
@@ -129,7 +141,7 @@ def follows(shape: TableShape, new: str, mode: str) -> bool:
 def test_the_server_keeps_every_value_where_a_definition_is_followed(run: Run, session: Session) -> None:
     shapes = {column: shape for column in DEFINITIONS if (shape := known_shape(run, session, column))}
     met: Counter[str] = Counter()
-    for mode in (STRICT, LOOSE, PADS):
+    for mode in (STRICT, LOOSE, PADS, FLOATS):
         for new in DEFINITIONS:
             olds = [old for old, shape in shapes.items() if follows(shape, new, mode)]
             for old in olds:
@@ -149,7 +161,7 @@ def judged(run: Run, session: Session, old: str, new: str, mode: str) -> str:
         with suppress(pymysql.err.MySQLError):  # JSON takes no other text
             run(f"INSERT IGNORE INTO t (id, c0) VALUES ({number}, {value})")
     before = values(session)
-    run(f"SET sql_mode = '{mode}'")
+    run(f"SET sql_mode = '{mode}', time_zone = 'Twice'")
     try:
         run(f"ALTER TABLE t MODIFY c0 {new}")
     except pymysql.err.MySQLError as refused:
