@@ -139,7 +139,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first. `fills`:
     what rows have that are older than a column. `emptied`: the last TRUNCATE of each shard, as of which no row of it is
     left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of columns
-    that are declared without one; empty where it is not known."""
+    that are declared without one; empty where it is not known. `computes`: whether columns may be computed from others."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -154,6 +154,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     widened: tuple[Widened, ...] = ()
     declared: tuple[Declared, ...] = ()
     charset: str = ""
+    computes: bool = True
 
     def type_on(self, shard: str, column: LakeColumn) -> ColumnType:
         """The type that a column has on a shard, which may still be a former one."""

@@ -113,10 +113,11 @@ class Comments(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Wording(msgspec.Struct, frozen=True):
     """How a table is declared on one shard: COLUMN_TYPE of its `columns` of texts and bytes, by their names. `charset`
-    is that of columns that are added without one."""
+    is that of columns that are added without one. `computes`: whether some are computed from others."""
 
     columns: dict[str, str] = {}
     charset: str = ""
+    computes: bool = False
 
 
 class ShardTable(NamedTuple):

@@ -69,7 +69,9 @@ def first_shape(
 def _worded(shape: TableShape, wordings: Mapping[str, Wording]) -> TableShape:
     charsets = {one.charset for one in wordings.values()}
     declared = declared_first(shape, {shard: one.columns for shard, one in wordings.items()})
-    return replace(shape, declared=declared, charset=charsets.pop() if len(charsets) == 1 else "")
+    charset = charsets.pop() if len(charsets) == 1 else ""
+    computes = not wordings or any(one.computes for one in wordings.values())
+    return replace(shape, declared=declared, charset=charset, computes=computes)
 
 
 def must_fit(shape: TableShape) -> None:

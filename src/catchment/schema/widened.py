@@ -22,6 +22,8 @@ def modified(shape: TableShape, shard: str, said: Redeclared, others: Collection
     column = held(shape, shard, said.column)
     if column is None:
         raise _unknown(shape, shard, said, "is not there")
+    if shape.computes:
+        raise _unknown(shape, shard, said, "may be one that another is computed from")
     if column.column.name in shape.key:
         raise _unknown(shape, shard, said, "is a part of the key")
     if column.column.name != said.column:

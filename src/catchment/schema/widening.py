@@ -15,19 +15,15 @@ _FRACTIONAL: Final = (Kind.TIME, Kind.DATETIME)
 # Kinds of which a type of the same description has the same values. (MySQL 8.0 brings a TIMESTAMP of more digits through
 # the session's time zone: values of the hour that comes twice became one.)
 _SAME: Final = (
-    Kind.TIMESTAMP, Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.YEAR, Kind.DATE, Kind.BINARY, Kind.BLOB, Kind.JSON, Kind.INET4, Kind.INET6,
+    Kind.TIMESTAMP, Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.YEAR, Kind.DATE, Kind.BINARY, Kind.BLOB, Kind.JSON,
+    Kind.INET4, Kind.INET6,
 )  # fmt: skip
 _WIDER_CHARSET: Final = ("utf8mb3", "utf8mb4")
 _SIZED: Final = re.compile(r"(char|varchar|varbinary)\(([0-9]{1,10})\)")
 _BYTES: Final = {
-    **{
-        name: (1 << bits) - 1
-        for name, bits in (("tinytext", 8), ("text", 16), ("mediumtext", 24), ("longtext", 32))
-    },
-    **{
-        name: (1 << bits) - 1
-        for name, bits in (("tinyblob", 8), ("blob", 16), ("mediumblob", 24), ("longblob", 32))
-    },
+    f"{size}{family}": (1 << bits) - 1
+    for family in ("text", "blob")
+    for size, bits in (("tiny", 8), ("", 16), ("medium", 24), ("long", 32))
 }
 # The type of large values for what a short one is declared as, and the bytes of a character at most.
 _LARGE: Final = {"varchar": ("text", 4), "varbinary": ("blob", 1)}

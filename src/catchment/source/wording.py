@@ -11,6 +11,10 @@ SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = %s AND DATA_TYPE IN ('char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext',
     'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob')
 """
+# MariaDB has NULL for none, MySQL an empty text.
+_COMPUTED = """
+SELECT DISTINCT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND GENERATION_EXPRESSION <> ''
+"""
 _TABLES = "SELECT TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
 
 
@@ -19,12 +23,14 @@ def read_wordings(session: Session, tables: Iterable[TableId]) -> dict[TableId, 
     wanted = set(tables)
     columns: dict[TableId, dict[str, str]] = {table: {} for table in wanted}
     charsets: dict[TableId, str] = {}
+    computed: set[TableId] = set()
     for schema in sorted({table.schema for table in wanted}):
         for name, column, declared in session.rows(_COLUMNS, (schema,)):
             columns.setdefault(TableId(schema, name), {})[column] = declared
         for name, collation in session.rows(_TABLES, (schema,)):
             charsets[TableId(schema, name)] = _charset_of(str(collation or ""))
-    return {table: Wording(columns[table], charsets.get(table, "")) for table in wanted}
+        computed |= {TableId(schema, name) for (name,) in session.rows(_COMPUTED, (schema,))}
+    return {table: Wording(columns[table], charsets.get(table, ""), table in computed) for table in wanted}
 
 
 def _charset_of(collation: str) -> str:

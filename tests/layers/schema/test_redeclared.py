@@ -124,7 +124,7 @@ def test_a_shard_may_stay_behind_and_another_go_on() -> None:
     middle = ColumnType(Kind.INT)
     small = replace(INT, kind=Kind.SMALLINT)
     tables = dict.fromkeys(SHARDS, table(small))
-    shape = first_shape(table(small), tables)
+    shape = first_shape(table(small), tables, wordings={"a": Wording()})
     shape = after(shape, "a", "MODIFY n BIGINT", table(BIGINT))
     shape = after(shape, "b", "MODIFY n INT", table(middle))
     assert [shape.type_on(shard, shape.columns[1]) for shard in SHARDS] == [BIGINT, middle, small]
@@ -132,6 +132,14 @@ def test_a_shard_may_stay_behind_and_another_go_on() -> None:
         after(shape, "a", "MODIFY n INT", table(middle))
     with pytest.raises(SourceError, match="has another type than in the lake"):
         after(shape, "c", "MODIFY n BIGINT", table(small))
+
+
+def test_a_column_may_be_computed_from_another() -> None:
+    """Servers compute it again, and log no row. Of a shape that an earlier Catchment wrote it is not known."""
+    tables = dict.fromkeys(SHARDS, table())
+    for wordings in ({}, {"a": Wording(), "b": Wording(computes=True)}):
+        with pytest.raises(SourceError, match="may be one that another is computed from"):
+            after(first_shape(table(), tables, wordings=wordings), "a", "MODIFY n BIGINT", table(BIGINT))
 
 
 def test_lengths_are_known_of_each_shard() -> None:
@@ -166,7 +174,7 @@ def test_what_is_not_known_is_not_followed(action: str, why: str) -> None:
 
 
 def test_a_length_that_nobody_noted_is_not_known() -> None:
-    shape = first_shape(table(), dict.fromkeys(SHARDS, table()))
+    shape = first_shape(table(), dict.fromkeys(SHARDS, table()), wordings={"a": Wording()})
     with pytest.raises(SourceError, match="not known"):
         after(replace(shape, charset="utf8mb4"), "a", "MODIFY v VARCHAR(65000)", table())
     with pytest.raises(SourceError, match="not known"):
@@ -201,7 +209,7 @@ def test_a_text_of_a_table_of_bytes_is_bytes(kind: Kind) -> None:
 def test_a_timestamp_keeps_its_digits() -> None:
     """MySQL brings one of more digits through the session's time zone."""
     kinds = [ColumnType(Kind.TIMESTAMP, scale=scale) for scale in (0, 3)]
-    shape = first_shape(table(kinds[0]), dict.fromkeys(SHARDS, table(kinds[0])))
+    shape = first_shape(table(kinds[0]), dict.fromkeys(SHARDS, table(kinds[0])), wordings={"a": Wording()})
     after(shape, "a", "MODIFY n TIMESTAMP NULL COMMENT 'x'", table(kinds[0]))
     with pytest.raises(SourceError, match="not known to leave its values"):
         after(shape, "a", "MODIFY n TIMESTAMP(3) NULL", table(kinds[1]))

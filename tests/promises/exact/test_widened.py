@@ -183,6 +183,25 @@ def test_what_is_not_known_is_copied(steps: Steps, statement: str) -> None:
     assert not never_stale(steps)
 
 
+@pytest.mark.parametrize("kind", ["STORED", "VIRTUAL"])
+def test_a_column_that_another_is_computed_from_is_copied(
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The server changes the other column, too, and logs neither."""
+    run_here(monkeypatch)
+    steps = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
+    steps.everywhere(
+        f"CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(6,2), g VARCHAR(20) AS (CONCAT(d)) {kind})",
+        "INSERT INTO t (id, d) VALUES (1, 1.5), (2, NULL)",
+        "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)",
+    )
+    steps.run()
+    steps.everywhere("ALTER TABLE t MODIFY d DECIMAL(9,3)")
+    steps.renew("INSERT INTO other VALUES (NULL)")
+    steps.must_be_equal("t", "id", "d", "g")
+    assert not never_stale(steps)
+
+
 @pytest.mark.wide
 def test_every_epoch_is_exact_while_columns_become_wider(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path
