@@ -86,7 +86,8 @@ def read_alter(
     """Read `ALTER TABLE name actions`; the modifiers that sqlglot does not know are gone already.
 
     `columns`: of those that the table has, as far as known, ADD COLUMN IF NOT EXISTS adds none. `time`: when it began,
-    in seconds since 1970, 0 where that is not known. `strict`: the statement fails where a NULL or a label does not fit.
+    in seconds since 1970, 0 where that is not known. `strict`: the statement fails where a NULL or a label
+    does not fit.
     """
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]) or keeps_rows(actions):
         return Altered()

@@ -19,7 +19,7 @@ from catchment.wire.cells.types import from_catalog
 
 REDEFINED: Final = "a column was renamed or given another definition"
 _OF_CHARSETS: Final = (Kind.TEXT, Kind.ENUM, Kind.SET)
-# Two labels that a collation takes for one are refused in a strict mode alone. Elsewhere MariaDB makes the first of both.
+# Two labels that a collation takes for one are refused in a strict mode alone. Elsewhere MariaDB makes one of both.
 _LABELLED: Final = (Kind.ENUM, Kind.SET)
 _ROUNDED: Final = (Kind.FLOAT, Kind.DOUBLE, Kind.YEAR)
 _ANY: Final = "utf8mb4"  # stands for the table's own, until that is known

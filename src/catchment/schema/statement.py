@@ -29,7 +29,7 @@ _PLAIN = re.compile(_LEXEME.format(strings=_STRINGS_PLAIN, space=_SPACE), re.VER
 NO_BACKSLASH_ESCAPES = 1 << 20
 ANSI_QUOTES = 1 << 2
 STRICT = 3 << 21  # STRICT_TRANS_TABLES or STRICT_ALL_TABLES
-# REAL_AS_FLOAT, and POSTGRESQL, ORACLE, MSSQL, DB2 and MAXDB: names of types mean other types (MariaDB manual: SQL_MODE).
+# REAL_AS_FLOAT, POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB: names of types mean other types (MariaDB manual: SQL_MODE).
 RENAMING = 1 | 0x1F << 8
 _SOURCE_VERSION = 101100
 _MYSQL_VERSION = 80000

@@ -51,4 +51,6 @@ def read_text(
     # SET STATEMENT sql_mode: the event has another one than the statement ran in.
     mode = sql_mode if "sql_mode" not in sql.lower() else None
     strict, usual = mode is not None and mode & STRICT != 0, mode is not None and mode & RENAMING == 0
-    return Text(sql, default_schema, read, frozenset(kinds), frozenset(names), "", time, strict=strict, usual=usual)
+    return Text(
+        sql, default_schema, read, frozenset(kinds), frozenset(names), "", time, strict=strict, usual=usual
+    )

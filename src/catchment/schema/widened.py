@@ -88,8 +88,10 @@ def must_be_as_added(new: LakeColumn, told: Iterable[Redeclared], shard: str, ta
 
 
 def _may_become(said: ColumnType, kind: ColumnType) -> bool:
-    """Whether a server may have made this of what a declaration says: a text of JSON (MariaDB), and bytes of a text in
-    a table whose character set is `binary`."""
+    """Whether a server may have made this of what a declaration says.
+
+    MariaDB makes a text of JSON. In a table whose character set is `binary`, texts are bytes.
+    """
     bytes_of_text = said.kind is Kind.TEXT and not said.charset and kind.kind in (Kind.BINARY, Kind.BLOB)
     return bytes_of_text or (said.kind is Kind.JSON and kind.kind is Kind.TEXT)
 
@@ -126,10 +128,14 @@ def _declared_as(
     mine = [one for one in shape.declared if one.column == column.physical]
     texts = {one.text: set(one.shards).intersection(others) for one in mine if one.shards}
     rest = next((one.text for one in mine if not one.shards), "")
-    texts.setdefault(rest, set()).update(set(others).difference(column.missing, *(one.shards for one in mine)))
+    texts.setdefault(rest, set()).update(
+        set(others).difference(column.missing, *(one.shards for one in mine))
+    )
     texts.pop(text, None)
     notes.append(Declared(column.physical, text))
-    notes += [Declared(column.physical, its, tuple(sorted(shards))) for its, shards in texts.items() if shards]
+    notes += [
+        Declared(column.physical, its, tuple(sorted(shards))) for its, shards in texts.items() if shards
+    ]
     return replace(shape, declared=tuple(notes))
 
 

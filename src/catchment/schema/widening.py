@@ -12,8 +12,8 @@ BITS: Final = {
     Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.MEDIUMINT: 24, Kind.INT: 32, Kind.BIGINT: 64,
 }  # fmt: skip
 _FRACTIONAL: Final = (Kind.TIME, Kind.DATETIME)
-# Kinds of which a type of the same description has the same values. (MySQL 8.0 brings a TIMESTAMP of more digits through
-# the session's time zone: values of the hour that comes twice became one.)
+# Kinds of which a type of the same description has the same values. (MySQL 8.0 brings a TIMESTAMP of more digits
+# through the session's time zone: values of the hour that comes twice became one.)
 _SAME: Final = (
     Kind.TIMESTAMP, Kind.FLOAT, Kind.DOUBLE, Kind.BIT, Kind.YEAR, Kind.DATE, Kind.BINARY, Kind.BLOB, Kind.JSON,
     Kind.INET4, Kind.INET6,

@@ -185,7 +185,11 @@ def test_what_is_not_known_is_copied(steps: Steps, statement: str) -> None:
 
 @pytest.mark.parametrize("kind", ["STORED", "VIRTUAL"])
 def test_a_column_that_another_is_computed_from_is_copied(
-    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    shards: Shards,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
     """The server changes the other column, too, and logs neither."""
     run_here(monkeypatch)
