@@ -138,8 +138,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     of kept columns, as they were when a run began, or when columns came or went. `arrangement`: how rows lie in the
     sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first. `fills`:
     what rows have that are older than a column. `emptied`: the last TRUNCATE of each shard, as of which no row of it is
-    left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of columns that are
-    declared without one; empty where it is not known. `computes`: whether some may be computed from others."""
+    left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of those that
+    are declared without one; empty where it is not known. `computes`: whether some may be computed from others."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
