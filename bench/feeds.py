@@ -21,8 +21,11 @@ KEYSPACE = "bench"
 
 @dataclass
 class Ran:
-    """Epochs of a run with the seconds since its start at which each was committed, and the whole run's."""
+    """Epochs of a run with the seconds since its start at which each was committed, and the whole run's. `began` and
+    `began_at`: its start, on `time.perf_counter` and in seconds since 1970."""
 
+    began: float = field(default_factory=time.perf_counter)
+    began_at: float = field(default_factory=time.time)
     epochs: list[tuple[float, Report]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -60,14 +63,15 @@ def feed(directory: Path, servers: Sequence[PrivateServer], **settings: Any) -> 
 def run_until_caught_up(chosen: Feed) -> Ran:
     """Run the feed in this thread; the seconds hold the settle at the end."""
     ran = Ran()
-    began = time.perf_counter()
     run_feed(
         chosen,
         until_caught_up=True,
-        observer=Observer(committed=lambda report: ran.epochs.append((time.perf_counter() - began, report))),
+        observer=Observer(
+            committed=lambda report: ran.epochs.append((time.perf_counter() - ran.began, report))
+        ),
         stop=threading.Event(),
     )
-    ran.seconds = time.perf_counter() - began
+    ran.seconds = time.perf_counter() - ran.began
     return ran
 
 
@@ -76,7 +80,6 @@ def running(chosen: Feed) -> Iterator[Ran]:
     """Run the feed in a thread until the block ends; raises what ended it early."""
     ran = Ran()
     stop = threading.Event()
-    began = time.perf_counter()
     failed: list[BaseException] = []
 
     def work() -> None:
@@ -85,7 +88,7 @@ def running(chosen: Feed) -> Iterator[Ran]:
                 chosen,
                 until_caught_up=False,
                 observer=Observer(
-                    committed=lambda report: ran.epochs.append((time.perf_counter() - began, report))
+                    committed=lambda report: ran.epochs.append((time.perf_counter() - ran.began, report))
                 ),
                 stop=stop,
             )
@@ -99,7 +102,7 @@ def running(chosen: Feed) -> Iterator[Ran]:
     finally:
         stop.set()
         thread.join()
-        ran.seconds = time.perf_counter() - began
+        ran.seconds = time.perf_counter() - ran.began
     if failed:
         raise failed[0]
 

@@ -32,6 +32,7 @@ BENCHMARKS = {
     "shards": ("bench.many_shards", False),
     "upkeep": ("bench.upkeep", False),
     "start": ("bench.start", True),
+    "ddl": ("bench.ddl", True),
     "memory": ("bench.memory", True),
     "sink": ("bench.sink", True),
     "open": ("bench.open_table", False),

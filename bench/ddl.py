@@ -1,0 +1,170 @@
+"""What DDL on a large table costs a feed: seconds until it is exact again, rows that the source has to give, and how
+far other tables fall behind meanwhile.
+
+One shard, where another table is written to all the time. Run: `python -m bench --only ddl`; `--rows` sets the size.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.feeds import Ran, feed, running, wait_for_copy
+from bench.figures import Figure, figure
+from bench.stress import TABLE, fill, writing
+from catchment.config import Feed
+from catchment.demo.server import PrivateServer
+from catchment.model.errors import SinkError
+from catchment.model.position import LogOffset, reaches
+from catchment.model.table import TableId
+from catchment.sink.delta.reading.changed import newest_settled
+from catchment.watch.report import Report
+
+PER_SECOND = 100
+OTHER = "bench.other"
+SHARD = "s0"
+SECONDS_MAX = 3600.0
+_LOOK_SECONDS = 0.02
+BEFORE = 5  # epochs
+# Each begins when the plain table has the one before. The order of rows is nothing that a feed follows.
+CLASSES = {
+    "ADD COLUMN NULL": f"ALTER TABLE {TABLE} ADD COLUMN free INT",
+    "ADD COLUMN with a value": f"ALTER TABLE {TABLE} ADD COLUMN valued INT NOT NULL DEFAULT 7",
+    "DROP COLUMN": f"ALTER TABLE {TABLE} DROP COLUMN free",
+    "MODIFY": f"ALTER TABLE {TABLE} MODIFY sig VARCHAR(60)",
+    "RENAME COLUMN": f"ALTER TABLE {TABLE} RENAME COLUMN valued TO renamed",
+    "a table copied anew": f"ALTER TABLE {TABLE} ORDER BY sig",
+    "TRUNCATE": f"TRUNCATE TABLE {TABLE}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Epochs a second, and the median of their lags: seconds from the reading of positions to the commit."""
+
+    epochs: float
+    lag: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one statement: its seconds on the server; seconds behind it until an epoch has it, exact, and until the plain
+    table is that; rows that were copied; the pace until then."""
+
+    statement: float
+    followed: float
+    settled: float
+    copied: int
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The cost of each class of DDL, in one feed, and its pace before."""
+
+    before: Pace
+    costs: dict[str, Cost]
+
+
+def run(rows: int = 2_000_000, runs: int = 1) -> list[Figure]:
+    """Each class of DDL on a table of so many rows."""
+    courses = [_measured(rows) for _ in range(runs)]
+    return [found for name in CLASSES for found in _figures(name, rows, courses)]
+
+
+def _measured(rows: int) -> Course:
+    settings = {"innodb_buffer_pool_size": "512M"}
+    with (
+        tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
+        PrivateServer(settings=settings) as server,
+    ):
+        fill(server, rows)
+        server.sql(
+            f"CREATE TABLE {OTHER} (id INT PRIMARY KEY, n BIGINT)", f"INSERT INTO {OTHER} VALUES (1, 0)"
+        )
+        sink = {"path": f"{directory}/lake", "settle": "1s"}
+        chosen = feed(Path(directory), [server], sink=sink, engine="local")
+        with running(chosen) as ran, writing(server, f"UPDATE {OTHER} SET n = n + 1", PER_SECOND):
+            wait_for_copy(ran, SECONDS_MAX)
+            _wait(lambda: _settled(chosen) > 0)
+            began, first = time.perf_counter(), len(ran.epochs)
+            _wait(lambda: len(ran.epochs) >= first + BEFORE)
+            before = _pace(ran, first, first + BEFORE, began)
+            costs = {name: _cost(server, chosen, ran, words) for name, words in CLASSES.items()}
+    return Course(before, costs)
+
+
+def _figures(name: str, rows: int, courses: Sequence[Course]) -> list[Figure]:
+    costs, before = [course.costs[name] for course in courses], [course.before for course in courses]
+    what, server = f"{name}, {rows} rows", [cost.statement for cost in costs]
+    followed, settled = [cost.followed for cost in costs], [cost.settled for cost in costs]
+    paces = [cost.pace for cost in costs]
+    return [
+        figure(f"{what}: exact in an epoch", followed, "s", "the statement", server, 2),
+        figure(f"{what}: exact in the plain table", settled, "s", "the statement", server, 2),
+        figure(
+            f"{what}: read from the source", [c.copied for c in costs], "rows", "all", [rows] * len(costs)
+        ),
+        figure(
+            f"{what}: epochs", [p.epochs for p in paces], "a second", "before", [p.epochs for p in before], 2
+        ),
+        figure(
+            f"{what}: lag of all tables", [p.lag for p in paces], "s", "before", [p.lag for p in before], 2
+        ),
+    ]
+
+
+def _cost(server: PrivateServer, chosen: Feed, ran: Ran, statement: str) -> Cost:
+    table = TableId.parse(TABLE)
+    began, first = time.perf_counter(), len(ran.epochs)
+    server.sql(statement)
+    done = time.perf_counter()
+    # A change behind it: then the plain table has a version of its own for it.
+    server.sql(f"REPLACE INTO {TABLE} (id, c) VALUES (1, 'changed')")
+    end = LogOffset(*server.log_end())
+
+    def exact(report: Report) -> bool:
+        cut = report.manifest.cut
+        stale = report.manifest.stale_since(table) is not None
+        return cut.copied and not stale and reaches(cut.positions[SHARD].at, end)
+
+    _wait(lambda: any(exact(report) for _, report in ran.epochs[first:]))
+    place = next(n for n, (_, report) in enumerate(ran.epochs) if n >= first and exact(report))
+    at, report = ran.epochs[place]
+    _wait(lambda: _settled(chosen) >= report.manifest.epoch)
+    return Cost(
+        statement=done - began,
+        followed=ran.began + at - done,
+        settled=time.perf_counter() - done,
+        copied=sum(_copied(report, table) for _, report in ran.epochs[first : place + 1]),
+        pace=_pace(ran, first, place + 1, began),
+    )
+
+
+def _pace(ran: Ran, first: int, end: int, began: float) -> Pace:
+    """That of some epochs of a run, the first of which was waited for since `began`."""
+    epochs = ran.epochs[first:end]
+    lags = [ran.began_at + at - report.manifest.time_us / 1_000_000 for at, report in epochs]
+    return Pace(len(epochs) / (ran.began + epochs[-1][0] - began), statistics.median(lags))
+
+
+def _settled(chosen: Feed) -> int:
+    """The epoch that the plain table is; 0 before its first."""
+    try:
+        return newest_settled(chosen.sink.path, chosen.name, TableId.parse(TABLE))
+    except SinkError:
+        return 0
+
+
+def _copied(report: Report, table: TableId) -> int:
+    return sum(delta.copied for delta in report.manifest.deltas if delta.shape.table == table)
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not after {SECONDS_MAX} s")
+        time.sleep(_LOOK_SECONDS)
