@@ -26,7 +26,7 @@ test: setup ## The test suite with lint and types, without the long runs
 	@$(PYTEST) -m "not long and not wide"
 
 test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (ten minutes)
-	@dev/system-packages "$(PYTHON)" chromium
+	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change
 	@$(PYTEST) -m "wide and not long"
 
 test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)
@@ -36,7 +36,7 @@ test-newest: setup ## The wheel in fresh environments with the newest packages o
 	@$(BIN)/python -m pytest tests/promises/install
 
 test-all: setup ## The whole test suite, long runs included
-	@dev/system-packages "$(PYTHON)" spin chromium
+	@dev/system-packages "$(PYTHON)" spin chromium sysbench pt-online-schema-change
 	@$(BIN)/python -m pytest
 
 model: ## Check the protocol of plan, manifest, commit and fence in all its states (two minutes)

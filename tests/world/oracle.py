@@ -26,6 +26,9 @@ from pymysqlreplication.event import (
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from tests.world.canonical import Key, Row, canonical_row, key_of
+from tests.world.status_vars import know_newer_variables
+
+know_newer_variables()
 
 State: TypeAlias = dict[str, dict[Key, Row]]
 
@@ -184,7 +187,8 @@ class Oracle:
         arrived = target.offset == passed
         query = f"SHOW BINLOG EVENTS IN '{target.file}' FROM {passed}"
         for _, start, kind, _, end, _ in _select(self._login, query):
-            if end <= target.offset and kind not in _OUTSIDE_GROUPS:
+            # MariaDB 11.8 shows 0 as the end of what a transaction wrote in its cache first.
+            if start < target.offset and kind not in _OUTSIDE_GROUPS:
                 raise OracleError(f"no group ends at {target}: a {kind} event stands at {start} to {end}")
             arrived = arrived or end == target.offset
         if not arrived:

@@ -15,7 +15,8 @@ from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Bound, chunk_key
-from catchment.model.epoch import EpochRow
+from catchment.model.epoch import EpochRow, Manifest
+from catchment.model.position import Position
 from catchment.model.shard import Copy
 from catchment.model.table import Table, TableId
 from catchment.sink.delta.epochs.table import EpochsTable
@@ -111,7 +112,7 @@ class Court:
         self._known: dict[str, set[tuple[str, Key]]] = {table: set() for table in self.keys}
         self._exact: dict[str, tuple[int, Rows]] = {}
         rows = EpochsTable(self.feed.sink.path, self.feed.name).read_all()
-        self._first = rows[0].manifest.cut.positions
+        self._entered: dict[str, tuple[int, Mapping[str, Position]]] = {}
         before: EpochRow | None = None
         for row in rows:
             self._epoch(row)
@@ -135,7 +136,10 @@ class Court:
             oracle.advance(at.file, at.offset)
         rest = self._resting.pop(manifest.epoch, None)
         verdict.rests += rest is not None
-        for table, state in zip(self.keys, read(self.feed, list(self.keys), manifest.epoch), strict=True):
+        tables = self._carried(manifest)
+        for table, state in zip(
+            tables, read(self.feed, tables, manifest.epoch) if tables else (), strict=True
+        ):
             records = state.arrow()
             self._readers(row, table, records)
             if (stale := manifest.stale_since(TableId.parse(table))) is not None:
@@ -154,6 +158,19 @@ class Court:
             if rest is not None:
                 self._compare(row, table, columns, lake, rest.rows[table], "SELECT")
             self._exact[table] = manifest.epoch, lake
+
+    def _carried(self, manifest: Manifest) -> list[str]:
+        """The tables of an epoch. Of each copy that begins here, what was known of rows before counts no more."""
+        tables = [table for table in self.keys if TableId.parse(table) in manifest.tables]
+        generations = {str(shape.table): shape.generation for shape in manifest.shapes}
+        for table in self.keys:
+            entered = self._entered.get(table)
+            if table not in generations:
+                self._entered.pop(table, None)
+            elif entered is None or entered[0] != generations[table]:
+                self._entered[table] = generations[table], manifest.cut.positions
+                self._known[table] = set()
+        return tables
 
     def _standing(self, row: EpochRow, table: str, epoch: int, lake: Rows) -> None:
         """A stale table is what it was when it was judged last."""
@@ -211,7 +228,7 @@ class Court:
         return chunk_key(Table(TableId.parse(table), columns, shape.key)).ordered
 
     def _touched(self, shard: str, table: str) -> set[Key]:
-        first = self._first[shard].at
+        first = self._entered[table][1][shard].at
         return self.oracles[shard].touched_since(first.file, first.offset)[table]
 
     def _copied(self, copy: Copy, key: Key, ordered: bool) -> bool:
@@ -253,12 +270,14 @@ class Court:
         )
         stale = {one.table for one in row.manifest.stale}
         was_stale = {one.table for one in before.manifest.stale}
-        then = {place: old for place, old in then.items() if place[1] not in stale - was_stale}
+        come = row.manifest.tables - before.manifest.tables
+        gone = (stale - was_stale) | (before.manifest.tables - row.manifest.tables)
+        then = {place: old for place, old in then.items() if place[1] not in gone}
         self._verdict.renewed += len(was_stale - stale)
         for place, now in copies.items():
             old = then.pop(place, None)
             if old is None:
-                if place[1] not in stale:
+                if place[1] not in stale | come:
                     self._fault(row, f"the copy {place} begins anew", "the epochs table")
                 continue
             ordered = self._is_ordered(row, str(now.table))
