@@ -1,15 +1,16 @@
 """The tables of a storm, and by which columns the judges tell their rows: unique, and never renamed."""
 
+import random
 import subprocess
 from collections.abc import Mapping
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS as OF_DEMO
-from catchment.demo.workload import load
+from tests.promises.storm.load import KEYS as WRITTEN_KEYS
 from tests.promises.storm.load import sysbench
-from tests.world.workload import create_random_tables
+from tests.world.workload import RandomTransactions, create_random_tables
 
-_ROWS = 120
+_TRANSACTIONS = 60  # before a feed begins
 EVENTS, SBTEST, NOTES = "events", "sbtest1", ("notes1", "notes2")
 KEYS: dict[str, tuple[str, ...]] = {
     **OF_DEMO,
@@ -57,8 +58,12 @@ def replayed(schema: str) -> dict[str, tuple[str, ...]]:
 def make_tables(servers: Mapping[str, PrivateServer], schema: str) -> None:
     """Make the tables that are there when a feed begins, with rows. Raises NotHere without sysbench."""
     create_random_tables(list(servers.values()), schema)
+    transact = RandomTransactions(WRITTEN_KEYS)
     for index, server in enumerate(servers.values()):
-        load(server, schema, _ROWS, index=index, count=len(servers))
+        rng = random.Random(index)
+        with server.connect(database=schema) as session:
+            for _ in range(_TRANSACTIONS):
+                transact([session], rng)
         subprocess.run(sysbench(server, schema, "prepare"), check=True, capture_output=True)
         rows = "SELECT seq, seq % 7, 'old' FROM seq_1_to_400"
         server.sql(MADE.format(EVENTS) + _BY_RANGE, f"INSERT INTO {EVENTS} {rows}", database=schema)
