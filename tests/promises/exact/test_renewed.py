@@ -6,11 +6,18 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
+from catchment.api.read import read
 from catchment.demo.server import PrivateServer
+from catchment.model.table import TableId
+from catchment.sink.delta.epochs.table import EpochsTable
+from catchment.sink.delta.erasure.places import data_files
+from catchment.sink.delta.layout import tail_dir
+from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import EMPTIES, Steps, run_here
 from tests.promises.exact.trial import Alter, Trial
+from tests.world.settled import settled
 
 BEGIN = (
     "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
@@ -90,6 +97,24 @@ def test_a_log_that_names_no_columns(
         steps.everywhere("DELETE FROM t WHERE id = 1", PROOF)
         steps.must_be_equal("t", *columns)
         steps.must_be_equal("other", "id")
+
+
+def test_epochs_of_a_copy_that_was_never_settled_can_be_read_as_before(steps: Steps) -> None:
+    """The plain table's first version is of the new copy; the window for readers begins before it."""
+    table = f"{steps.schema}.t"
+    before = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
+    assert before is not None
+    rows = read(steps.feed, table).arrow()
+    steps.everywhere("UPDATE t SET n = n + 1", "ALTER TABLE t ORDER BY n", PROOF)
+    steps.renew(PROOF)
+    for _ in range(2):
+        settled(steps.feed)
+    assert read(steps.feed, table, before.manifest.epoch).arrow().equals(rows)
+    root, first = steps.feed.sink.path, tail_dir(steps.feed.sink.path, TableId.parse(table))
+    assert data_files(first)
+    clean_feed(root, steps.feed.name, Keeping(window_seconds=0, attempt_seconds=0))
+    assert not data_files(first)
+    steps.must_be_equal("t", "id", "n")
 
 
 def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transactions(

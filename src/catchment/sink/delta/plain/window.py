@@ -12,7 +12,8 @@ ATTEMPT_SECONDS = 6 * 3600.0
 
 
 class Window(msgspec.Struct, frozen=True):
-    """The versions from `since` on. `files`: what they need; `replaced`: what others before have had.
+    """The versions from `since` on. `files`: what they need; `replaced`: what others before have had. `whole`: the
+    table is older than the window. Else its first version came within it, and what readers had before stood in tails.
 
     Versions count, not times of single files: a clock that is set back cannot take a file from the middle.
     """
@@ -20,6 +21,7 @@ class Window(msgspec.Struct, frozen=True):
     since: int
     files: frozenset[str]
     replaced: frozenset[str]
+    whole: bool
 
 
 def window_of(log: DeltaLog, keep_seconds: float) -> Window | None:
@@ -42,4 +44,5 @@ def window_of(log: DeltaLog, keep_seconds: float) -> Window | None:
         removed = (name for line in found if line.remove is not None for name in files_of(line.remove))
         (needed if since is None else replaced).update(removed)
         version -= 1
-    return Window(version + 1 if since is None else since, frozenset(needed), frozenset(replaced - needed))
+    first, whole = (version + 1, False) if since is None else (since, True)
+    return Window(first, frozenset(needed), frozenset(replaced - needed), whole)

@@ -169,7 +169,7 @@ def _clean_table(root: Location, feed: str, shape: TableShape, keeping: Keeping)
     kept = {one.version for one in held.versions}
     thin_out(log, floor_of(log, before, window.since), kept)
     lost = unneeded(present, window, held.files)
-    begin = log.told_at(window.since) if shape.generation else None
+    begin = log.told_at(window.since) if shape.generation and window.whole else None
     if begin is not None and generation(begin, feed, table) >= shape.generation:
         for before, directory in tails_of(root, table).items():
             if before < shape.generation:
