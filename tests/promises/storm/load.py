@@ -28,6 +28,7 @@ _WEATHER = {
     *(1146, 1054, 1412, 1136),  # no such table or column, or not as it was
     *(1264, 1265, 1292, 1366, 1406),  # a column that does not take the value any more
     1526,  # no partition
+    4091,  # a temporary table in an XA transaction, on MySQL since 8.0.29
     1305,  # a savepoint of a transaction that the server has rolled back
 }
 _WAITS = "SET innodb_lock_wait_timeout = 1"
