@@ -7,6 +7,7 @@ out, sets of GTIDs with gaps, tags and several UUIDs: a feed does not go on at a
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,10 @@ def proxied(steps: Steps, shard: str) -> Iterator[Proxy]:
     with Proxy(server.host, server.port) as proxy:
         through(steps, proxy, list(steps.servers).index(shard))
         yield proxy
+
+
+def shows(steps: Steps, row: tuple[str, int]) -> bool:
+    return row in steps.lake("t", "id")
 
 
 def alone(server: PrivateServer, schema: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
@@ -188,7 +193,7 @@ def test_07_three_shards_of_which_one_is_idle_and_one_is_down(
             for number in range(3, 6):
                 steps.sql("busy", f"INSERT INTO t VALUES ({number}, 9)", "UPDATE t SET n = n + 1")
                 steps.sql("down", f"INSERT INTO t VALUES ({number}, 7)")
-                wait(lambda number=number: ("busy", number) in steps.lake("t", "id"))
+                wait(partial(shows, steps, ("busy", number)))
             assert set(newest(steps).absent) == {"down"}
             assert [row for row in steps.lake("t", "id") if row[0] != "busy"] == [
                 (name, key) for name in ("down", "idle") for key in (1, 2)

@@ -5,7 +5,7 @@ A kind comes again when all have been. A statement often reaches the second shar
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -65,8 +65,8 @@ class Storm:
             "view": self._view,
         }
 
-    def blow(self, epochs: int, *, all_kinds: bool) -> Verdict:
-        """Let it blow for so many epochs, and until every kind was done if that is wanted; judge them all."""
+    def blow(self, epochs: int, kinds: Collection[str]) -> Verdict:
+        """Let it blow for so many epochs, and until these kinds were done; judge them all."""
         print(f"a storm of seed {self.seed}")
         oracles = {shard: self._replay(server) for shard, server in self.servers.items()}
         with ExitStack() as stack:
@@ -77,17 +77,16 @@ class Storm:
             self._wait(1)
             stack.enter_context(self._load.xa())
             stack.enter_context(self._beside)
-            enough = len(self.deeds) if all_kinds else 0
-            while not self._blown(epochs, enough):
-                self._round(lambda: self._blown(epochs, enough))
+            while not self._blown(epochs, kinds):
+                self._round(lambda: self._blown(epochs, kinds))
             self._run.wait("all is copied", lambda done: done[-1].cut.copied and not done[-1].stale)
             self._rest()
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)
         court = Court(self.feed, Path(str(self.feed.sink.path)), tables.judged(self.schema), oracles, order)
         return court.judge(self._rests, self._beside.readings)
 
-    def _blown(self, epochs: int, kinds: int) -> bool:
-        return len(self._run.epochs) >= epochs and len(self.done) >= kinds
+    def _blown(self, epochs: int, kinds: Collection[str]) -> bool:
+        return len(self._run.epochs) >= epochs and self.done.keys() >= set(kinds)
 
     def _round(self, enough: Callable[[], bool]) -> None:
         """Every kind once, as far as there are tables for it; first those that have been done least."""

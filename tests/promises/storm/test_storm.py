@@ -6,7 +6,7 @@ storm again: the same statements in the same order, as far as the servers' own t
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,25 +16,23 @@ from tests.conftest import had
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.verdict import Verdict
 from tests.promises.storm.storm import Storm
-from tests.promises.storm.swaps import swaps_for
+from tests.promises.storm.swaps import OF_SERVERS, swaps_for
 from tests.world.engines import Here
 from tests.world.servers.chosen import VARIABLE, chosen_kind, chosen_server, on_mysql
 
 _SEED = "CATCHMENT_STORM_SEED"
 
 
-def stormed(servers: Servers, schema: str, directory: Path, seed: int, epochs: int) -> tuple[Storm, Verdict]:
-    """A storm of so many epochs, and the verdict; what the feed has in the end is what the shards have."""
-    seed = int(os.environ.get(_SEED) or seed)
-    storm = Storm(servers, schema, directory, had(lambda: swaps_for(chosen_kind())), seed)
-    verdict = storm.blow(epochs, all_kinds=epochs >= 100)
-    verdict.must_be_clean(seed)
+def must_hold(storm: Storm, epochs: int, kinds: Collection[str]) -> Verdict:
+    """The verdict on a storm of so many epochs and these kinds. What the feed has in the end, the shards have."""
+    verdict = storm.blow(epochs, kinds)
+    verdict.must_be_clean(storm.seed)
     compared = verify(storm.feed, {one.shard: one for one in storm.feed.endpoints()}, Here())
     assert compared.differences == 0, compared.found
     assert verdict.epochs >= epochs
     assert verdict.rests > 0
-    print(f"seed {seed}: {verdict}; {dict(storm.done)}")
-    return storm, verdict
+    print(f"seed {storm.seed}: {verdict}; {dict(storm.done)}")
+    return verdict
 
 
 @pytest.fixture(params=["chosen", "both tools"])
@@ -50,22 +48,26 @@ def shards_of_a_storm(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         yield {"-80": first, "80-": second}
 
 
-@pytest.mark.wide
-def test_a_few_epochs_of_a_storm(
+@pytest.fixture
+def storm_of(
     shards_of_a_storm: Servers, fresh_schema: Callable[..., str], tmp_path: Path
-) -> None:
+) -> Callable[[int], Storm]:
+    """A storm of a seed, unless the environment names another one."""
     schema = fresh_schema(*shards_of_a_storm.values())
-    stormed(shards_of_a_storm, schema, tmp_path, seed=51, epochs=10)
+    swaps = had(lambda: swaps_for(chosen_kind()))
+    return lambda seed: Storm(shards_of_a_storm, schema, tmp_path, swaps, int(os.environ.get(_SEED) or seed))
+
+
+@pytest.mark.wide
+def test_a_few_epochs_of_a_storm(storm_of: Callable[[int], Storm]) -> None:
+    must_hold(storm_of(37), 10, OF_SERVERS[chosen_kind()])
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_300_epochs_of_a_storm(
-    shards_of_a_storm: Servers, fresh_schema: Callable[..., str], tmp_path: Path
-) -> None:
-    schema = fresh_schema(*shards_of_a_storm.values())
-    storm, verdict = stormed(shards_of_a_storm, schema, tmp_path, seed=secrets.randbelow(10**6), epochs=300)
+def test_300_epochs_of_a_storm(storm_of: Callable[[int], Storm]) -> None:
+    storm = storm_of(secrets.randbelow(10**6))
+    verdict = must_hold(storm, 300, storm.deeds)
     assert verdict.stale > 30
     assert verdict.renewed >= 5
     assert verdict.plain > 30
-    assert set(storm.done) == set(storm.deeds)
