@@ -271,13 +271,16 @@ class Court:
         stale = {one.table for one in row.manifest.stale}
         was_stale = {one.table for one in before.manifest.stale}
         come = row.manifest.tables - before.manifest.tables
-        gone = (stale - was_stale) | (before.manifest.tables - row.manifest.tables)
+        left = before.manifest.tables - row.manifest.tables
+        if suddenly := left - was_stale:
+            self._fault(row, f"{suddenly} left the feed, and were exact", "the epochs table")
+        gone = (stale - was_stale) | left
         then = {place: old for place, old in then.items() if place[1] not in gone}
         self._verdict.renewed += len(was_stale - stale)
         for place, now in copies.items():
             old = then.pop(place, None)
             if old is None:
-                if place[1] not in stale | come:
+                if place[1] not in stale | was_stale | come:
                     self._fault(row, f"the copy {place} begins anew", "the epochs table")
                 continue
             ordered = self._is_ordered(row, str(now.table))

@@ -1,6 +1,5 @@
 """The kinds of DDL of docs/ddl.md that alter one table, as statements for a table that stands so."""
 
-import itertools
 import random
 from collections.abc import Callable
 
@@ -9,8 +8,6 @@ from tests.promises.storm.sight import Sight
 Kind = Callable[[Sight, random.Random], str | None]
 """A statement on a table; None where the kind does not fit it."""
 
-_numbers = itertools.count(1)
-# Names never come again: a name that one shard drops and another adds in one epoch ends a feed (docs/ddl.md).
 _FREE = (
     "INT",
     "BIGINT",
@@ -55,26 +52,27 @@ _BACK_AND_FORTH = {
 }
 
 
-def _fresh(letter: str) -> str:
-    return f"{letter}{next(_numbers)}"
+def _fresh(letter: str, rng: random.Random) -> str:
+    """A name that never comes again: one that a shard drops and another adds in one epoch ends a feed (docs/ddl.md)."""
+    return f"{letter}{rng.randrange(10**9)}"
 
 
 def add_null(seen: Sight, rng: random.Random) -> str:
     place = rng.choice(("", " FIRST", f" AFTER `{rng.choice(list(seen.columns))}`"))
-    return f"ALTER TABLE {seen.name} ADD COLUMN {_fresh('x')} {rng.choice(_FREE)}{place}"
+    return f"ALTER TABLE {seen.name} ADD COLUMN {_fresh('x', rng)} {rng.choice(_FREE)}{place}"
 
 
 def add_two(seen: Sight, rng: random.Random) -> str:
-    first, second = (f"ADD COLUMN {_fresh('x')} {rng.choice(_FREE)}" for _ in range(2))
+    first, second = (f"ADD COLUMN {_fresh('x', rng)} {rng.choice(_FREE)}" for _ in range(2))
     return f"ALTER TABLE {seen.name} {first}, {second}"
 
 
 def add_with_value(seen: Sight, rng: random.Random) -> str:
-    return f"ALTER TABLE {seen.name} ADD COLUMN {_fresh('x')} {rng.choice(_VALUED)}"
+    return f"ALTER TABLE {seen.name} ADD COLUMN {_fresh('x', rng)} {rng.choice(_VALUED)}"
 
 
 def add_filled_by_server(seen: Sight, rng: random.Random) -> str:
-    return f"ALTER TABLE {seen.name} ADD {rng.choice(_FILLED_BY_SERVER).format(_fresh('x'))}"
+    return f"ALTER TABLE {seen.name} ADD {rng.choice(_FILLED_BY_SERVER).format(_fresh('x', rng))}"
 
 
 def drop_columns(seen: Sight, rng: random.Random) -> str | None:
@@ -85,7 +83,7 @@ def drop_columns(seen: Sight, rng: random.Random) -> str | None:
 
 
 def add_index(seen: Sight, rng: random.Random) -> str:
-    index = _fresh("i")
+    index = _fresh("i", rng)
     if rng.random() < 0.5:
         return f"CREATE INDEX {index} ON {seen.name} ({seen.key[0]})"
     return f"ALTER TABLE {seen.name} ADD INDEX {index} ({seen.key[0]})"
@@ -93,6 +91,12 @@ def add_index(seen: Sight, rng: random.Random) -> str:
 
 def drop_index(seen: Sight, rng: random.Random) -> str | None:
     return f"DROP INDEX {rng.choice(seen.indexes)} ON {seen.name}" if seen.indexes else None
+
+
+def rename_index(seen: Sight, rng: random.Random) -> str | None:
+    if not seen.indexes:
+        return None
+    return f"ALTER TABLE {seen.name} RENAME INDEX {rng.choice(seen.indexes)} TO {_fresh('i', rng)}"
 
 
 def go_by(seen: Sight, rng: random.Random) -> str:
@@ -126,17 +130,22 @@ def change(seen: Sight, rng: random.Random) -> str | None:
         return None
     name = rng.choice(seen.added)
     wider = _wider(seen, name, rng)
-    return f"ALTER TABLE {seen.name} CHANGE COLUMN {name} {_fresh('x')} {wider}" if wider else None
+    return f"ALTER TABLE {seen.name} CHANGE COLUMN {name} {_fresh('x', rng)} {wider}" if wider else None
 
 
 def rename_column(seen: Sight, rng: random.Random) -> str | None:
     if not seen.added:
         return None
-    return f"ALTER TABLE {seen.name} RENAME COLUMN {rng.choice(seen.added)} TO {_fresh('x')}"
+    return f"ALTER TABLE {seen.name} RENAME COLUMN {rng.choice(seen.added)} TO {_fresh('x', rng)}"
 
 
 def truncate(seen: Sight, rng: random.Random) -> str:
     return f"TRUNCATE TABLE {seen.name}"
+
+
+def unlisted(seen: Sight, rng: random.Random) -> str:
+    """Whatever no line of docs/ddl.md names."""
+    return f"ALTER TABLE {seen.name} ORDER BY {seen.key[0]}"
 
 
 def convert(seen: Sight, rng: random.Random) -> str | None:
@@ -170,7 +179,8 @@ def part_further(seen: Sight, rng: random.Random) -> str | None:
         return None
     top = max((bound for _, bound in seen.ranges if bound), default=0)
     last = seen.ranges[-1][0]
-    more = f"PARTITION {_fresh('q')} VALUES LESS THAN ({top + 100}), PARTITION {_fresh('q')} VALUES LESS THAN MAXVALUE"
+    bounds = (f"({top + 100})", "MAXVALUE")
+    more = ", ".join(f"PARTITION {_fresh('q', rng)} VALUES LESS THAN {bound}" for bound in bounds)
     return f"ALTER TABLE {seen.name} REORGANIZE PARTITION {last} INTO ({more})"
 
 
@@ -188,9 +198,9 @@ def truncate_partition(seen: Sight, rng: random.Random) -> str | None:
 ALTERS: dict[str, Kind] = {
     kind.__name__: kind
     for kind in (
-        add_null, add_two, add_with_value, add_filled_by_server, drop_columns, add_index, drop_index, go_by,
-        set_default, modify, change, rename_column, truncate, convert, change_key, part, part_further,
-        drop_partition, truncate_partition,
+        add_null, add_two, add_with_value, add_filled_by_server, drop_columns, add_index, drop_index,
+        rename_index, go_by, set_default, modify, change, rename_column, truncate, unlisted, convert, change_key,
+        part, part_further, drop_partition, truncate_partition,
     )
 }  # fmt: skip
 

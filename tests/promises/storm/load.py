@@ -130,12 +130,14 @@ class Load:
         ]
 
     def _end(self) -> None:
+        ended = [bench.args for bench in self._benches if bench.poll() is not None]
         for bench in self._benches:
             bench.kill()
             bench.wait()
         self._benches = []
         for server in self._servers.values():
             _await_end(server)
+        assert not ended, f"sysbench ended by itself: {ended}"
 
     def _connector(self, server: PrivateServer, waits: str) -> Callable[[], Session]:
         return lambda: server.connect(database=self._schema, init_command=waits)

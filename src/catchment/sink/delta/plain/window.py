@@ -12,8 +12,8 @@ ATTEMPT_SECONDS = 6 * 3600.0
 
 
 class Window(msgspec.Struct, frozen=True):
-    """The versions from `since` on. `files`: what they need; `replaced`: what others before have had. `whole`: the
-    table is older than the window. Else its first version came within it, and what readers had before stood in tails.
+    """The versions from `since` on. `files`: what they need; `replaced`: what others before have had. `whole`: version
+    `since` was there when the window began. Else readers may have had what stands in tails alone.
 
     Versions count, not times of single files: a clock that is set back cannot take a file from the middle.
     """
