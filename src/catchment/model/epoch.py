@@ -15,6 +15,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
 from catchment.model.emptied import Emptied
+from catchment.model.fill import Fill, filled_too
 from catchment.model.position import LogOffset
 from catchment.model.refusal import Refusal
 from catchment.model.table import Column, ColumnType, Comments, Table, TableId
@@ -110,16 +111,6 @@ class DataFile(msgspec.Struct, frozen=True):
 _NO_RULE = ColumnRule("")
 
 
-class Fill(msgspec.Struct, frozen=True):
-    """The `value` that a column came with: rows of `shards` whose epoch lies before this one have it, whatever stands
-    in the files. `column` is the column's physical name, the value the text of Arrow's cast."""
-
-    column: str
-    shards: tuple[str, ...]
-    before: int
-    value: str
-
-
 class LakeColumn(msgspec.Struct, frozen=True):
     """A column of a lake table. `physical` is its name in the files: a name that is added again after a DROP
     is a new physical column. `live` is False once no shard has it; `torn`: a shard that dropped it has left
@@ -165,10 +156,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def filled(self, column: str, shard: str, before: int, value: str) -> "TableShape":
         """The same with a value in rows of one more shard."""
-        like = [f for f in self.fills if (f.column, f.before, f.value) == (column, before, value)]
-        others = tuple(one for one in self.fills if one not in like)
-        shards = {shard, *(known for one in like for known in one.shards)}
-        return replace(self, fills=(*others, Fill(column, tuple(sorted(shards)), before, value)))
+        return replace(self, fills=filled_too(self.fills, column, shard, before, value))
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

@@ -7,7 +7,8 @@ import pytest
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
-from catchment.model.epoch import Fill, Part, TableShape
+from catchment.model.epoch import Part, TableShape
+from catchment.model.fill import Fill
 from catchment.model.treatment import Mode
 from catchment.sink.delta.layout import table_dir
 from catchment.sink.delta.plain.shape import Form

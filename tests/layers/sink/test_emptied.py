@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from pyroaring import BitMap
 
 from catchment.model.emptied import Emptied, emptied_too
-from catchment.model.epoch import Commit, Fill, Part, TableShape
+from catchment.model.epoch import Commit, Part, TableShape
+from catchment.model.fill import Fill
 from catchment.model.location import location
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import epoch_app, table_dir

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from catchment.model.epoch import Fill, TableShape
+from catchment.model.epoch import TableShape
+from catchment.model.fill import Fill
 from catchment.model.location import Location
 from catchment.sink.delta.files import lake_parquet
 from catchment.sink.delta.layout import EPOCH, SHARD, arrow_schema, former_types
