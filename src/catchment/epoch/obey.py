@@ -10,6 +10,7 @@ from catchment.model.order import Action, Answer, Kept, Order
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
 from catchment.model.table_state import MOVES, Cause, TableState, state_of
+from catchment.model.withheld import Withheld
 
 _CAUSES = {
     Action.START: Cause.START,
@@ -99,10 +100,12 @@ def _renewed(standing: Manifest, order: Order, table: TableId, now_us: int) -> M
 
 
 def _asked(standing: Manifest, table: TableId) -> Manifest:
-    """The same, where the table is copied anew although the feed would leave it."""
-    if all(one.asked for one in standing.stale if one.table == table):
+    """The same, where the table is copied anew although the feed would leave it, or might show what was hidden."""
+    if all(one.asked and not one.withheld.names for one in standing.stale if one.table == table):
         return standing
-    stale = (replace(one, asked=True) if one.table == table else one for one in standing.stale)
+    stale = (
+        replace(one, asked=True, withheld=Withheld()) if one.table == table else one for one in standing.stale
+    )
     return replace(standing, stale=tuple(stale))
 
 

@@ -17,7 +17,7 @@ from catchment.config import Feed, NewTables, SchemaChange, takes
 from catchment.feed.born import Births
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape, epoch_text
+from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape, epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
@@ -204,6 +204,8 @@ class Newcomers:
             tables[shard], copy, wordings[shard] = seen
             states[shard] = _entered(endpoint, state, copy)
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table), wordings)
+        if stale is not None:
+            _must_hide_still(stale, shape)
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
         return _epoch_with(standing, shape, states), born
@@ -231,6 +233,17 @@ def _seen(
     if found is None or estimate is None:
         return None
     return found, Copy(table, rows_expected=estimate), wording
+
+
+def _must_hide_still(stale: Stale, shape: TableShape) -> None:
+    """Raise Unsupported where a column may show what another one had that rules hid: it may have been renamed."""
+    gone, came = stale.withheld.shown_by([one.name for one in shape.definition.columns], shape.rules)
+    if gone and came:
+        raise Unsupported(
+            f"columns: {shape.table} has no column {', '.join(gone)} any more, which a rule hid, and {', '.join(came)} "
+            f"is new and may have its values; add a rule for it and start the run again, or let it be shown by "
+            f"`catchment dump start FEED.yaml --table {shape.table}`"
+        )
 
 
 def _must_be_visible(endpoint: Endpoint, state: ShardState, table: TableId) -> None:

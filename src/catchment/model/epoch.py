@@ -21,6 +21,7 @@ from catchment.model.refusal import Refusal
 from catchment.model.table import Column, ColumnType, Comments, Table, TableId
 from catchment.model.treatment import Mode
 from catchment.model.widened import Declared, Widened
+from catchment.model.withheld import Withheld, withheld_among
 
 MICRO_BITS = 32
 _NUMBER_BITS = 64
@@ -238,7 +239,7 @@ class Stale(msgspec.Struct, frozen=True):
     """A table that readers see as of an earlier `epoch`, the last at which it was exact. `reason` says what happened to
     it at `time_us` (microseconds since 1970), and `shards` had it then. `asked`: somebody ordered to copy it anew, also
     where the feed's policy is to leave it. `waits`: it is copied anew when somebody orders it, whatever the policy.
-    `births`: by shard, where the table was made that has the name since.
+    `births`: by shard, where the table was made that has the name since. `withheld`: what rules hid of its columns.
 
     The feed copies it anew: a manifest has a shape and copies of it from then on. It is stale until they are done.
     """
@@ -251,6 +252,7 @@ class Stale(msgspec.Struct, frozen=True):
     asked: bool = False
     waits: bool = False
     births: dict[str, Birth] = {}
+    withheld: Withheld = Withheld()
 
     def __str__(self) -> str:
         return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
@@ -329,8 +331,11 @@ class Manifest(msgspec.Struct, frozen=True):
         """A table that cannot be followed behind this epoch. It stands as of here, or as of the earlier epoch at which
         it stood before. One whose new copy has not begun has the shards of then."""
         known = self.stale_since(table) or Stale(table, self.epoch, time_us, (), reason)
-        shards = self.holders.get(table, known.shards)
-        return replace(known, time_us=time_us, shards=shards, reason=reason)
+        shards, withheld = self.holders.get(table, known.shards), known.withheld
+        for shape in self.shapes:
+            if shape.table == table:
+                withheld = withheld_among([one.name for one in shape.definition.columns], shape.rules)
+        return replace(known, time_us=time_us, shards=shards, reason=reason, withheld=withheld)
 
     def without(self, tables: Collection[TableId]) -> "Manifest":
         """The same without anything of these tables."""

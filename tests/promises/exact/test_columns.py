@@ -196,6 +196,50 @@ def test_columns_that_come_later_have_the_same_rules(steps: Steps) -> None:
     must_be_nowhere(steps)
 
 
+RENAMES = {
+    "renamed": ["ALTER TABLE people CHANGE email mail VARCHAR(80)"],
+    "swapped": ["CREATE TABLE _people_gho LIKE people", "ALTER TABLE _people_gho CHANGE email mail VARCHAR(80)",
+                "INSERT INTO _people_gho SELECT * FROM people",
+                "RENAME TABLE people TO _people_del, _people_gho TO people"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", RENAMES.values(), ids=RENAMES)
+def test_what_was_hidden_is_not_shown_under_another_name(steps: Steps, statements: list[str]) -> None:
+    """The table waits until there is a rule for the other name, also where it was ordered to be copied before."""
+    name, proof = f"{steps.schema}.people", "INSERT INTO other VALUES (NULL)"
+    steps.everywhere(TABLE, insert(1, 30), "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)")
+    steps.run()
+    before = catchment.read(steps.feed, name).arrow()
+    steps.everywhere(*statements)
+    for _ in range(4):
+        steps.everywhere(proof)
+        steps.run()
+        assert catchment.read(steps.feed, name).arrow().equals(before)
+    must_be_nowhere(steps)
+    steps.set(columns=[{"match": "*.people.mail", "mask": "hmac"}, *RULES])
+    steps.renew(proof)
+    rows = catchment.read(steps.feed, name).arrow()
+    assert "Email" not in rows.schema.names
+    assert set(rows["mail"].to_pylist()) == {None, *(digest(f"{HIDDEN}{n}@é.example") for n in range(5))}
+    must_be_nowhere(steps)
+
+
+def test_what_was_hidden_is_shown_when_somebody_orders_it(steps: Steps) -> None:
+    name, proof = f"{steps.schema}.people", "INSERT INTO other VALUES (NULL)"
+    steps.everywhere(TABLE, insert(1, 30), "CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)")
+    steps.run()
+    assert execute(["dump", "restart", str(steps.file), "--table", name]) == 0
+    steps.everywhere("ALTER TABLE people CHANGE email mail VARCHAR(80)", proof)
+    for _ in range(3):
+        steps.everywhere(proof)
+        steps.run()
+    must_be_nowhere(steps)
+    assert execute(["dump", "start", str(steps.file), "--table", name]) == 0
+    steps.renew(proof)
+    assert f"{HIDDEN}1@é.example" in catchment.read(steps.feed, name).arrow()["mail"].to_pylist()
+
+
 def test_rows_that_lie_on_disk_for_a_while_are_masked(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transaction larger than memory holds is spilled: what is hidden is not in those files either."""
     written: list[bytes] = []
