@@ -32,6 +32,14 @@ class ProgressBefore(msgspec.Struct, frozen=True):
     rows_expected: int = 0
 
 
+class OutsideBefore(msgspec.Struct, frozen=True):
+    """A table that the feed did not carry."""
+
+    table: TableId
+    epoch: int
+    reason: str = ""
+
+
 class ManifestBefore(msgspec.Struct, frozen=True):
     """A manifest. The order of the fields does not count, their names and defaults do (`content_digest`)."""
 
@@ -49,7 +57,7 @@ class ManifestBefore(msgspec.Struct, frozen=True):
     changes: int = 0
     log_bytes: int = 0
     chunk_bytes: int = 0
-    outside: tuple[Outside, ...] = ()
+    outside: tuple[OutsideBefore, ...] = ()
     absent: dict[str, int] = {}
 
 
@@ -71,7 +79,7 @@ class ManifestChangeBefore(msgspec.Struct, frozen=True):
     changes: int = 0
     log_bytes: int = 0
     chunk_bytes: int = 0
-    outside: tuple[Outside, ...] | None = None
+    outside: tuple[OutsideBefore, ...] | None = None
     absent: dict[str, int] = {}
 
 
@@ -106,7 +114,7 @@ def manifest_of(before: ManifestBefore) -> Manifest:
         changes=before.changes,
         log_bytes=before.log_bytes,
         chunk_bytes=before.chunk_bytes,
-        outside=before.outside,
+        outside=tuple(Outside(one.table, one.epoch, one.reason) for one in before.outside),
         absent=before.absent,
     )
 
