@@ -52,11 +52,20 @@ def told(feed: Feed) -> str:
 def another(feed: Feed, text: str) -> Another:
     """What a run of `feed` would go by that is `told` this. Raises ConfigError for what no feed file says."""
     before = msgspec.json.decode(told(feed))
-    after = msgspec.json.decode(text)
+    after = _decoded(text)
     was, said_now = settings(before), settings(after)
     differing = sorted(name for name in was.keys() | said_now.keys() if was.get(name) != said_now.get(name))
     kept_back = tuple(name for name in differing if not _may_change(name))
     return Another(_with(feed, after), tuple(name for name in differing if name not in kept_back), kept_back)
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as fault:
+        raise ConfigError(
+            f"the order holds no feed file ({fault}); give it again with this version"
+        ) from None
 
 
 def _may_change(name: str) -> bool:
@@ -70,12 +79,14 @@ def _with(feed: Feed, after: dict[str, Any]) -> Feed:
         values.pop(name)
         if name in after:
             values[name] = after[name]
-    values["sink"] = {**after["sink"], **{key: getattr(feed.sink, key) for key in ("kind", "path", "index")}}
-    throttle, mine = dict(after["copy"]["throttle"]), feed.copying.throttle
-    throttle |= {"flag_file": mine.flag_file, "http": mine.http}
-    values["copy"] = {**after["copy"], "throttle": throttle}
+    mine, throttle = feed.sink, feed.copying.throttle
+    stays = {"flag_file": throttle.flag_file, "http": throttle.http}
     try:
+        values["sink"] = {**after["sink"], "kind": mine.kind, "path": mine.path, "index": mine.index}
+        values["copy"] = {**after["copy"], "throttle": {**after["copy"]["throttle"], **stays}}
         return Feed.model_validate(values)
     except ValidationError as invalid:
         error = invalid.errors(include_url=False, include_input=False)[0]
         raise ConfigError(said(error)) from None
+    except (KeyError, TypeError):
+        raise ConfigError("the order holds no whole feed file; give it again with this version") from None

@@ -1,6 +1,7 @@
 """What is compared of a portion of a table: its keys at each shard, and the chunks that hold what is looked for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
 from catchment.source.bounds import has_row
 from catchment.source.portions import limits, must_be_condition
-from catchment.source.session import connect
+from catchment.source.session import Session, connect
 
 Takes = Callable[[Chunk], bool]
 
@@ -37,17 +38,24 @@ class AtSource:
         """Whether a chunk holds a row that is looked for. Raises SourceError."""
         if not self.key.ordered:  # such a table is compared whole, on each shard
             chunk = replace(chunk, lo=None, hi=None)
-        with connect(self.endpoints[chunk.shard]) as session:
+        with self._reading(chunk.shard) as session:
             return has_row(session, chunk, self.key, self.portion.where)
 
     def _narrowed(self, shard: str, copy: Copy) -> Copy:
         if self.portion.shard not in ("", shard):
             return replace(copy, done=True)
-        with connect(self.endpoints[shard]) as session:
+        with self._reading(shard) as session:
             if self.portion.where:
                 must_be_condition(session, self.key, self.portion)
             lo, hi = limits(session, self.key, self.portion)
         return replace(copy, copied=lo, born_after=hi)
+
+    @contextmanager
+    def _reading(self, shard: str) -> Iterator[Session]:
+        """A session that reads alone: a condition may call a function."""
+        with connect(self.endpoints[shard]) as session:
+            session.run("SET SESSION TRANSACTION READ ONLY")
+            yield session
 
 
 def narrowed(

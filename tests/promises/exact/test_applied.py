@@ -1,7 +1,7 @@
 """Another feed file for a feed that runs: tables join and leave, settings change, and what cannot change is named."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -19,10 +19,13 @@ from catchment.feed.edition import Edition
 from catchment.feed.runner import run_feed
 from catchment.model.errors import SourceError, StateError
 from catchment.model.order import Action, Kept
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
 from catchment.state import orders
 from catchment.state.store import Store
 from tests.conftest import Shards
 from tests.promises.exact.steps import Died, Steps, run_here
+from tests.promises.exact.test_newcomers import judged
 from tests.promises.exact.test_orders import newest, running, wait
 from tests.world.patience import PATIENCE_SECONDS
 
@@ -142,10 +145,10 @@ def test_what_cannot_be_taken_up_is_refused_and_the_run_goes_on_as_before(
 ) -> None:
     usual = doctor.must_be_set_up
 
-    def set_up(endpoint: object, tables: tuple[str, ...]) -> object:
+    def set_up(endpoint: Endpoint, tables: Sequence[str]) -> list[TableId]:
         if len(tables) == 3:
             raise SourceError("shard 80-: the user lacks SELECT")
-        return usual(endpoint, tables)  # type: ignore[arg-type]
+        return usual(endpoint, tables)
 
     monkeypatch.setattr(runner, "must_be_set_up", set_up)
     with running(steps):
@@ -177,6 +180,40 @@ def test_a_run_that_dies_before_it_answers_leaves_the_order_to_the_next(
 
 def died() -> None:
     raise Died
+
+
+def test_every_epoch_is_exact_while_files_are_applied_again_and_again(steps: Steps) -> None:
+    done = threading.Event()
+
+    def write() -> None:
+        for key in range(3, 10_000):
+            steps.sql(
+                "-80" if key % 2 else "80-",
+                f"REPLACE INTO t VALUES ({key % 40}, {key})",
+                f"DELETE FROM t WHERE id = {key * 7 % 40}",
+                PROOF,
+            )
+            if done.is_set():
+                return
+
+    writer = threading.Thread(target=write)
+    with running(steps):
+        writer.start()
+        try:
+            for number in range(3):
+                steps.set(epoch={"interval": f"{60 + number}ms", "tick": "20ms"})
+                takes(steps, "t", "other", "late")
+                assert applied(steps) == "done: the run goes by " + ("epoch.interval, " * (number > 0)) + (
+                    "tables" if number else "epoch.interval, epoch.tick, tables"
+                )
+                wait(lambda: "late" in carried(steps))
+                takes(steps, "t", "other")
+                assert applied(steps, "late") == "done: the run goes by tables"
+        finally:
+            done.set()
+            writer.join()
+    steps.must_be_equal("t", "id", "n")
+    assert judged(steps, [f"{steps.schema}.t"]) > 12
 
 
 def test_nobody_runs_the_feed(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:

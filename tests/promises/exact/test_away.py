@@ -200,6 +200,7 @@ def test_a_shard_that_stays_away_is_waited_for(
     assert night.error is None
 
 
+@pytest.mark.wide
 def test_a_shard_that_stays_away_for_too_long_ends_the_run(
     servers: Servers,
     schema: str,

@@ -117,6 +117,7 @@ def test_epochs_of_a_copy_that_was_never_settled_can_be_read_as_before(steps: St
     steps.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transactions(
     servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
 ) -> None:

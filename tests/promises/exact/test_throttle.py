@@ -139,6 +139,7 @@ def test_rates(steps: Steps) -> None:
     steps.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_a_rate_of_bytes_far_below_one_chunk(steps: Steps) -> None:
     steps.everywhere("CREATE TABLE long_ones (id INT PRIMARY KEY, b LONGTEXT)")
     values = ", ".join(f"({key}, REPEAT('x', 20000))" for key in range(20))
@@ -151,6 +152,7 @@ def test_a_rate_of_bytes_far_below_one_chunk(steps: Steps) -> None:
     steps.must_be_equal("long_ones", "id", "b")
 
 
+@pytest.mark.wide
 def test_a_feed_at_rest_asks_nothing(steps: Steps, health: Health) -> None:
     throttled_by(steps, http=f"http://127.0.0.1:{health.server_address[1]}/")
     with running(steps):
