@@ -25,7 +25,7 @@ demo: setup ## Copy and follow two MariaDB shards under constant writes, and ver
 test: setup ## The test suite with lint and types, without the long runs
 	@$(PYTEST) -m "not long and not wide"
 
-test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (ten minutes)
+test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (a quarter of an hour)
 	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change
 	@$(PYTEST) -m "wide and not long"
 

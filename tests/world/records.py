@@ -4,17 +4,8 @@ from msgspec.structs import replace
 
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut, Tick
-from catchment.model.epoch import (
-    Commit,
-    DataFile,
-    LakeColumn,
-    Manifest,
-    Part,
-    Plan,
-    TableDelta,
-    TableShape,
-    epoch_number,
-)
+from catchment.model.epoch import Commit, DataFile, LakeColumn, Manifest, Part, Plan, TableDelta, TableShape
+from catchment.model.epoch_number import epoch_number
 from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Position, Server
 from catchment.model.records import digest, whole
 from catchment.model.shard import Copy, ShardState

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from catchment.api.moment import BEGIN, At, Epoch, Moment, at_or_before, exact
-from catchment.model.epoch import EpochRow, epoch_text, gci_of
+from catchment.model.epoch import EpochRow
+from catchment.model.epoch_number import epoch_text, gci_of
 from catchment.model.errors import CatchmentError, ConfigError, NotInstalled, SinkError
 from catchment.model.location import Location, ObjectPath, location
 from catchment.model.table import TableId

@@ -6,7 +6,7 @@ from typing import SupportsIndex
 
 import msgspec
 
-from catchment.model.epoch import epoch_number, epoch_text, gci_of, parse_epoch
+from catchment.model.epoch_number import epoch_number, epoch_text, gci_of, parse_epoch
 from catchment.model.errors import ConfigError
 from catchment.model.units import parse_duration
 

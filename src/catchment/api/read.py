@@ -8,7 +8,8 @@ from typing import overload
 
 from catchment.api.epochs import Committed, Lake, committed
 from catchment.api.moment import At, Epoch
-from catchment.model.epoch import EpochRow, epoch_text
+from catchment.model.epoch import EpochRow
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.table import TableId
 from catchment.sink.reading import TableState

@@ -8,7 +8,8 @@ from pathlib import Path
 from catchment.api.epochs import Committed, Lake, committed
 from catchment.api.moment import At, Epoch
 from catchment.api.read import state
-from catchment.model.epoch import TableShape, epoch_text
+from catchment.model.epoch import TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.model.location import Location
 from catchment.model.table import TableId

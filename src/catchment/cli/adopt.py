@@ -9,7 +9,7 @@ from catchment.cli.output import feed_argument
 from catchment.config import load
 from catchment.feed.adopt import Adopted
 from catchment.feed.adopt import adopt as adopt_server
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.state.faults import from_environment
 
 

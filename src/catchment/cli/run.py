@@ -17,7 +17,7 @@ from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.config import load
 from catchment.engine.choice import prepared
 from catchment.feed.runner import run_feed, usual_ports
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.screen.progress import RunView
 from catchment.state.faults import from_environment
 

@@ -20,7 +20,7 @@ from catchment.feed.runner import Outcome, run_feed
 from catchment.feed.verdict import Verdict
 from catchment.feed.verify import verify
 from catchment.feed.verify_report import report_of
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import VerifyDifference
 from catchment.screen.comparing import lines
 from catchment.screen.progress import RunView

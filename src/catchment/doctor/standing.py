@@ -12,7 +12,8 @@ from contextlib import closing
 from catchment.config import Feed, SchemaChange, takes
 from catchment.doctor.finding import Finding, Severity
 from catchment.epoch.chain import must_continue
-from catchment.model.epoch import Commit, Manifest, TableShape, epoch_text
+from catchment.model.epoch import Commit, Manifest, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, LogLost, Unsupported
 from catchment.model.position import Position
 from catchment.model.source import Endpoint

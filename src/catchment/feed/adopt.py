@@ -14,7 +14,8 @@ from catchment.config import Feed
 from catchment.feed.applier import Applier
 from catchment.feed.moved import Comparison
 from catchment.feed.settle import settle, take_over
-from catchment.model.epoch import Manifest, epoch_number
+from catchment.model.epoch import Manifest
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.position import Position, Server
 from catchment.model.source import Endpoint

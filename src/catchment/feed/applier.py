@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from catchment import world
 from catchment.feed.retries import may_repeat, pause_seconds
-from catchment.model.epoch import Commit, Manifest, epoch_text
+from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError
 from catchment.sink.port import Sink
 from catchment.state.faults import Fault, Injector, no_fault

@@ -12,7 +12,7 @@ from catchment import world
 from catchment.feed.ask_shards import LATE_SECONDS, Answers, ask_all
 from catchment.feed.shard_reader import ShardReader, may_pass
 from catchment.model.cut import Tick
-from catchment.model.epoch import epoch_number
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset, Position, Resets, Server
 from catchment.model.source import Endpoint

@@ -20,7 +20,8 @@ from catchment.feed.commands import Commands
 from catchment.feed.comparisons import Comparisons, compare
 from catchment.feed.retries import may_repeat
 from catchment.feed.throttle import Throttle
-from catchment.model.epoch import EpochRow, Manifest, epoch_text
+from catchment.model.epoch import EpochRow, Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ProgramFault, Retry, SinkError
 from catchment.model.order import Answer, Kept, Mended
 from catchment.model.table import TableId

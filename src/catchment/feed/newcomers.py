@@ -17,7 +17,8 @@ from catchment.config import Feed, NewTables, SchemaChange, takes
 from catchment.feed.born import Births
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape, epoch_text
+from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState

@@ -15,7 +15,8 @@ from catchment.feed.applier import Applier
 from catchment.feed.lost_logs import looked_at, with_new_cuts
 from catchment.feed.settle import settle, take_over
 from catchment.feed.unusable import left_out
-from catchment.model.epoch import Manifest, epoch_number
+from catchment.model.epoch import Manifest
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import CatchmentError, ConfigError, ConnectionLost, LogLost
 from catchment.model.position import Position
 from catchment.model.source import Endpoint

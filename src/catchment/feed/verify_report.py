@@ -5,7 +5,7 @@ import msgspec
 from catchment.feed.repair import Repair
 from catchment.feed.verdict import Verdict
 from catchment.model.choice import ALL, Choice
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.order import Mended
 
 

@@ -1,9 +1,6 @@
-"""Epochs: their numbers, and their three durable records: plan, manifest and commit (DESIGN 2 and 3)."""
+"""Epochs: their three durable records, plan, manifest and commit (DESIGN 2 and 3)."""
 
-import re
 from collections.abc import Collection
-from contextlib import suppress
-from datetime import UTC, datetime
 from enum import Enum
 
 import msgspec
@@ -15,6 +12,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.cut import Cut, Tick
 from catchment.model.emptied import Emptied
+from catchment.model.epoch_number import epoch_text
 from catchment.model.fill import Fill, filled_too
 from catchment.model.position import LogOffset
 from catchment.model.refusal import Refusal
@@ -22,59 +20,6 @@ from catchment.model.table import Column, ColumnType, Comments, Table, TableId
 from catchment.model.treatment import Mode
 from catchment.model.widened import Declared, Widened
 from catchment.model.withheld import Withheld, withheld_among
-
-MICRO_BITS = 32
-_NUMBER_BITS = 64
-_TEXT = re.compile(r"(.+Z)\.[a-f]?([0-9]{4,10})")
-_TEXT_DIGITS = 4  # of the lower half; a letter in front of more of them says how many more
-_SECOND = "%Y-%m-%dT%H:%M:%SZ"
-
-
-def epoch_number(gci: int, micro_gci: int = 0) -> int:
-    """A tick's 64-bit number, `gci << 32 | micro_gci`, as NDB numbers its epochs."""
-    return gci << MICRO_BITS | micro_gci
-
-
-def gci_of(epoch: int) -> int:
-    """The upper half of an epoch's number."""
-    return epoch >> MICRO_BITS
-
-
-def micro_gci_of(epoch: int) -> int:
-    """The lower half of an epoch's number."""
-    return epoch & ((1 << MICRO_BITS) - 1)
-
-
-def epoch_text(epoch: int) -> str:
-    """An epoch as people see and give it: `2026-11-22T04:00:12Z.0007` is the eighth tick of that second.
-
-    The texts sort as the numbers do. Raises ValueError for what is no number of 64 bits.
-    """
-    if not 0 <= epoch < 1 << _NUMBER_BITS:
-        raise ValueError(f"not an epoch's number: {epoch}")
-    second = datetime.fromtimestamp(gci_of(epoch), UTC).strftime(_SECOND)
-    digits = f"{micro_gci_of(epoch):0{_TEXT_DIGITS}}"
-    more = len(digits) - _TEXT_DIGITS
-    return f"{second}.{' abcdef'[more] if more else ''}{digits}"
-
-
-def parse_epoch(text: str) -> int:
-    """The number of an epoch that is given as `epoch_text` writes it, or in decimal digits; else ValueError."""
-    with suppress(ValueError):
-        number = _parsed(text)
-        if text in (epoch_text(number), str(number)):
-            return number
-    raise ValueError(
-        f"not an epoch: {text!r}; epochs are written 2026-11-22T04:00:12Z.0007, or as their number"
-    )
-
-
-def _parsed(text: str) -> int:
-    found = _TEXT.fullmatch(text)
-    if found is None:
-        return int(text)
-    second = datetime.strptime(found[1], _SECOND).replace(tzinfo=UTC)
-    return epoch_number(int(second.timestamp()), int(found[2]))
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -12,7 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from catchment.model.differences import changed, merged
-from catchment.model.epoch import Commit, Manifest, Plan, epoch_text
+from catchment.model.epoch import Commit, Manifest, Plan
+from catchment.model.epoch_number import epoch_text
 from catchment.model.manifest_change import ManifestChange, change_of, manifest_after
 from catchment.model.records_before import (
     VERSION_MAX,

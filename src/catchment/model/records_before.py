@@ -12,7 +12,8 @@ from catchment.model.chunk import Bound
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.differences import merged, restored
-from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape, epoch_text
+from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.position import LogOffset, Position, Resets
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import TableId

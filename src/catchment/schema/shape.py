@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.emptied import emptied_too
-from catchment.model.epoch import LakeColumn, TableShape, gci_of
+from catchment.model.epoch import LakeColumn, TableShape
+from catchment.model.epoch_number import gci_of
 from catchment.model.errors import ConfigError, SourceError, Unsupported
 from catchment.model.table import (
     ENDED,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from catchment.feed.verdict import Verdict
 from catchment.feed.verify_report import VerifyReport
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.order import Mended
 from catchment.model.table import TableId
 from catchment.screen.display import time_left

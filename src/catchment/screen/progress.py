@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from catchment.model.cut import Cut
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.progress import Progress, together
 from catchment.model.refusal import Refusal
 from catchment.model.throttle import Throttled

@@ -12,7 +12,8 @@ from catchment.epoch.seal import newest_sealed
 from catchment.model.chunk import Bound, chunk_key
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
-from catchment.model.epoch import Manifest, TableDelta, epoch_number
+from catchment.model.epoch import Manifest, TableDelta
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import ConfigError, CutMissed, SourceError
 from catchment.model.image import SIDE
 from catchment.model.position import GroupKind, GtidList, LastGroup, LogOffset, Position, Server

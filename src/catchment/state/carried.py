@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from catchment.config import takes
-from catchment.model.epoch import Manifest, Outside, epoch_text
+from catchment.model.epoch import Manifest, Outside
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import NEW_FEED, ConfigError, SinkError
 from catchment.model.table import TableId
 from catchment.model.treatment import Mode

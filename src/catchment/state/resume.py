@@ -4,7 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from catchment.config import Feed
-from catchment.model.epoch import Commit, EpochRow, Manifest, epoch_text
+from catchment.model.epoch import Commit, EpochRow, Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError, SinkRestored, StateError
 from catchment.state.store import Store
 

@@ -9,7 +9,8 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from catchment.model.epoch import Commit, Manifest, Plan, epoch_text
+from catchment.model.epoch import Commit, Manifest, Plan
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import LeaseLost, StateError
 from catchment.model.records import (
     Base,

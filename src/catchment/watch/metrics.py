@@ -15,7 +15,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, gci_of, micro_gci_of
+from catchment.model.epoch import Manifest
+from catchment.model.epoch_number import gci_of, micro_gci_of
 from catchment.model.refusal import Refusal
 from catchment.model.table import TableId
 

@@ -3,7 +3,8 @@
 import logging
 
 from catchment.config import NotifyEvent
-from catchment.model.epoch import Manifest, Stale, epoch_text
+from catchment.model.epoch import Manifest, Stale
+from catchment.model.epoch_number import epoch_text
 from catchment.model.table import TableId
 from catchment.watch.notify import Notifier
 from catchment.watch.vitals import Vitals

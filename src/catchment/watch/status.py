@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from catchment import world
-from catchment.model.epoch import Manifest, Plan, epoch_text
+from catchment.model.epoch import Manifest, Plan
+from catchment.model.epoch_number import epoch_text
 from catchment.model.order import Kept
 from catchment.model.progress import THROUGH, Forecast, LogProgress, Progress
 from catchment.model.table import TableId

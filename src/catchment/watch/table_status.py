@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Plan, epoch_text
+from catchment.model.epoch import Manifest, Plan
+from catchment.model.epoch_number import epoch_text
 from catchment.model.progress import THROUGH, Basis, CopyProgress, Forecast, Progress, together
 from catchment.model.shard import Copy
 from catchment.model.table import ShardTable, TableId

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import NotifyEvent
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError
 from catchment.model.table import TableId
 from catchment.model.verification import Comparison, UnderWay, Verification

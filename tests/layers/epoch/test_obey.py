@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from catchment.epoch.obey import Obeyed, obey
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Stale, epoch_number
+from catchment.model.epoch import Manifest, Stale
+from catchment.model.epoch_number import epoch_number
 from catchment.model.order import Action, Kept, Order
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.model.epoch import epoch_number, epoch_text, gci_of, micro_gci_of, parse_epoch
+from catchment.model.epoch_number import epoch_number, epoch_text, gci_of, micro_gci_of, parse_epoch
 
 NUMBERS = st.builds(
     epoch_number,

@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from catchment.model.definition import Definition
-from catchment.model.epoch import Manifest, epoch_text
+from catchment.model.epoch import Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import TableId
 from tests.world import records

@@ -23,8 +23,8 @@ from catchment.model.epoch import (
     Stale,
     TableDelta,
     TableShape,
-    epoch_number,
 )
+from catchment.model.epoch_number import epoch_number
 from catchment.model.position import (
     Gtid,
     GtidList,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.model.epoch import LakeColumn, TableShape, epoch_number
+from catchment.model.epoch import LakeColumn, TableShape
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.schema.ddl import Columns

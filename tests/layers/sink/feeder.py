@@ -4,7 +4,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from catchment.model.epoch import Commit, Part, TableDelta, TableShape, epoch_number
+from catchment.model.epoch import Commit, Part, TableDelta, TableShape
+from catchment.model.epoch_number import epoch_number
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import PART, delta_schema, tail_dir
 from catchment.sink.delta.log.commit import create_table

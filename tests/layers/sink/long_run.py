@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from catchment import world
-from catchment.model.epoch import Part, TableShape, epoch_number, gci_of
+from catchment.model.epoch import Part, TableShape
+from catchment.model.epoch_number import epoch_number, gci_of
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.upkeep import clean, versions
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder

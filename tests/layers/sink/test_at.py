@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from catchment.api.epochs import epochs
 from catchment.api.read import read, tables_at
 from catchment.api.views import views
-from catchment.model.epoch import Part, epoch_number, epoch_text
+from catchment.model.epoch import Part
+from catchment.model.epoch_number import epoch_number, epoch_text
 from catchment.model.errors import ConfigError, SinkError
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import tail_dir

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import catchment
-from catchment.model.epoch import Part, epoch_text
+from catchment.model.epoch import Part
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, ConfigError, SinkError
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder

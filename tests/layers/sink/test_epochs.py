@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from catchment.model.cut import Cut
-from catchment.model.epoch import Commit, EpochRow, Manifest, Part, epoch_number
+from catchment.model.epoch import Commit, EpochRow, Manifest, Part
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import LeaseLost, SinkError
 from catchment.model.position import Gtid, GtidList, LogOffset, Position, Server
 from catchment.model.records import link_of

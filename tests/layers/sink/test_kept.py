@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 import catchment
 from catchment.api.epochs import epochs
-from catchment.model.epoch import TableShape, epoch_number, epoch_text, gci_of
+from catchment.model.epoch import TableShape
+from catchment.model.epoch_number import epoch_number, epoch_text, gci_of
 from catchment.model.errors import SinkError
 from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.held import Held, Run

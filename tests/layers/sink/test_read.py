@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from catchment.api.read import read, tables_at
 from catchment.api.views import views
-from catchment.model.epoch import LakeColumn, Part, TableShape, epoch_text
+from catchment.model.epoch import LakeColumn, Part, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.schema.shape import first_shape

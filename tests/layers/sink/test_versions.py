@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 import catchment
-from catchment.model.epoch import epoch_number, epoch_text
+from catchment.model.epoch_number import epoch_number, epoch_text
 from catchment.sink.delta.layout import epochs_dir, table_dir, tail_dir, versions_dir
 from catchment.sink.delta.log.checkpoint import INTERVAL
 from catchment.sink.delta.log.delta_log import DeltaLog

@@ -20,7 +20,8 @@ from catchment.feed.settle import take_over
 from catchment.model import records
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut, Tick
-from catchment.model.epoch import Manifest, Outside, Part, Plan, epoch_number
+from catchment.model.epoch import Manifest, Outside, Part, Plan
+from catchment.model.epoch_number import epoch_number
 from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Position, Resets, Server
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import TableId

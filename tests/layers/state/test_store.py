@@ -12,7 +12,8 @@ import msgspec
 import pytest
 from sqlalchemy import select, update
 
-from catchment.model.epoch import Commit, EpochRow, epoch_number
+from catchment.model.epoch import Commit, EpochRow
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import ConfigError, LeaseLost, StateError
 from catchment.state.database import record_table
 from catchment.state.lease import hold

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from sqlalchemy import delete, select, update
 
-from catchment.model.epoch import epoch_number
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import StateError
 from catchment.model.records import link_of
 from catchment.state.database import record_table

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
-from catchment.model.epoch import Manifest, epoch_number
+from catchment.model.epoch import Manifest
+from catchment.model.epoch_number import epoch_number
 from catchment.model.position import GroupKind, XaGroup, Xid
 from catchment.model.refusal import Refusal
 from catchment.watch.metrics import Metrics

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
-from catchment.model.epoch import gci_of
+from catchment.model.epoch_number import gci_of
 from catchment.sink.delta.epochs.table import EpochsTable
 from tests.layers.sink.lakes import files_of
 from tests.promises.crash.conftest import MakeLife

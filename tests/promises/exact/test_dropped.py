@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import catchment
-from catchment.model.epoch import Manifest, epoch_text
+from catchment.model.epoch import Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault

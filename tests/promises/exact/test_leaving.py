@@ -14,7 +14,8 @@ from catchment.api.read import read
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.feed.applier import Applier
-from catchment.model.epoch import Commit, Manifest, epoch_text
+from catchment.model.epoch import Commit, Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable

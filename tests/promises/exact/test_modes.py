@@ -13,7 +13,7 @@ import pytest
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from catchment.feed import verify as verification
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import TableId
 from catchment.sink.delta.layout import table_dir

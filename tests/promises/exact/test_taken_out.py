@@ -9,7 +9,7 @@ from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed, SchemaChange
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError, SourceError
 from catchment.model.table import TableId
 from tests.promises.exact.conftest import Servers

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.model.cut import Cut
-from catchment.model.epoch import epoch_number
+from catchment.model.epoch_number import epoch_number
 from catchment.model.errors import ConfigError
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint

@@ -12,7 +12,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catchment.model.differences import changed, merged
-from catchment.model.epoch import Commit, EpochRow, Manifest, epoch_text
+from catchment.model.epoch import Commit, EpochRow, Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.records import Base, Link, OfLater, Unreadable, base_of, encoded, link_of, value_of
 

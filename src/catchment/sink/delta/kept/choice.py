@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from catchment.model.epoch import gci_of
+from catchment.model.epoch_number import gci_of
 
 HOUR, DAY = 3600, 86_400
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment import world
-from catchment.model.epoch import epoch_text
+from catchment.model.epoch_number import epoch_text
 from catchment.model.location import Location
 from catchment.sink.delta.files import read_rows, write_parquet
 from catchment.sink.delta.layout import kept_dir

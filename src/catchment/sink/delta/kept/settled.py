@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from catchment.model.epoch import EpochRow, TableShape, epoch_number, gci_of
+from catchment.model.epoch import EpochRow, TableShape
+from catchment.model.epoch_number import epoch_number, gci_of
 from catchment.model.errors import SinkError
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.retained import retained

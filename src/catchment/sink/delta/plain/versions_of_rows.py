@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from catchment.model.epoch import MICRO_BITS
+from catchment.model.epoch_number import MICRO_BITS
 from catchment.model.location import Location
 from catchment.model.table import ENDED, VALID_FROM, VALID_TO
 from catchment.sink.delta.conform import conform

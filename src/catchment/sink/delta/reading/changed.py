@@ -7,7 +7,8 @@ import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from catchment.model.epoch import EpochRow, TableShape, epoch_text
+from catchment.model.epoch import EpochRow, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId

@@ -1,6 +1,7 @@
 """The epoch as of which a table stands."""
 
-from catchment.model.epoch import EpochRow, epoch_text
+from catchment.model.epoch import EpochRow
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable

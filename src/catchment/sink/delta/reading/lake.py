@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from catchment.model.epoch import EpochRow, Part, TableShape, epoch_text
+from catchment.model.epoch import EpochRow, Part, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.table import TableId

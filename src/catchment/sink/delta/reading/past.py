@@ -2,7 +2,8 @@
 
 from bisect import bisect_left
 
-from catchment.model.epoch import EpochRow, epoch_text
+from catchment.model.epoch import EpochRow
+from catchment.model.epoch_number import epoch_text
 from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.kept.record import KeptEpochs

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from catchment.model.epoch import EpochRow, epoch_text
+from catchment.model.epoch import EpochRow
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
 from catchment.model.table import TableId

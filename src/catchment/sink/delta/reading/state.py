@@ -7,7 +7,8 @@ import msgspec
 import pyarrow as pa
 
 from catchment.model.chunk import chunk_key
-from catchment.model.epoch import TableShape, epoch_text
+from catchment.model.epoch import TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.treatment import Mode
 from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.layout import former_types

@@ -6,7 +6,8 @@ import msgspec
 import pyarrow as pa
 
 from catchment import world
-from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape, epoch_text
+from catchment.model.epoch import DataFile, Manifest, TableDelta, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId

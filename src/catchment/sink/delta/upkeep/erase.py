@@ -14,7 +14,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from catchment import world
-from catchment.model.epoch import EpochRow, epoch_text
+from catchment.model.epoch import EpochRow
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkConflict, SinkError
 from catchment.model.location import Location, location
 from catchment.sink.delta.epochs.table import EpochsTable

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from catchment import world
-from catchment.model.epoch import Manifest, TableShape, epoch_text
+from catchment.model.epoch import Manifest, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, LeaseLost, SinkError
 from catchment.model.location import location
 from catchment.model.table import TableId

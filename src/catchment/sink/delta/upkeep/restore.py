@@ -3,7 +3,8 @@ manifest is lost.
 """
 
 from catchment import world
-from catchment.model.epoch import EpochRow, Manifest, TableShape, epoch_text
+from catchment.model.epoch import EpochRow, Manifest, TableShape
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.location import Location
 from catchment.model.table import TableId

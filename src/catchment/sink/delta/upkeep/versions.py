@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment import world
-from catchment.model.epoch import epoch_number, epoch_text
+from catchment.model.epoch_number import epoch_number, epoch_text
 from catchment.model.errors import SinkConflict
 from catchment.model.location import Location
 from catchment.model.table import TableId
