@@ -23,7 +23,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.state import orders
 from catchment.state.store import Store
-from tests.conftest import Shards
+from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Died, Steps, run_here
 from tests.promises.exact.test_newcomers import judged
 from tests.promises.exact.test_orders import newest, running, wait
@@ -34,11 +34,11 @@ PROOF = "INSERT INTO other VALUES ()"
 
 @pytest.fixture
 def steps(
-    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed that has caught up with t and other, and does not take late."""
     run_here(monkeypatch)
-    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
+    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
     begun.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
         "INSERT INTO t VALUES (1, 1), (2, 2)",
