@@ -172,13 +172,13 @@ def _with_values(
     group: int,
     types: Mapping[str, pa.DataType],
 ) -> pa.Table:
-    """The images with the values that columns came with in a group. Those that no row event shows are filled by the
-    shape."""
+    """The images with the values that columns came with in a group. Those that no row event of the shard shows are
+    filled by the shape, which may have them from another shard already. `types`: of the columns that the shard has."""
     for told in filled:
         column = shape.column(told.column)
-        if column is not None and told.value is not None:
-            value = scalar_of(told.value, types[column.column.name])
-            images = with_value(images, column.column.name, value, group)
+        kind = None if column is None else types.get(column.column.name)
+        if column is not None and kind is not None and told.value is not None:
+            images = with_value(images, column.column.name, scalar_of(told.value, kind), group)
     return images
 
 
