@@ -7,7 +7,7 @@ CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup
 CODE   := src tests bench setup.py
 # Three processes on two cores: a test waits for servers, locks and clocks a quarter of its time. Who is done first takes
 # over tests.
-PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 3 --dist worksteal
+PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-wide test-mysql test-newest test-all model mistakes wheel bench lint format lock clean
