@@ -12,7 +12,7 @@ from catchment.config import Feed, Unusable
 from catchment.config.table_patterns import exclusion
 from catchment.doctor.access import check_log_access, check_replica, check_select
 from catchment.doctor.finding import Diagnosis, Finding, Severity, TableFound
-from catchment.doctor.settings import check_gtids, check_settings, logs_cascades
+from catchment.doctor.settings import check_gtids, check_settings
 from catchment.doctor.standing import check_logs, check_standing
 from catchment.doctor.surroundings import check_ports, check_sink, check_spark, check_state
 from catchment.doctor.table_checks import (
@@ -145,7 +145,6 @@ def _examine_shard(endpoint: Endpoint, feed: Feed, standing: Manifest | None) ->
             refused, carried = check_tables(
                 session,
                 [listed for listed in chosen if listed.table in readable],
-                cascades=not logs_cascades(variables),
                 skip=standing is None and feed.unusable is Unusable.SKIP,
             )
             findings += [*access, *denied, *refused, *check_filters(endpoint.shard, *filters, taken)]

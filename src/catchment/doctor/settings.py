@@ -126,13 +126,6 @@ def mysql_number(variables: Variables) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", variables.get("version", ""))[:3])
 
 
-def logs_cascades(variables: Variables) -> bool:
-    """Whether rows that foreign keys change are in the log: MySQL 9.6 and later, unless InnoDB does it."""
-    if not is_mysql(variables) or mysql_number(variables) < (9, 6):
-        return False
-    return variables.get("innodb_native_foreign_keys", "OFF").upper() == "OFF"
-
-
 def retention_seconds(variables: Variables) -> float | None:
     """How long the server keeps its log; None without a limit in time."""
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0)

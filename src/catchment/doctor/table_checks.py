@@ -1,6 +1,5 @@
 """Checks of the tables that the rules choose: what cannot be carried is refused by name."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -8,6 +7,7 @@ import msgspec
 from catchment.config import takes
 from catchment.config.table_patterns import SYSTEM_SCHEMAS
 from catchment.doctor.access import quoted
+from catchment.doctor.family_checks import check_families
 from catchment.doctor.finding import Finding, Severity
 from catchment.model.chunk import chunk_key
 from catchment.model.errors import CatchmentError, Unsupported
@@ -20,11 +20,6 @@ _LISTED = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES
 WHERE TABLE_SCHEMA NOT IN %s ORDER BY 1, 2
 """
-# information_schema shows foreign keys only to users that may write; SHOW CREATE TABLE needs no more than
-# SELECT.
-_CASCADE = re.compile(
-    r"^ +CONSTRAINT (`(?:[^`]|``)+`) FOREIGN KEY .*?(ON (?:DELETE|UPDATE) (?:CASCADE|SET \w+).*?),?$", re.M
-)
 _VIEWS = ("VIEW", "SYSTEM VIEW")
 _KINDS = {"SEQUENCE": "a sequence", "SYSTEM VERSIONED": "system-versioned"}
 
@@ -60,13 +55,11 @@ def check_tables(
     session: Session,
     chosen: Sequence[Listed],
     *,
-    cascades: bool,
     skip: bool = False,
 ) -> tuple[list[Finding], dict[TableId, Table]]:
     """Findings about the chosen tables of one shard, and the definitions of those that can be carried.
 
-    `cascades`: whether rows that foreign keys change are kept out of the log. `skip`: tables that cannot be carried
-    are left out.
+    `skip`: tables that cannot be carried are left out.
     """
     shard = session.endpoint.shard
     findings: list[Finding] = []
@@ -82,12 +75,12 @@ def check_tables(
             tables[table] = read_table(session, table, RESERVED)
             findings += _crowded(session, tables[table])
             findings += _scanned(shard, tables[table])
-            findings += _cascades(session, table) if cascades else []
         except Unsupported as error:
             findings.append(Finding(refused, shard, str(error), "it cannot be copied"))
         except CatchmentError as error:
             findings.append(Finding(Severity.ERROR, shard, str(error), "it cannot be copied"))
-    return findings, tables
+    families, tables = check_families(session, tables, refused)
+    return [*findings, *families], tables
 
 
 def check_images(
@@ -187,20 +180,6 @@ def _refusal(shard: str, listed: Listed) -> Finding | None:
             f'ALTER TABLE {quoted(table)} ENGINE=InnoDB, or add "!{table}" to `tables`',
         )
     return None
-
-
-def _cascades(session: Session, table: TableId) -> list[Finding]:
-    row = session.row(f"SHOW CREATE TABLE {quoted(table)}")
-    return [
-        Finding(
-            Severity.WARNING,
-            session.endpoint.shard,
-            f"{table} has the foreign key {match[1]} {match[2]}",
-            "rows that the server changes or deletes through it are in no log: the lake keeps the old ones",
-            "make the key RESTRICT and change the rows by statements, or run verify after such changes",
-        )
-        for match in _CASCADE.finditer(str(row[1]) if row else "")
-    ]
 
 
 def _crowded(session: Session, table: Table) -> list[Finding]:

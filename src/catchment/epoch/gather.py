@@ -277,7 +277,7 @@ def _arrived(
     copies = state.copies
     if chunks:
         copies = tuple(_advanced(copy, chunks.get(copy.table, ())) for copy in copies)
-    return ShardState(segment.reached, segment.sealed, copies, segment.definitions)
+    return ShardState(segment.reached, segment.sealed, copies, segment.definitions, segment.keys)
 
 
 def _advanced(copy: Copy, chunks: Sequence[tuple[Chunk, int]]) -> Copy:

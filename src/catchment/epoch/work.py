@@ -12,6 +12,7 @@ from catchment.model.column_rule import MaskKey
 from catchment.model.definition import Definition
 from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.errors import CatchmentError
+from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset, Position, Server
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
@@ -70,6 +71,10 @@ class Reader(Protocol):
         of them where only the server can order the keys. Raises SinkError."""
         ...
 
+    def having(self, shard: str, values: pa.Table) -> pa.Table:
+        """Rows of a shard that have one of the values in its columns, under the source's names. Raises SinkError."""
+        ...
+
     def elsewhere(self, shards: Sequence[str]) -> Mapping[str | None, pa.Table]:
         """Rows that stand under none of these shards, by what stands there instead. Raises SinkError."""
         ...
@@ -109,7 +114,8 @@ class SegmentTask:
 
     `start`: copies that are done may be left out. `holders`: the shards that have each table; all of the target's where
     it is not named. `changes`: what is done about DDL. `aside`: where something stands that orders have set aside.
-    `born`: how the log made the one table of the task; what stands in front of that is of another one.
+    `born`: how the log made the one table of the task; what stands in front of that is of another one. `lake`: the
+    tables with foreign keys that are followed, as of the epoch before; None: raise ChildrenSought where they are asked.
     """
 
     endpoint: Endpoint
@@ -122,6 +128,7 @@ class SegmentTask:
     mask_key: MaskKey | None = None
     aside: frozenset[LogOffset] = frozenset()
     born: Born | None = None
+    lake: dict[TableId, Reader] | None = None
 
     @property
     def log_bytes(self) -> int | None:
@@ -139,7 +146,8 @@ class ChunkTask:
 
     `state`: of the shard at a cut from the floor on. Its XA transactions are at least those that are open at `floor` or
     were prepared between it and the last cut. `image_bytes`: hold no more of what the log says of the chunks' keys
-    (None: all there is). `asks`: behind the log, whether it was reset since that cut.
+    (None: all there is). `asks`: behind the log, whether it was reset since that cut. `parents`: the shapes of tables
+    that are not copied, but change rows of those that are by foreign keys.
     """
 
     endpoint: Endpoint
@@ -152,6 +160,7 @@ class ChunkTask:
     image_bytes: int | None = None
     asks: bool = True
     mask_key: MaskKey | None = None
+    parents: tuple[TableShape, ...] = ()
 
     @property
     def server(self) -> Server:
@@ -166,7 +175,8 @@ class SegmentReceipt:
     `met`: tables with rows in the stretch, as their last row event describes them. `event_time`: seconds
     since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
     stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not. `stopped`: tables
-    whose rows the log does not tell any more; the receipt says nothing else of them.
+    whose rows the log does not tell any more; the receipt says nothing else of them. `keys`: the foreign keys that are
+    followed from there on.
     """
 
     shard: str
@@ -181,6 +191,7 @@ class SegmentReceipt:
     definitions: tuple[Definition, ...] = ()
     existence: Existence = field(default_factory=Existence)
     stopped: tuple[Stopped, ...] = ()
+    keys: tuple[ForeignKey, ...] | None = None
 
     def passages(self) -> dict[TableId, Passage]:
         """What the tables went through that were altered."""

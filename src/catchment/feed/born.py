@@ -22,6 +22,7 @@ from catchment.readers.run_task import run_task
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import SchemaEvent, SchemaEvents
 from catchment.schema.existence import Existence, existence
+from catchment.schema.foreign_keys import dropped_keys
 from catchment.schema.indexes import touch
 from catchment.source.log import read_facts
 from catchment.source.offsets import log_bytes
@@ -141,7 +142,7 @@ class Births:
         )
         return SegmentTask(
             endpoint=self._endpoints[shard],
-            start=ShardState(born.birth.start, definitions=definitions),
+            start=ShardState(born.birth.start, definitions=definitions, keys=()),
             stop=state.position.at,
             shapes=(entering.shape(table),),
             target=target,
@@ -159,10 +160,16 @@ def _defined(endpoint: Endpoint, table: TableId, birth: Birth) -> LogOffset | No
     if existence(events, birth.start).born.get(table) != birth:
         return None
     defining = [one for one in events if reaches(one.at, birth.at) and _concerns(one, table)]
-    known = all(isinstance(one.effect, Columns | Harmless) for one in defining if one.at != birth.at)
+    # What a foreign key did that is gone is in no log.
+    known = all(
+        isinstance(one.effect, Columns | Harmless) and not dropped_keys(one, table)
+        for one in defining
+        if one.at != birth.at
+    )
     return defining[-1].at if known else None
 
 
 def _concerns(event: SchemaEvent, table: TableId) -> bool:
     touched = touch(event, table)
-    return not isinstance(event.effect, Harmless) or bool(touched.drops or touched.adds_unique)
+    changed = touched.drops or touched.adds_unique or dropped_keys(event, table)
+    return not isinstance(event.effect, Harmless) or bool(changed)

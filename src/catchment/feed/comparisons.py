@@ -7,6 +7,7 @@ from catchment.epoch.work import ChunkTask, Failed, Nowhere, Target
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import EpochRow, Manifest
+from catchment.model.foreign_key import above
 from catchment.model.order import Order
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -26,8 +27,9 @@ class Comparisons:
     def task(self, row: EpochRow, standing: Manifest, chunks: tuple[Chunk, ...]) -> VerifyTask:
         """Compare chunks of one shard with the lake as of `row`. `standing`: the same epoch, of which more may be
         proven visible since. Raises SinkError."""
-        shard, tables = chunks[0].shard, {chunk.table for chunk in chunks}
+        shard, tables = chunks[0].shard, frozenset(chunk.table for chunk in chunks)
         state = standing.cut.shards[shard]
+        parents = above(state.keys or (), tables) - tables
         copy = ChunkTask(
             endpoint=self.endpoints[shard],
             state=state,
@@ -37,6 +39,7 @@ class Comparisons:
             shapes=tuple(shape for shape in standing.shapes if shape.table in tables),
             target=Target(Nowhere(), tuple(self.endpoints), standing.epoch, "verify"),
             mask_key=self.mask_key,
+            parents=tuple(shape for shape in standing.shapes if shape.table in parents),
         )
         return VerifyTask(copy, {table: self.sink.reader(row, table) for table in tables})
 

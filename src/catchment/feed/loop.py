@@ -17,9 +17,10 @@ from catchment import world
 from catchment.engine.port import Engine
 from catchment.epoch.gather import Gathered, gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, Task
+from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, SegmentTask, Task
 from catchment.feed.applier import Applier
 from catchment.feed.arrivals import Arrivals
+from catchment.feed.children import Children
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
 from catchment.feed.retries import is_waited_for, may_repeat, pause_seconds
@@ -111,6 +112,7 @@ class Loop:
         self._standing = self._committed = standing
         self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier
+        self._children = Children(applier.sink, engine)
         self._store, self._lease = applier.store, applier.lease
         self._fault, self._stop = applier.fault, applier.stop
         self._clock = clock
@@ -152,7 +154,7 @@ class Loop:
                         return self._committed
                     pending = self._go_between(mender.next(self._standing), applier, None)
                 try:
-                    read = self._read_epoch()
+                    read = self._read_epoch(pending)
                 except CatchmentError as error:
                     if self._stop.is_set():
                         break
@@ -233,8 +235,9 @@ class Loop:
         self._committed = self._standing
         return True
 
-    def _read_epoch(self) -> Manifest | None:
-        """Cut, plan, read and put together; None when the loop was told to stop before a tick came."""
+    def _read_epoch(self, pending: world.Future[None] | None) -> Manifest | None:
+        """Cut, plan, read and put together; None when the loop was told to stop before that. `pending`: what is being
+        applied, for which children of changed parents are waited with."""
         self._engine.check()
         self._unread = []
         previous = self._standing
@@ -259,8 +262,13 @@ class Loop:
         self._store.put_plan(plan, self._lease.fence)
         self._fault(Fault.AFTER_PLAN)
         planned = world.steady_seconds()
-        read, copies = self._carried_out(previous, plan, groups, still)
+        segments, receipts, copies = self._carried_out(previous, plan, groups, still)
         self._fault(Fault.DURING_READ)
+        read = self._children.read_again(
+            segments, receipts, previous, lambda: pending is None or self._applied(pending)
+        )
+        if read is None:
+            return None
         arrived |= self._segments(read, arrived)
         late_tables = self._late_tables(arrived.values())
         gathered = self._commented(previous, gather(previous, plan, arrived, copies, late_tables))
@@ -277,15 +285,15 @@ class Loop:
 
     def _carried_out(
         self, previous: Manifest, plan: Plan, groups: Sequence[Group], unmoved: Collection[str]
-    ) -> tuple[list[Receipt], dict[Group, ChunkReceipt | Failed]]:
-        """What the tasks of a plan bring: those of segments, and those of groups of chunks."""
+    ) -> tuple[list[SegmentTask], list[Receipt], dict[Group, ChunkReceipt | Failed]]:
+        """The segments of a plan, what they bring, and what groups of chunks bring."""
         attempt = str(self._lease.fence)
         segments = self._tasks.segments(previous, plan, attempt, unmoved)
         copies = self._tasks.copies(previous, plan, groups, attempt, self._planner.image_bytes)
         tasks: list[Task] = [*segments, *copies]
         receipts = self._engine.each(run_task, tasks)
         copied = dict(zip(groups, receipts[len(segments) :], strict=True))
-        return receipts[: len(segments)], cast(dict[Group, ChunkReceipt | Failed], copied)
+        return segments, receipts[: len(segments)], cast(dict[Group, ChunkReceipt | Failed], copied)
 
     def _segments(
         self, read: Sequence[Receipt], unmoved: Mapping[str, SegmentReceipt]

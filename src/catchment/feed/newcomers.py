@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from catchment import world
 from catchment.config import Feed, NewTables, SchemaChange, takes
 from catchment.feed.born import Births
+from catchment.feed.families import Families, ParentFirst, has_keys
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
@@ -27,6 +28,7 @@ from catchment.model.table import RESERVED, Table, TableId, Wording
 from catchment.model.treatment import Mode
 from catchment.schema.ddl import Harmless
 from catchment.schema.events import SchemaEvents
+from catchment.schema.foreign_keys import dropped_keys
 from catchment.schema.indexes import touch
 from catchment.schema.shape import first_shape, merge
 from catchment.sink.port import Sink
@@ -76,6 +78,9 @@ class Newcomers:
         self._again: dict[TableId, float] = {}
         self._told: dict[TableId, str] = {}
         self._tried: dict[TableId, _Known] = {}
+        self._coming: set[TableId] = set()
+        self._refused: set[TableId] = set()
+        self._behind: dict[TableId, TableId] = {}
 
     def next(self, standing: Manifest) -> Manifest | None:
         """An epoch that ends where `standing` does and has one table more; None where none can enter now.
@@ -87,13 +92,20 @@ class Newcomers:
             self._tried[table] = self._known(standing, table)
             try:
                 entered = self._without(standing, table) or self._with(standing, table)
+            except ParentFirst as error:
+                self._behind[table] = error.parent
+                continue
             except CatchmentError as error:
+                if isinstance(error, Unsupported):
+                    self._refused.add(table)
                 self._put_off(table, str(error))
                 continue
             if table in entered.tables:
                 _log.info("%s enters the feed as of epoch %s", table, epoch_text(entered.epoch))
             self._failures.pop(table, None)
             self._told.pop(table, None)
+            self._refused.discard(table)
+            self._behind = {child: parent for child, parent in self._behind.items() if parent != table}
             return entered
         return None
 
@@ -103,6 +115,7 @@ class Newcomers:
         shards: dict[TableId, set[str]] = {}
         for one in self._waiting():
             shards.setdefault(one.table, set()).add(one.shard)
+        self._coming = set()
         if not shards and not standing.stale:
             return []
         left = {out.table for out in standing.outside if self._returns(out)}
@@ -114,14 +127,16 @@ class Newcomers:
             if having == self._endpoints.keys() and table not in known and (carries or table in left)
         ]
         now = world.steady_seconds()
-        return [
-            table for table in sorted({*new, *self._renewed(standing)}) if self._is_due(standing, table, now)
-        ]
+        may = {*new, *self._renewed(standing)}
+        self._coming = may - self._refused
+        return [table for table in sorted(may) if self._is_due(standing, table, now)]
 
     def _returns(self, out: Outside) -> bool:
         return out.returns and self._feed.treatment_of(out.table).mode is Mode.MIRROR
 
     def _is_due(self, standing: Manifest, table: TableId, now: float) -> bool:
+        if self._behind.get(table) in self._coming:
+            return False
         known, tried = self._known(standing, table), self._tried.get(table)
         if tried is None or known.births != tried.births:
             return True
@@ -197,7 +212,10 @@ class Newcomers:
             seen = _seen(endpoint, state, table, must_have=shard in needed)
             if seen is None:
                 continue
-            found = self._births.of(shard, state, table, births.get(shard))
+            found = None
+            # What foreign keys did to the rows of a child that was born is in no log.
+            if shard in births and not has_keys(endpoint, state, table):
+                found = self._births.of(shard, state, table, births[shard])
             if found is None:
                 _must_be_visible(endpoint, state, table)
             else:
@@ -209,6 +227,11 @@ class Newcomers:
             _must_hide_still(stale, shape)
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
+        for shard in tables:
+            known, here = states[shard], {copy.table for copy in states[shard].copies}
+            shapes = [one for one in (*standing.shapes, shape) if one.table in here]
+            keys = Families(self._coming).keys(self._endpoints[shard], known, shapes, table)
+            states[shard] = replace(known, keys=keys)
         return _epoch_with(standing, shape, states), born
 
     def _births_of(self, standing: Manifest, table: TableId) -> Mapping[str, Birth]:
@@ -259,8 +282,9 @@ def _must_be_visible(endpoint: Endpoint, state: ShardState, table: TableId) -> N
     facts = read_facts(endpoint, position.server, floor, None).facts
     for event in SchemaEvents([table]).of(facts):
         # Where its key was no key yet, rows cannot be told apart: an index that came matters as much as a column.
-        touched = touch(event, table)
-        if not isinstance(event.effect, Harmless) or touched.drops or touched.adds_unique:
+        # So does a foreign key that went, which the catalog does not tell any more.
+        touched, gone = touch(event, table), dropped_keys(event, table)
+        if not isinstance(event.effect, Harmless) or touched.drops or touched.adds_unique or gone:
             raise CutMissed(
                 f"shard {endpoint.shard}: the log does not prove yet that its DDL at {event.at} is visible; it does "
                 "when another transaction follows"

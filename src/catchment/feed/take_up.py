@@ -25,6 +25,7 @@ from catchment.readers.set_aside import BY_ORDER
 from catchment.sink.port import Sink
 from catchment.source.comments import commented_now
 from catchment.source.first_cut import must_be_apart, originate
+from catchment.source.foreign_keys import with_keys
 from catchment.state.carried import leaving, listed, must_name_shards, tell_uncarried, without
 from catchment.state.resume import Continue, Fresh, decide
 from catchment.state.treatments import must_keep_treatments, must_match
@@ -187,7 +188,7 @@ def _begin(feed: Feed, endpoints: dict[str, Endpoint], applier: Applier, after: 
         after,
         treatment=feed.treatment_of,
     )
-    standing = replace(begun, outside=outside)
+    standing = with_keys(replace(begun, outside=outside), endpoints)
     must_match(feed, standing)
     must_take(feed.tables, standing)
     applier.sink.must_be_free(standing)  # a store that knows it would not go on from a lake put back

@@ -7,6 +7,7 @@ from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
+from catchment.model.foreign_key import above
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.treatment import SchemaChange
@@ -70,7 +71,8 @@ class TaskMaker:
         return Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)
 
     def _copy(self, previous: Manifest, plan: Plan, group: tuple[Chunk, ...], target: Target) -> ChunkTask:
-        shard, tables = group[0].shard, {chunk.table for chunk in group}
+        shard, tables = group[0].shard, frozenset(chunk.table for chunk in group)
+        parents = above(previous.cut.shards[shard].keys or (), tables) - tables
         return ChunkTask(
             endpoint=self.endpoints[shard],
             state=previous.cut.shards[shard].unfinished,
@@ -80,4 +82,5 @@ class TaskMaker:
             shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
             target=target,
             mask_key=self.mask_key,
+            parents=tuple(shape for shape in previous.shapes if shape.table in parents),
         )

@@ -61,6 +61,7 @@ def inherited(
             log_bytes=0,
             event_time=0,
             definitions=standing.shards[shard].definitions,
+            keys=standing.shards[shard].keys,
         )
         for shard in now
     ]

@@ -14,7 +14,9 @@ from catchment.model.epoch import Outside
 from catchment.model.errors import Unsupported
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, TableId
+from catchment.schema.foreign_keys import kept_as_they_are
 from catchment.source.catalog import listed_tables, read_table
+from catchment.source.foreign_keys import REMEDY, uncarried
 from catchment.source.session import connect
 
 _Faults = dict[TableId, str]
@@ -43,16 +45,20 @@ def left_out(feed: Feed, endpoints: Mapping[str, Endpoint]) -> tuple[Outside, ..
 def _survey(endpoint: Endpoint, feed: Feed) -> tuple[list[TableId], _Faults]:
     """The tables of a shard that the rules take, and what is wrong with those that cannot be carried."""
     faults: _Faults = {}
+    usable = {}
     with connect(endpoint) as session:
         listed = listed_tables(session, feed.enters)
         for table, rows in listed.items():
             try:
                 if isinstance(rows, Unsupported):
                     raise rows
-                read_table(session, table, RESERVED)
+                columns = read_table(session, table, RESERVED).columns
+                usable[table] = kept_as_they_are(columns, feed.treatment_of(table).rules)
             except Unsupported as error:
                 where = f"shard {endpoint.shard}, {table}"
                 faults[table] = str(error).removeprefix(where).lstrip(":, ")
+        for table, why in uncarried(session, usable).items():
+            faults[table] = f"{why}; {REMEDY}"
     return list(listed), faults
 
 

@@ -71,6 +71,12 @@ class Unsupported(SourceError):
     """The source holds something that Catchment does not carry (a type, a statement, an engine)."""
 
 
+class ChildrenSought(SourceError):
+    """A stretch of log changed parents: it is read again, with their children as the lake has them."""
+
+    retry = Retry.SAME
+
+
 class Undescribed(Unsupported):
     """Rows of the log do not name their columns, and no definition of their table is known at that position."""
 

@@ -9,3 +9,7 @@ DELETED = "deleted "  # of a state (rewind/states.py)
 CHANGE = "change "  # of an image that a reader of the source gets (serve/spark_source/rows.py)
 
 INTERNAL = (SIDE, OP, SEQ, GROUP)
+
+# Values of OP. UNCHECKED is added to each where the session had foreign_key_checks=0.
+INSERT, DELETE, UPDATE = 0, 1, 2
+UNCHECKED = 4

@@ -8,6 +8,7 @@ from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.differences import replaced, restored
 from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
+from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset, Position, Resets
 from catchment.model.shard import Copy, ShardState
 
@@ -19,6 +20,7 @@ class ShardChange(msgspec.Struct, frozen=True, omit_defaults=True):
     sealed: LogOffset | UnsetType | None = UNSET
     copies: dict[int, Copy] = {}
     definitions: tuple[Definition, ...] | UnsetType = UNSET
+    keys: tuple[ForeignKey, ...] | UnsetType | None = UNSET
 
 
 _NOTHING = ShardChange()
@@ -96,6 +98,7 @@ def _shard_change(after: ShardState, before: ShardState) -> ShardChange | None:
         sealed=UNSET if after.sealed == before.sealed else after.sealed,
         copies=replaced(before.copies, after.copies),
         definitions=UNSET if after.definitions == before.definitions else after.definitions,
+        keys=UNSET if after.keys == before.keys else after.keys,
     )
     asked = replace(before.position, resets=after.position.resets)
     return None if change == ShardChange(position=asked) else change
@@ -138,4 +141,5 @@ def _state_after(state: ShardState, change: ShardChange) -> ShardState:
         state.sealed if change.sealed is UNSET else change.sealed,
         restored(state.copies, change.copies),
         state.definitions if change.definitions is UNSET else change.definitions,
+        state.keys if change.keys is UNSET else change.keys,
     )

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from catchment.model.chunk import Bound, Chunk
 from catchment.model.definition import Definition
+from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset, Position
 from catchment.model.table import TableId
 
@@ -46,7 +47,8 @@ class Copy(msgspec.Struct, frozen=True, omit_defaults=True):
 class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shard as of a cut: a verified position, what is proven sealed there, and a copy for each table that it has.
 
-    `definitions`: of its tables at the position, where the log does not describe itself.
+    `definitions`: of its tables at the position, where the log does not describe itself. `keys`: the foreign keys
+    there whose children follow their parents; None: nobody has asked yet.
 
     Raises ValueError where a table comes twice.
     """
@@ -55,6 +57,7 @@ class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
     sealed: LogOffset | None = None
     copies: tuple[Copy, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    keys: tuple[ForeignKey, ...] | None = None
 
     def __post_init__(self) -> None:
         _must_differ("copy", self.copies)
@@ -86,7 +89,8 @@ class ShardState(msgspec.Struct, frozen=True, omit_defaults=True):
             return self
         copies = tuple(copy for copy in self.copies if copy.table not in tables)
         definitions = tuple(one for one in self.definitions if one.table not in tables)
-        return replace(self, copies=copies, definitions=definitions)
+        keys = self.keys and tuple(key for key in self.keys if key.child not in tables)
+        return replace(self, copies=copies, definitions=definitions, keys=keys)
 
     @property
     def floor(self) -> LogOffset:

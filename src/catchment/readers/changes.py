@@ -15,6 +15,7 @@ from catchment.model.table import TableId
 from catchment.model.treatment import SchemaChange
 from catchment.readers.begin import Begin, begin_of
 from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
+from catchment.readers.key_images import KeyImages, keys_of, with_referenced
 from catchment.readers.segment_images import SegmentImages
 from catchment.readers.set_aside import set_aside
 from catchment.readers.xa_rows import PreparedRows
@@ -55,8 +56,9 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     start = task.start.position
     defined = task.born.defined if task.born is not None else None
     followed = Followed(shapes, task.start.definitions, here, defined)
+    family = KeyImages(task, {table: shapes[table] for table in here}, keys_of(task, here))
     with SegmentImages(shard, shapes, task.start.copying) as images:
-        stretch, resets = _read(task, images, followed)
+        stretch, resets = _read(task, images, followed, family)
         aside = set_aside(shard, stretch.facts, here, task.aside)
         must_be_whole(shard, start, task.stop, stretch, aside)
         events = tuple(followed.events.of(stretch.facts))
@@ -70,11 +72,15 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         stopped |= _without_keys(task, keyed, events, stretch.at)
         ends = commits(shard, start.prepared, stretch.xa)
         at_start = Wanted.of(task.shapes, task.start.definitions, mask_key=task.mask_key)
+        at_start = with_referenced(at_start, family.keys)
         prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
         for part in prepared:
             images.add(part)
+            family.add(part)
+        became = family.follow(stretch, ends, events, stopped)
+        stopped |= became.stopped
         outputs, met = [], images.met()
-        for number, (table, spool) in enumerate(sorted(images.spools.items())):
+        for number, table in enumerate(sorted(images.spools.keys() | became.fates.keys())):
             if table in stopped:
                 continue
             mine = [a for a in altered if a.effect.table == table]
@@ -86,9 +92,10 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
                     raise
                 stopped[table] = Stopped(table, str(why))
                 continue
-            output = _write(task, stretch, ends, spool, shape, mine, number, begin)
-            if output is not None:
-                outputs.append(output)
+            spool = images.spools.get(table) or Spool(shape.key)
+            states = became.of(table, _states(task, stretch, ends, spool, shape, mine, begin))
+            output = task.target.emit(states, shape, shard, Part.CHANGES, number)
+            outputs += [output] if output is not None else []
     altered = [one for one in altered if one.effect.table not in stopped]
     known = tuple(one for one in met.values() if one.table.id not in stopped)
     receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), known)
@@ -98,6 +105,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         definitions=tuple(one for one in followed.now.values() if one.table not in stopped),
         existence=existence(events, start),
         stopped=tuple(stopped.values()),
+        keys=became.keys,
     )
 
 
@@ -121,48 +129,49 @@ def _without_keys(
     return found
 
 
-def _read(task: SegmentTask, images: SegmentImages, followed: Followed) -> tuple[Stretch, Resets]:
+def _read(
+    task: SegmentTask, images: SegmentImages, followed: Followed, family: KeyImages
+) -> tuple[Stretch, Resets]:
     # Before the log is read: a reset that comes later is noticed in the next epoch.
     start = task.start.position
     resets = must_be_same_log(task.endpoint, start)
     wanted = Wanted.of(task.shapes, followed.now.values(), on_ddl=followed.on_ddl, mask_key=task.mask_key)
+    wanted = with_referenced(wanted, family.keys)
     with read_log(task.endpoint, start.server, start, task.stop, wanted) as log:
         for part in log.images():
             images.add(part)
+            family.add(part)
     return log.stretch, resets
 
 
-def _write(
+def _states(
     task: SegmentTask,
     stretch: Stretch,
     ends: Commits,
     spool: Spool,
     shape: TableShape,
     altered: list[Alteration],
-    number: int,
     begin: Begin | None,
-) -> Output | None:
-    mine = table_on(shape, task.endpoint.shard).columns
-    kinds = ((column.name, kept_type(shape.rules, column)) for column in mine)
+) -> Iterator[pa.Table]:
+    """The last states of a table's rows, as its log tells them."""
+    columns = table_on(shape, task.endpoint.shard).columns
+    kinds = ((column.name, kept_type(shape.rules, column)) for column in columns)
     types = {name: kind for name, kind in kinds if kind is not None}
     widened = {told.column for alteration in altered for told in alteration.effect.modified}
 
     def last(images: pa.Table) -> pa.Table:
         return last_images(in_commit_order(without_voids(images, stretch.voids), ends.moves), shape.key)
 
-    def tables() -> Iterator[pa.Table]:
-        for images in spool.tables(last):
-            kept = images if begin is None else begin.since(images)
-            for place, alteration in enumerate(altered):
-                if alteration.effect.emptied:
-                    kept = behind(kept, alteration.group)
-                kept = without_values(kept, alteration.effect.dropped, alteration.group)
-                lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))
-                kept = _with_values(kept, shape, lasting, alteration.group, types)
-            if kept.num_rows:
-                yield _together(task, shape, states_of(kept), types, widened)
-
-    return task.target.emit(tables(), shape, task.endpoint.shard, Part.CHANGES, number)
+    for images in spool.tables(last):
+        kept = images if begin is None else begin.since(images)
+        for place, alteration in enumerate(altered):
+            if alteration.effect.emptied:
+                kept = behind(kept, alteration.group)
+            kept = without_values(kept, alteration.effect.dropped, alteration.group)
+            lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))
+            kept = _with_values(kept, shape, lasting, alteration.group, types)
+        if kept.num_rows:
+            yield _together(task, shape, states_of(kept), types, widened)
 
 
 def _with_values(

@@ -28,6 +28,8 @@ from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
 from catchment.model.table import Table, TableId
 from catchment.readers.chunk_images import ChunkImages, Ranges, spoiled_by
+from catchment.readers.chunk_parents import ChunkParents
+from catchment.readers.key_images import with_referenced
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
@@ -37,7 +39,7 @@ from catchment.schema.events import SchemaEvents, stops
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts, read_log
-from catchment.source.prove import floor_behind_purge, proven_floor
+from catchment.source.prove import WORTH_BYTES, floor_behind_purge, proven_floor
 from catchment.source.select import select_chunk
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
@@ -94,18 +96,24 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     takes more memory than the task allows.
     """
     shapes = {shape.table: shape for shape in task.shapes}
-    floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at)
+    parents = ChunkParents.of(task)
+    # A parent that goes behind the floor may have a chunk refused: so little log as can be.
+    worth = 1 if parents.keys else WORTH_BYTES
+    floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at, worth)
     reads, refused = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
-    chosen = (shapes[table] for table in reads)
-    wanted = Wanted.of(chosen, task.state.definitions, before="full", mask_key=task.mask_key)
+    chosen = {table: shapes[table] for table in reads} | parents.shapes
+    wanted = Wanted.of(chosen.values(), task.state.definitions, before="full", mask_key=task.mask_key)
+    wanted = with_referenced(wanted, parents.keys)
     events = SchemaEvents(reads)
-    stretch = _log_behind(task, floor, _stopped(wanted, events, task.epoch_at), images, log_bytes)
+    stretch = _log_behind(task, floor, _stopped(wanted, events, task.epoch_at), images, parents, log_bytes)
     ends = _commits(task, floor, stretch)
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
-        images.add_prepared(part)
+        parents.add(part)
+        if part.table.id in reads:
+            images.add_prepared(part)
     if task.asks:
         # Behind the last reading: a floor has no event of its own, and may be a place in a log begun by RESET, too.
         must_be_same_log(task.endpoint, task.state.position)
@@ -113,11 +121,15 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
         refused += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
+    rows = {
+        table: _rewound(stretch, ends, shapes[table], chunks, images.kept.get(table, []), inside)
+        for table, chunks in reads.items()
+    }
+    parents.unread |= spoiled.keys()
+    for table, why in parents.refusals(rows, stretch, ends).items():
+        refused += [(read.chunk, why) for read, _ in reads.pop(table)]
     return GroupRows(
-        {
-            table: _rewound(stretch, ends, shapes[table], chunks, images.kept.get(table, []), inside)
-            for table, chunks in reads.items()
-        },
+        {table: rows[table] for table in reads},
         {table: tuple(read for read, _ in chunks) for table, chunks in reads.items()},
         tuple(refused),
         stretch.read_bytes + prepared.read_bytes,
@@ -130,6 +142,7 @@ def _log_behind(
     floor: LogOffset,
     wanted: Wanted,
     images: ChunkImages,
+    parents: ChunkParents,
     log_bytes: int | None,
 ) -> Stretch:
     """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4)."""
@@ -144,7 +157,9 @@ def _log_behind(
             budget=log_bytes,
         ) as log:
             for part in log.images():
-                images.add(part)
+                parents.add(part)
+                if part.table.id in images.wanted:
+                    images.add(part)
     except AlteredUnseen as misfit:
         # The definitions are those at the last cut, which may lie behind the floor.
         raise CutMissed(f"shard {task.endpoint.shard}: {misfit}; copied in a later epoch") from misfit

@@ -22,9 +22,12 @@ SECONDS_MAX = 0.3
 PAUSE_SECONDS = 0.02
 
 
-def proven_floor(endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset) -> LogOffset:
-    """The newest position up to the cut that is proven sealed now; the plan's floor when nothing more is."""
-    if floor.file == cut.file and cut.offset - floor.offset < WORTH_BYTES:
+def proven_floor(
+    endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset, worth: int = WORTH_BYTES
+) -> LogOffset:
+    """The newest position up to the cut that is proven sealed now; the plan's floor when nothing more is. `worth`: of
+    how much log between them it is tried."""
+    if floor.file == cut.file and cut.offset - floor.offset < worth:
         return floor
     deadline = world.steady_seconds() + SECONDS_MAX
     with snapshot_session(endpoint, server) as session:

@@ -193,14 +193,14 @@ TABLES: list[tuple[str, Severity, str, str]] = [
     ("CREATE TABLE shop.x (g point, PRIMARY KEY (g))", ERROR, "key column g: a spatial value is no key", ""),
     ("CREATE TABLE shop.x (a int PRIMARY KEY, _epoch int)", ERROR, "shop.x, column _epoch: the lake's", ""),
     (
-        "CREATE TABLE shop.x (a int PRIMARY KEY, o bigint,"
-        " FOREIGN KEY f (o) REFERENCES shop.orders (id) ON DELETE CASCADE)",
-        WARNING, "shop.x has the foreign key `f` ON DELETE CASCADE", "RESTRICT",
+        "CREATE TABLE shop.x (a varchar(9) PRIMARY KEY, o varchar(9),"
+        " FOREIGN KEY f (o) REFERENCES shop.x (a) ON DELETE CASCADE)",
+        WARNING, "foreign key f ON DELETE CASCADE: only the server can compare o with shop.x.a", "RESTRICT",
     ),
     (
-        "CREATE TABLE shop.x (a int PRIMARY KEY, o bigint,"
+        "CREATE TABLE shop.x (a int PRIMARY KEY, o bigint, s bigint AS (o + 1) VIRTUAL,"
         " FOREIGN KEY f (o) REFERENCES shop.orders (id) ON UPDATE SET NULL ON DELETE RESTRICT)",
-        WARNING, "shop.x has the foreign key `f` ON UPDATE SET NULL", "RESTRICT",
+        WARNING, "foreign key f ON UPDATE SET NULL: shop.x has generated columns", "RESTRICT",
     ),
 ]  # fmt: skip
 
@@ -214,12 +214,34 @@ def test_tables(
     assert_only(examine(feed_of(tmp_path, server, tables=("shop.*", "!shop.x"))).findings, [])
 
 
+def test_children_of_what_is_not_chosen(server: PrivateServer, tmp_path: Path) -> None:
+    server.sql(
+        "CREATE TABLE shop.x (a int PRIMARY KEY, o bigint,"
+        " FOREIGN KEY f (o) REFERENCES shop.orders (id) ON DELETE CASCADE)",
+        "CREATE TABLE shop.y (a int PRIMARY KEY, x int, FOREIGN KEY g (x) REFERENCES shop.x (a) ON DELETE SET NULL)",
+        "CREATE TABLE shop.z (a int PRIMARY KEY)",
+    )
+    findings = examine(feed_of(tmp_path, server, tables=("shop.*", "!shop.orders"))).findings
+    expected = [
+        (ERROR, f"shop.{child}: its foreign key ", f"does not carry shop.{parent}")
+        for child, parent in (("x", "orders"), ("y", "x"))
+    ]
+    errors = [(one.severity, one.found) for one in findings if one.severity is ERROR]
+    assert len(errors) == len(expected), errors
+    for (severity, found), (wanted, begin, end) in zip(errors, expected, strict=True):
+        assert severity is wanted
+        assert found.startswith(begin)
+        assert found.endswith(end)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "CREATE TABLE shop.x (a int PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 3",
         "CREATE TABLE shop.x (a int NOT NULL, b varchar(9) NOT NULL, UNIQUE (b))",
         "CREATE TABLE shop.x (a int PRIMARY KEY, o bigint, FOREIGN KEY f (o) REFERENCES shop.orders (id))",
+        "CREATE TABLE shop.x (a int PRIMARY KEY, o bigint, FOREIGN KEY f (o) REFERENCES shop.orders (id)"
+        " ON DELETE CASCADE ON UPDATE SET NULL)",
         "CREATE TABLE shop.x (a int PRIMARY KEY, c text COMMENT 'ON DELETE CASCADE')",
         "CREATE TABLE shop.x (a int PRIMARY KEY, g point)",
         "CREATE TABLE shop.x (a int PRIMARY KEY, g inet6, h inet4, i uuid)",

@@ -45,7 +45,7 @@ def test_very_many_rows_of_one_value(
     def found() -> list[tuple[Severity, str, str]]:
         with connect(endpoint) as session:
             chosen = table_checks.chosen_tables(session, [f"{schema}.*"])
-            findings, _ = table_checks.check_tables(session, chosen, cascades=False)
+            findings, _ = table_checks.check_tables(session, chosen)
         return [(f.severity, f.found, f.remedy) for f in findings]
 
     assert found() == [], "a few kilobytes"

@@ -45,7 +45,7 @@ def test_chunks_that_are_not_brought_back_to_the_epoch_are_found(
         # MySQL proves the epoch itself for floor; there is no log at this one
         from catchment.readers.run_task import run_task
 
-        with patch("catchment.readers.copy.proven_floor", lambda endpoint, server, floor, cut: floor):
+        with patch("catchment.readers.copy.proven_floor", lambda endpoint, server, floor, cut, worth: floor):
             return run_task(task)
 
     all_far(monkeypatch)

@@ -92,6 +92,7 @@ ANSWERS: tuple[tuple[re.Pattern[str], Answer], ...] = tuple(
         ("^SHOW BINARY LOGS", _files),
         ("^SHOW BINLOG EVENTS", _events),
         ("^SHOW INDEX FROM", _index),
+        ("^SHOW CREATE TABLE", lambda server, sql, args: []),
         (
             "LIKE 'binlog_row_metadata'",
             lambda server, sql, args: [("binlog_row_metadata", "FULL")],

@@ -48,7 +48,7 @@ def mistake(plant: Plant) -> Plant:
 
 @mistake
 def the_floor_of_chunks_is_the_cut_though_it_is_not_sealed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(copy, "proven_floor", lambda endpoint, server, floor, cut: cut)
+    patch.setattr(copy, "proven_floor", lambda endpoint, server, floor, cut, worth: cut)
 
 
 @mistake
@@ -58,7 +58,7 @@ def the_floor_is_proven_after_the_select(patch: pytest.MonkeyPatch) -> None:
     def late(task: Any, floor: LogOffset, *rest: Any) -> Any:
         return behind(task, prove.proven_floor(task.endpoint, task.server, floor, task.epoch_at), *rest)
 
-    patch.setattr(copy, "proven_floor", lambda endpoint, server, floor, cut: floor)
+    patch.setattr(copy, "proven_floor", lambda endpoint, server, floor, cut, worth: floor)
     patch.setattr(copy, "_log_behind", late)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from catchment.model.errors import Unsupported
 from catchment.model.gtidset import uuid_text
-from catchment.model.image import CHANGE, GROUP, OP, SEQ, SIDE
+from catchment.model.image import CHANGE, GROUP, OP, SEQ, SIDE, UNCHECKED, UPDATE
 from catchment.model.table import Table, without_case
 from catchment.rewind.states import BEFORE
 from catchment.wire.cells.types import arrow_schema
@@ -32,7 +32,7 @@ _CHANGE_FIELDS = (
 )
 INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
 _TYPES = pa.array([INSERT, DELETE, PREIMAGE, POSTIMAGE])
-_UPDATE = 2  # of OP (wire/log/decoder.pyi)
+_UPDATES = pa.array([UPDATE, UPDATE + UNCHECKED], pa.uint8())
 _BATCH_ROWS = 16_384
 _NO_TEXT = pa.scalar(None, pa.string())
 _GROUP_SHIFT = 34  # no micro-batch has so many images, or 2**29 groups
@@ -130,7 +130,7 @@ def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
     """The followed images with their change type. A side of a key update stands alone when the other side is not
     followed. Then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
     """
-    update = pc.equal(images.column(OP), _UPDATE).to_numpy()
+    update = pc.is_in(images.column(OP), _UPDATES).to_numpy()
     before = pc.equal(images.column(SIDE), BEFORE).to_numpy()
     alone = np.zeros(len(update), dtype=bool)
     if followed is not None:

@@ -25,6 +25,7 @@ from cython.cimports.catchment.wire.log.rows import (
     OP_UPDATE,
     ROWS_INCOMPLETE,
     ROWS_MALFORMED,
+    UNCHECKED,
     has_extra,
     read_rows,
     row_operation,
@@ -49,6 +50,7 @@ START_ALTER = cython.declare(cython.int, 0x02)
 ROLLBACK_ALTER = cython.declare(cython.int, 0x08)
 
 STATEMENT_END = cython.declare(cython.int, 0x01)  # flag of a row event: the last of its statement
+NO_FOREIGN_KEYS = cython.declare(cython.int, 0x02)  # the same: its session had foreign_key_checks=0
 NO_TABLE = cython.declare(uint64_t, 0xFFFFFF)  # a row event of this table number carries nothing
 NO_TABLE_48 = cython.declare(uint64_t, 0xFFFFFFFFFFFF)
 
@@ -158,6 +160,7 @@ class Contents:
             self.reader.corrupt(f"no table map has declared table number {number}")
         if table is not None and table.wanted:
             self.tables.bound(table)
+            self.order.unchecked = UNCHECKED if flags & NO_FOREIGN_KEYS else 0
             if e.type >= EVENT_WRITE_ROWS_PACKED:
                 unpacked = self.unpacked(as_bytes(b), op == OP_UPDATE)
                 plain = cursor_over(

@@ -68,8 +68,9 @@ class LogDecoder:
         """Image rows decoded since the last call, also of a group that is still open.
 
         Columns of the table come first, then those of model.image. SIDE is uint8: 0 before, 1 after. OP is uint8: 0
-        insert, 1 delete, 2 update. SEQ is int64: the order over the whole run. GROUP is int64: the ordinal of the
-        group. Rows in `voids` were undone; rows of a group that never ends (`in_group` at the end) count for nothing.
+        insert, 1 delete, 2 update, and 4 more of a session with foreign_key_checks=0. SEQ is int64: the order over the
+        whole run. GROUP is int64: the ordinal of the group. Rows in `voids` were undone; rows of a
+        group that never ends (`in_group` at the end) count for nothing.
         """
 
     def take_groups(self) -> pa.RecordBatch:

@@ -17,6 +17,9 @@ cdef enum:
     OP_INSERT, OP_DELETE, OP_UPDATE
 
 cdef enum:
+    UNCHECKED = 4
+
+cdef enum:
     SIDE_BEFORE, SIDE_AFTER
 
 cdef enum:
@@ -28,6 +31,7 @@ cdef struct Order:
     int64_t group        # ordinal of the group the rows stand in
     bint key_only        # BEFORE images hold the key only and are left out when the key stays
     bint sparse          # images that lack columns are read too
+    int unchecked        # UNCHECKED where the session checks no foreign keys, else 0; added to the operation
 
 
 # One cell that is not NULL; 1 when malformed. Raises Unsupported for text that is not of its character set.

@@ -267,7 +267,7 @@ def read_image(
         return 1
     source.at = here.at
     put_i8(cython.address(cells[count]), row, side)
-    put_i8(cython.address(cells[count + 1]), row, op)
+    put_i8(cython.address(cells[count + 1]), row, op + order.unchecked)
     put_i64(cython.address(cells[count + 2]), row, order.sequence)
     put_i64(cython.address(cells[count + 3]), row, order.group)
     end_row(images)

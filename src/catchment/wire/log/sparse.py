@@ -173,7 +173,7 @@ def read_some(
     if source.missing:
         return 1
     put_i8(cython.address(m.images.cells[m.count]), row, side)
-    put_i8(cython.address(m.images.cells[m.count + 1]), row, op)
+    put_i8(cython.address(m.images.cells[m.count + 1]), row, op + order.unchecked)
     put_i64(cython.address(m.images.cells[m.count + 2]), row, order.sequence)
     put_i64(cython.address(m.images.cells[m.count + 3]), row, order.group)
     end_row(m.images)

@@ -61,6 +61,10 @@ class NoRows:
         columns = self.shape.definition.columns
         return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns]).empty_table()
 
+    def having(self, shard: str, values: pa.Table) -> pa.Table:
+        """As the port has it."""
+        return self.rows(())
+
     def elsewhere(self, shards: Sequence[str]) -> Mapping[str | None, pa.Table]:
         """As the port has it."""
         return {}

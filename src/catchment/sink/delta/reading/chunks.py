@@ -41,6 +41,16 @@ class LakeReader:
                     values.append(chosen(known))
         return self._where(" AND ".join(conditions), values)
 
+    def having(self, shard: str, values: pa.Table) -> pa.Table:
+        """As the port has it."""
+        shape = self.state.shape
+        shown = {c.column.name: shape.name_of(c) for c in shape.kept}
+        same = " AND ".join(
+            f"{double_quoted(shown[name])} = v.{double_quoted(name)}" for name in values.schema.names
+        )
+        rows = self._where(f"{SHARD} = ? AND EXISTS (SELECT 1 FROM asked AS v WHERE {same})", [shard], values)
+        return rows.select([c.column.name for c in shape.kept])
+
     def elsewhere(self, shards: Sequence[str]) -> dict[str | None, pa.Table]:
         """As the port has it."""
         listed = ", ".join("?" for _ in shards)
@@ -51,11 +61,14 @@ class LakeReader:
             for name in names
         }
 
-    def _where(self, condition: str, values: Sequence[object]) -> pa.Table:
+    def _where(self, condition: str, values: Sequence[object], asked: pa.Table | None = None) -> pa.Table:
+        """`asked`: what the condition knows under that name."""
         state = self.state
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
             let_read(connection, state.files)
+            if asked is not None:
+                connection.register("asked", asked)
             try:
                 query = f"SELECT * FROM ({state.sql()}) WHERE {condition}"
                 rows = connection.sql(query, params=values).to_arrow_table()
