@@ -24,6 +24,7 @@ _LIVE: Final = (
     "copy",
     "sink",
     "schema_change",
+    "ddl",
     "new_tables",
     "shadow_tables",
     "verify",

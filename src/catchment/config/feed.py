@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from catchment.config.arrange import ArrangeConfig
 from catchment.config.columns import ColumnConfig
 from catchment.config.copying import CopyConfig
+from catchment.config.ddl import DdlConfig
 from catchment.config.modes import ModeConfig
 from catchment.config.section import Section
 from catchment.config.shadows import SHADOWS, is_shadow
@@ -26,7 +27,7 @@ from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
-from catchment.model.treatment import Mode, SchemaChange, Treatment
+from catchment.model.treatment import Changes, Mode, SchemaChange, Treatment
 
 TICK_SECONDS_MIN = 0.01
 INTERVAL_SECONDS_MIN = 0.05
@@ -272,6 +273,9 @@ class Feed(Section):
         "what it does, and copies the table anew where it does not. `freeze` leaves the table as of the epoch before, "
         "and goes on with others. `fail` ends the run before the epoch that holds it.",
     )
+    ddl: tuple[DdlConfig, ...] = Field(
+        default=(), description="Tables for which [DDL](ddl.md#one-table-otherwise) means something else."
+    )
     unusable: Unusable = Field(
         default=Unusable.FAIL,
         description="What a new feed does about [tables that cannot be carried]"
@@ -366,6 +370,19 @@ class Feed(Section):
     def enters(self, table: TableId) -> bool:
         """Whether a table that the feed does not carry is to enter it."""
         return takes(self.tables, table) and not is_shadow(self.shadow_tables, self.tables, table)
+
+    def schema_change_of(self, table: TableId) -> SchemaChange:
+        """What is done about DDL on a table."""
+        return next((one.schema_change for one in self.ddl if one.takes(table)), self.schema_change)
+
+    def changes_for(self, tables: Iterable[TableId]) -> Changes:
+        """The same of these tables; they are looked at only where the file names some."""
+        if not self.ddl:
+            return Changes(self.schema_change)
+        said = {table: self.schema_change_of(table) for table in tables}
+        return Changes(
+            self.schema_change, {table: one for table, one in said.items() if one is not self.schema_change}
+        )
 
     def treatment_of(self, table: TableId) -> Treatment:
         """What is made of a table."""

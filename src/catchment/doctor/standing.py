@@ -17,6 +17,8 @@ from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, LogLost, Unsupported
 from catchment.model.position import Position
 from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.model.treatment import Changes
 from catchment.readers.checks import judgements, must_keep_keys
 from catchment.schema.ddl import Here
 from catchment.schema.events import SchemaEvents, tables_here
@@ -118,11 +120,12 @@ def _check_log(feed: Feed, standing: Manifest, endpoint: Endpoint, seconds: floa
     here = tables_here(shapes, shard, standing.holders)
     events = SchemaEvents(here, here).of(ahead.facts)
     stored = StoredAt(endpoint, position.server, position.at, ahead.at, events)
-    found = _stops(shard, here, stored, feed.schema_change)
+    changes = feed.changes_for(here)
+    found = _stops(shard, here, stored, changes)
     if ahead.whole:
         mine = [s for s in shapes if s.table in here]
         lost = _lost_keys(endpoint, position, mine, stored)
-        found += [_stopped(shard, str(error), feed.schema_change) for error in lost]
+        found += [_stopped(shard, str(error), changes.of(table)) for table, error in lost.items()]
     stands = f"the feed stands at epoch {epoch_text(standing.epoch)}, at {position.at} of the log, "
     return [_looked_at(shard, stands, ahead), *_nearly_purged(endpoint, standing, position, ahead), *found]
 
@@ -177,20 +180,23 @@ def _look_ahead(endpoint: Endpoint, position: Position, seconds: float) -> Stret
     return stretch
 
 
-def _stops(shard: str, here: Here, stored: StoredAt, changes: SchemaChange) -> list[Finding]:
+def _stops(shard: str, here: Here, stored: StoredAt, changes: Changes) -> list[Finding]:
     """What statements end a run or stop a table, in the order of the log. A statement has one for each table."""
-    evolves = changes is SchemaChange.EVOLVE
-    facts = [event.fact for event, _ in judgements(shard, here, stored, stored.events, evolves=evolves)]
+
+    def evolves(table: TableId) -> bool:
+        return changes.of(table) is SchemaChange.EVOLVE
+
+    facts = [event.fact for event, _ in judgements(shard, here, stored, stored.events, evolves)]
     found: dict[str, tuple[int, Finding]] = {}
     for table, columns in here.items():
         events = SchemaEvents([table], {table: columns}).of(facts)
-        for event, error in judgements(shard, [table], stored, events, evolves=evolves):
+        for event, error in judgements(shard, [table], stored, events, evolves):
             if isinstance(error, Unsupported):  # one that names no table is the same for all of them
                 by_text = isinstance(stored.judged(event, [table]), ByText)
                 finding = (
                     Finding(Severity.ERROR, shard, str(error), _ENDS)
                     if by_text
-                    else _stopped(shard, str(error), changes)
+                    else _stopped(shard, str(error), changes.of(table))
                 )
                 found.setdefault(str(error), (facts.index(event.fact), finding))
     return [finding for _, finding in sorted(found.values(), key=lambda one: one[0])]
@@ -205,12 +211,12 @@ def _stopped(shard: str, said: str, changes: SchemaChange) -> Finding:
 
 def _lost_keys(
     endpoint: Endpoint, position: Position, shapes: Iterable[TableShape], stored: StoredAt
-) -> list[Unsupported]:
+) -> dict[TableId, Unsupported]:
     """The tables of which an index was dropped by which the lake tells their rows apart."""
-    found = []
+    found = {}
     for shape in shapes:
         try:
             must_keep_keys(endpoint, position.server, [shape], stored.events, stored.at)
         except Unsupported as error:
-            found.append(error)
+            found[shape.table] = error
     return found

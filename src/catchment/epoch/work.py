@@ -17,7 +17,7 @@ from catchment.model.position import LogOffset, Position, Server
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.model.treatment import SchemaChange
+from catchment.model.treatment import Changes, SchemaChange
 from catchment.schema.existence import Existence
 from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
 
@@ -124,7 +124,7 @@ class SegmentTask:
     shapes: tuple[TableShape, ...]
     target: Target
     holders: dict[TableId, tuple[str, ...]] = field(default_factory=dict)
-    changes: SchemaChange = SchemaChange.FAIL
+    changes: Changes = field(default_factory=lambda: Changes(SchemaChange.FAIL))
     mask_key: MaskKey | None = None
     aside: frozenset[LogOffset] = frozenset()
     born: Born | None = None

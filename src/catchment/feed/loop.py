@@ -23,6 +23,7 @@ from catchment.feed.arrivals import Arrivals
 from catchment.feed.children import Children
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
+from catchment.feed.policies import Policies
 from catchment.feed.retries import is_waited_for, may_repeat, pause_seconds
 from catchment.feed.tasks import Aside, TaskMaker
 from catchment.feed.unmoved import at_rest, inherited, unmoved
@@ -32,7 +33,6 @@ from catchment.model.epoch import Manifest, Plan
 from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed, Unsupported
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, Table, TableId
-from catchment.model.treatment import SchemaChange
 from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
 from catchment.source.catalog import read_table
@@ -55,13 +55,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Policy:
-    """`interval`: seconds between two epochs while there is nothing to copy. `changes`: what is done about DDL.
+    """`interval`: seconds between two epochs while there is nothing to copy. `policies`: what is done about DDL.
     `away_max`: seconds for which epochs may close without a shard. `mask_key`: for columns whose values become
     HMACs. `aside`: where something stands that orders set aside, by shard. `wait_max`: seconds for which a shard is
     waited for without which no epoch can close; None: for ever."""
 
     interval: float
-    changes: SchemaChange
+    policies: Policies
     away_max: float = 0.0
     mask_key: MaskKey | None = None
     aside: Aside = dict
@@ -108,7 +108,9 @@ class Loop:
     ) -> None:
         self._endpoints = endpoints
         self._interval, self._wait_max = policy.interval, policy.wait_max
-        self._tasks = TaskMaker(endpoints, applier.sink.writer, policy.changes, policy.mask_key, policy.aside)
+        self._tasks = TaskMaker(
+            endpoints, applier.sink.writer, policy.policies, policy.mask_key, policy.aside
+        )
         self._standing = self._committed = standing
         self._arrivals = Arrivals(standing, policy.away_max)
         self._applier = applier
@@ -312,8 +314,10 @@ class Loop:
             return set()
         lost = {one.table for one in gathered.stale} - {shape.table for shape in gathered.shapes}
         lost -= {one.table for one in previous.lost}
-        if lost and self._tasks.changes is SchemaChange.FAIL:
-            raise Unsupported("; ".join(one.reason for one in gathered.stale if one.table in lost))
+        follows = self._tasks.policies.follows
+        failing = [one for one in gathered.stale if one.table in lost and not follows(one.table)]
+        if failing:
+            raise Unsupported("; ".join(one.reason for one in failing))
         return lost
 
     def _learn(self, copies: Mapping[Group, ChunkReceipt | Failed]) -> None:

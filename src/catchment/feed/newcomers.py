@@ -152,16 +152,16 @@ class Newcomers:
 
     def _renewed(self, standing: Manifest) -> list[TableId]:
         """The stale tables that are to be copied anew."""
-        evolves = self._feed.schema_change is SchemaChange.EVOLVE
         return [
             one.table
             for one in standing.lost
             if takes(self._feed.tables, one.table)
-            and (
-                one.asked
-                or (not one.waits and evolves and self._feed.treatment_of(one.table).mode is Mode.MIRROR)
-            )
+            and (one.asked or (not one.waits and self._evolves(one.table)))
         ]
+
+    def _evolves(self, table: TableId) -> bool:
+        policy = self._feed.schema_change_of(table)
+        return policy is SchemaChange.EVOLVE and self._feed.treatment_of(table).mode is Mode.MIRROR
 
     def _put_off(self, table: TableId, why: str) -> None:
         failures = self._failures[table] = self._failures.get(table, 0) + 1

@@ -23,6 +23,7 @@ from catchment.feed.loops import Loops, Turns
 from catchment.feed.mender import Mender
 from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.policies import Policies
 from catchment.feed.served import board_of, served
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
@@ -179,7 +180,9 @@ def usual_ports(nursery: Nursery | None = None) -> Ports:
 def _policy(feed: Feed, aside: Aside, *, follows: bool) -> Policy:
     epoch = feed.epoch
     wait_max = 0.0 if epoch.wait_max is None and not follows else epoch.wait_max
-    return Policy(epoch.interval, feed.schema_change, epoch.away_max, feed.key_of_masks(), aside, wait_max)
+    return Policy(
+        epoch.interval, Policies(feed.changes_for), epoch.away_max, feed.key_of_masks(), aside, wait_max
+    )
 
 
 def _first_epoch(standing: Manifest) -> str:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
+from catchment.feed.policies import Policies
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest, Plan
 from catchment.model.foreign_key import above
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
-from catchment.model.treatment import SchemaChange
 
 # Where something stands that orders set aside, by shard.
 Aside = Callable[[], Mapping[str, frozenset[LogOffset]]]
@@ -22,7 +22,7 @@ class TaskMaker:
 
     endpoints: Mapping[str, Endpoint]
     writer: Writer
-    changes: SchemaChange
+    policies: Policies
     mask_key: MaskKey | None = None
     aside: Aside = dict
 
@@ -38,6 +38,7 @@ class TaskMaker:
         holders = {} if whole else previous.holders
         apart = {table: shards for table, shards in holders.items() if len(shards) < everywhere}
         aside = self.aside()
+        changes = self.policies.of(previous.shapes)
         return [
             SegmentTask(
                 endpoint=endpoint,
@@ -46,7 +47,7 @@ class TaskMaker:
                 shapes=previous.shapes,
                 target=target,
                 holders=apart,
-                changes=self.changes,
+                changes=changes,
                 mask_key=self.mask_key,
                 aside=aside.get(shard, frozenset()),
             )

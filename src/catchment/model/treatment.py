@@ -6,6 +6,7 @@ import msgspec
 
 from catchment.model.arrangement import AS_THEY_COME, Arrangement
 from catchment.model.column_rule import ColumnRule
+from catchment.model.table import TableId
 
 
 class Mode(Enum):
@@ -23,6 +24,21 @@ class SchemaChange(Enum):
     EVOLVE = "evolve"  # follow it, or copy the table anew
     FREEZE = "freeze"  # leave the table as it was before
     FAIL = "fail"  # end the run in front of it
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What is done about DDL on the tables of `others`, and on all that are not among them."""
+
+    usual: SchemaChange = SchemaChange.EVOLVE
+    others: dict[TableId, SchemaChange] = {}
+
+    def of(self, table: TableId) -> SchemaChange:
+        """What is done about DDL on a table."""
+        return self.others.get(table, self.usual)
+
+    def follows(self, table: TableId) -> bool:
+        """Whether a run goes on behind DDL on a table."""
+        return self.of(table) is not SchemaChange.FAIL
 
 
 class Treatment(msgspec.Struct, frozen=True):

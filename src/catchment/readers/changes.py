@@ -12,7 +12,6 @@ from catchment.model.epoch import Part, TableShape
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.position import LogOffset, Resets, reaches
 from catchment.model.table import TableId
-from catchment.model.treatment import SchemaChange
 from catchment.readers.begin import Begin, begin_of
 from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
 from catchment.readers.key_images import KeyImages, keys_of, with_referenced
@@ -88,7 +87,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             try:
                 shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
             except SourceError as why:
-                if task.changes is SchemaChange.FAIL:
+                if not task.changes.follows(table):
                     raise
                 stopped[table] = Stopped(table, str(why))
                 continue
@@ -123,7 +122,7 @@ def _without_keys(
         try:
             must_keep_keys(task.endpoint, task.start.position.server, [shape], events, at)
         except Unsupported as why:
-            if task.changes is SchemaChange.FAIL:
+            if not task.changes.follows(shape.table):
                 raise
             found[shape.table] = Stopped(shape.table, str(why))
     return found

@@ -1,6 +1,6 @@
 """What must hold of a stretch of log before its rows count, whoever reads it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from catchment.model.errors import CatchmentError, CutMissed, IncompleteImage, U
 from catchment.model.position import LogOffset, Position, Server, Xid, gtids_after
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.model.treatment import SchemaChange
+from catchment.model.treatment import Changes, SchemaChange
 from catchment.readers.set_aside import BY_ORDER, stops_at
 from catchment.schema.ddl import ADD_PLAIN, AGAIN, TRUNCATED, Columns, Stop
 from catchment.schema.events import SchemaEvent, SchemaEvents, stops
@@ -104,7 +104,7 @@ def alterations(
     It does so where a column came with values, too, and for a TRUNCATE: the rows that these change are not in the log.
     """
     found = []
-    for event, judged in judgements(shard, chosen, stored, stored.events, evolves=evolves):
+    for event, judged in judgements(shard, chosen, stored, stored.events, lambda table: evolves):
         if isinstance(judged, Unsupported):
             raise judged
         table = judged.effect.table
@@ -136,19 +136,17 @@ def went_through(
     shard: str,
     chosen: Collection[TableId],
     stored: StoredAt,
-    changes: SchemaChange,
+    changes: Changes,
     aside: Collection[LogOffset] = (),
 ) -> WentThrough:
     """What DDL in a stretch of log did to the chosen tables. `aside`: where statements stand that orders set aside.
 
-    Raises Unsupported as `alterations` does where `changes` is FAIL. Otherwise it raises that for a statement that the
-    log holds as text, which names no table for certain.
+    Raises Unsupported as `alterations` does for tables whose policy is FAIL. It raises that for a statement that the
+    log holds as text, too, which names no table for certain.
     """
     altered: list[Alteration] = []
     stopped: dict[TableId, Stopped] = {}
-    for event, judged in judgements(
-        shard, chosen, stored, stored.events, evolves=changes is not SchemaChange.FAIL
-    ):
+    for event, judged in judgements(shard, chosen, stored, stored.events, changes.follows):
         if isinstance(judged, Unsupported):
             stopping = stops(event, chosen)
             did = stored.judged(event, chosen)
@@ -160,13 +158,12 @@ def went_through(
                 for table in did.tables:
                     stopped.setdefault(table, Stopped(table, reason))
                 continue
-            if changes is SchemaChange.FAIL or not stopping:
+            if not stopping or not all(changes.follows(stop.table) for stop in stopping):
                 raise judged
             for stop in stopping:
                 reason = f"shard {shard} at {event.at}: {stop.reason}"
                 stopped.setdefault(stop.table, Stopped(stop.table, reason))
-        elif changes is SchemaChange.FREEZE:
-            table = judged.effect.table
+        elif changes.of(table := judged.effect.table) is SchemaChange.FREEZE:
             reason = f"shard {shard} at {event.at}: {_said(judged.effect)}, and schema_change is freeze"
             stopped.setdefault(table, Stopped(table, reason))
         else:
@@ -179,11 +176,10 @@ def judgements(
     chosen: Collection[TableId],
     stored: StoredAt,
     events: Iterable[SchemaEvent],
-    *,
-    evolves: bool = True,
+    evolves: Callable[[TableId], bool],
 ) -> Iterator[tuple[SchemaEvent, Alteration | Unsupported]]:
     """Each of `events`, some of those of `stored`, that altered a chosen table, or with the error by which it ends a
-    run.
+    run. `evolves`: whether DDL on a table may be followed.
 
     A statement that does so to several tables names the first one.
     """
@@ -198,7 +194,7 @@ def judgements(
             yield event, error
         elif isinstance(did, Stop):
             yield event, Unsupported(f"shard {shard}, {did.table} at {event.at}: {did.reason}; {did.way_out}")
-        elif isinstance(did, Columns) and not evolves:
+        elif isinstance(did, Columns) and not evolves(did.table):
             error = Unsupported(
                 f"shard {shard}, {did.table} at {event.at}: {_said(did)}, and schema_change is fail; with "
                 "schema_change: evolve in the feed file the next run follows it"

@@ -15,7 +15,6 @@ from catchment.model.foreign_key import Does, ForeignKey, below
 from catchment.model.image import DELETE, GROUP, INTERNAL, OP, SEQ, SIDE, UNCHECKED, UPDATE
 from catchment.model.shard import Copy
 from catchment.model.table import TableId
-from catchment.model.treatment import SchemaChange
 from catchment.rewind.cascades import Fates, Unfollowed, fates
 from catchment.rewind.keyless import apart
 from catchment.rewind.parents import Side
@@ -135,8 +134,8 @@ class KeyImages:
         became, why = self._became(stretch, ends, redefined, stopped)
         where = f"shard {self._task.endpoint.shard}"
         lost = {table: Stopped(table, f"{where}: {reason}") for table, reason in why.items()}
-        if lost and self._task.changes is SchemaChange.FAIL:
-            raise Unsupported("; ".join(one.reason for one in lost.values()))
+        if failing := [one.reason for table, one in lost.items() if not self._task.changes.follows(table)]:
+            raise Unsupported("; ".join(failing))
         left = self._left({*lost, *stopped})
         return Followed(became, lost, tuple(key for key in left if key not in dropped))
 

@@ -27,6 +27,7 @@ from catchment.epoch.work import (
     SegmentReceipt,
     Task,
 )
+from catchment.feed.policies import Policies
 from catchment.feed.tasks import TaskMaker
 from catchment.model.chunk import Chunk
 from catchment.model.epoch import Commit, Manifest, Part, TableShape
@@ -34,7 +35,7 @@ from catchment.model.records import encoded
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.model.treatment import SchemaChange
+from catchment.model.treatment import Changes
 from catchment.schema.passage import MetTable
 from catchment.screen.progress import RunView
 from catchment.watch.report import Report
@@ -88,7 +89,7 @@ class Epoch:
             chunks=tuple(chunk for group in self.groups for chunk in group),
         )
         endpoints = {name: Endpoint(name, "127.0.0.1", 3306, "catchment", "secret") for name in names}
-        self.tasks = TaskMaker(endpoints, Nowhere(), SchemaChange.EVOLVE)
+        self.tasks = TaskMaker(endpoints, Nowhere(), Policies(lambda tables: Changes()))
         reached = replace(known, at=at)
         met = tuple(MetTable(shape.definition, 0) for shape in self.previous.shapes)
         outputs = tuple(Output(table, Part.CHANGES, FewRows(pa.table({})), 1, 0) for table in ids)
