@@ -4,11 +4,9 @@ import re
 
 from pydantic import Field, field_validator
 
-from catchment.config.section import Section
-from catchment.config.table_patterns import check_rules, takes
+from catchment.config.table_rule import TableRule
 from catchment.config.units import Bytes
 from catchment.model.arrangement import Arrangement, Partition, Span
-from catchment.model.table import TableId
 
 FILE_BYTES_MIN = 1 << 20
 FILE_BYTES_MAX = 1 << 30
@@ -16,13 +14,9 @@ _SHARD = "_shard"
 _SPANS = re.compile(r"(day|month|year)\((.+)\)")
 
 
-class ArrangeConfig(Section):
+class ArrangeConfig(TableRule):
     """How the rows of some tables lie in files."""
 
-    match: str = Field(
-        description="Which: a name `shop.orders`, a glob `shop.*`, or `/regex/` over `schema.table`. Of those that "
-        "take a table the first one counts."
-    )
     cluster_by: tuple[str, ...] = Field(
         default=(),
         description="Columns by which rows are in order in each file, the first one first; without them, the key.",
@@ -40,11 +34,6 @@ class ArrangeConfig(Section):
         "all its rows in memory, some five times as much.",
     )
 
-    @field_validator("match")
-    @classmethod
-    def _takes_tables(cls, match: str) -> str:
-        return check_rules((match,))[0]
-
     @field_validator("cluster_by")
     @classmethod
     def _distinct(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -58,10 +47,6 @@ class ArrangeConfig(Section):
         if partition_by in (None, _SHARD) or _SPANS.fullmatch(str(partition_by)):
             return partition_by
         raise ValueError("expected _shard, day(column), month(column) or year(column)")
-
-    def takes(self, table: TableId) -> bool:
-        """Whether it is for a table."""
-        return takes((self.match,), table)
 
     def arrangement(self) -> Arrangement:
         """What it says."""

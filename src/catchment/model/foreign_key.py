@@ -1,5 +1,6 @@
 """Foreign keys by which the server changes rows of the child that no log tells."""
 
+from collections.abc import Iterable
 from enum import Enum
 
 import msgspec
@@ -37,19 +38,19 @@ class ForeignKey(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def below(keys: tuple[ForeignKey, ...], tables: frozenset[TableId]) -> frozenset[TableId]:
     """The tables whose rows may change when rows of `tables` do: children, theirs, and so on."""
-    found: frozenset[TableId] = frozenset()
-    reached = tables
-    while reached:
-        reached = frozenset(key.child for key in keys if key.parent in reached) - found
-        found |= reached
-    return found
+    return _reached([(key.parent, key.child) for key in keys], tables)
 
 
 def above(keys: tuple[ForeignKey, ...], tables: frozenset[TableId]) -> frozenset[TableId]:
     """The tables whose changes may reach rows of `tables`: parents, theirs, and so on."""
-    found: frozenset[TableId] = frozenset()
-    reached = tables
-    while reached:
-        reached = frozenset(key.parent for key in keys if key.child in reached) - found
-        found |= reached
+    return _reached([(key.child, key.parent) for key in keys], tables)
+
+
+def _reached(steps: Iterable[tuple[TableId, TableId]], tables: frozenset[TableId]) -> frozenset[TableId]:
+    """What steps from one table to another lead to from these, however many."""
+    known, found = list(steps), frozenset[TableId]()
+    here = tables
+    while here:
+        here = frozenset(to for start, to in known if start in here) - found
+        found |= here
     return found
