@@ -15,7 +15,8 @@ tables: [a.b, "!a.c", /x.*/]
 columns: [{match: a.b.c, mask: hmac}, {match: a.b.d, mask: partial, show: 2}]
 modes: [{match: a.b, mode: history}]
 arrange: [{match: a.b, cluster_by: [c], partition_by: month(day), target_file_size: 64MB}]
-ddl: [{match: a.b, schema_change: freeze}]
+schema_change: freeze
+ddl: [{match: a.b, schema_change: evolve}]
 mask_key: hidden-2-0123456789
 copy:
   chunk_time: 200ms
@@ -62,11 +63,13 @@ def test_what_changes_and_what_cannot(tmp_path: Path) -> None:
     theirs = feed(tmp_path, text)
     found = another(mine, told(theirs))
     assert found.changed == (
-        "copy.throttle.replica_lag", "ddl", "epoch.away_max", "epoch.wait_max", "sink.keep", "sink.settle", "tables",
+        "copy.throttle.replica_lag", "ddl", "epoch.away_max", "epoch.wait_max", "schema_change", "sink.keep",
+        "sink.settle", "tables",
     )  # fmt: skip
     assert found.kept_back == ("copy.throttle.flag_file", "metrics.file", "sink.path", "source.shards")
     assert found.feed.tables == theirs.tables
     assert found.feed.epoch == theirs.epoch
+    assert found.feed.schema_change is theirs.schema_change
     assert found.feed.ddl == theirs.ddl
     assert found.feed.sink.path == mine.sink.path
     assert found.feed.copying.throttle.http == mine.copying.throttle.http
