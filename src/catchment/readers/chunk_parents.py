@@ -108,12 +108,9 @@ class ChunkParents:
             return f"the {key} changed rows while they were read"
         # What a SELECT shows is as of the epoch if it has seen the parent go. Children that are left have not.
         alone = key.child == table and table not in below(self.keys, frozenset({table}))
-        unproven = f"the {key} changed rows, and that is not proven visible yet"
-        if not alone or key.unfollowed:
-            return unproven
-        mine = rows.select(key.columns)
-        if events[key].old.schema.types != mine.schema.types:
-            return unproven
+        mine = rows.select(key.columns) if alone and not key.unfollowed else None
+        if mine is None or events[key].old.schema.types != mine.schema.types:
+            return f"the {key} changed rows, and that is not proven visible yet"
         mine = mine.filter(pa.array(all_valid(mine)))
         old = keys.KeySet(keys.encode(events[key].old, key.columns))
         left = mine.num_rows and old.contains(keys.encode(mine, key.columns)).any()
