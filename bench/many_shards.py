@@ -23,6 +23,7 @@ from catchment.epoch.work import FewRows, Output, SegmentReceipt
 from catchment.feed.applier import Applier
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.policies import Policies
 from catchment.feed.tasks import TaskMaker
 from catchment.feed.unmoved import inherited, unmoved
 from catchment.model.cut import Cut, Tick
@@ -31,7 +32,7 @@ from catchment.model.position import Gtid, GtidList, LastEvent, LogOffset, Posit
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Column, ColumnType, Kind, TableId
-from catchment.model.treatment import SchemaChange
+from catchment.model.treatment import Changes, SchemaChange
 from catchment.schema.passage import MetTable
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.sink.delta.upkeep.lake import DeltaLake
@@ -106,7 +107,9 @@ class _Feed:
         self.lake = root / "lake"
         self.sink = _Sink(UpkeepOrder(str(self.lake), FEED, 0, 3600.0), 10.0)
         self.applier = Applier(store, lease, self.sink, threading.Event())
-        self.tasks = TaskMaker(self.endpoints, self.sink.writer, SchemaChange.EVOLVE)
+        self.tasks = TaskMaker(
+            self.endpoints, self.sink.writer, Policies(lambda tables: Changes(SchemaChange.EVOLVE))
+        )
         self.planner = Planner(self.endpoints, Limits(0.5, 100_000, 2, 1 << 26))
         self.standstill = Standstill()
         states = {name: self._state(number, shapes) for number, name in enumerate(self.names)}

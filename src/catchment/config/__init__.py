@@ -4,13 +4,9 @@ from catchment.config.copying import CopyConfig, ThrottleConfig
 from catchment.config.feed import (
     EpochConfig,
     Feed,
-    MetricsConfig,
     NewTables,
-    NotifyConfig,
-    NotifyEvent,
     ShardConfig,
     SourceConfig,
-    StatusConfig,
     TlsConfig,
     Unusable,
 )
@@ -19,6 +15,7 @@ from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import takes
 from catchment.config.verifying import VerifyConfig
+from catchment.config.watching import MetricsConfig, NotifyConfig, NotifyEvent, StatusConfig
 from catchment.model.treatment import SchemaChange
 
 __all__ = [

@@ -11,7 +11,8 @@ from msgspec.structs import replace as with_fields
 
 from catchment.engine.port import Engine
 from catchment.epoch.work import Failed, Receipt, SegmentTask
-from catchment.model.epoch import EpochRow, Manifest, epoch_text
+from catchment.model.epoch import EpochRow, Manifest
+from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ChildrenSought, CutMissed
 from catchment.readers.run_task import run_task
 from catchment.sink.port import Sink
