@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from catchment.feed.compare import verify
     from catchment.feed.dump import apply, dump, set_live, stop, tables
     from catchment.feed.erase import erase
+    from catchment.serve.stream.stream import stream
 
 __all__ = [
     "LAKE_LAYOUT",
@@ -24,6 +25,7 @@ __all__ = [
     "read",
     "set_live",
     "stop",
+    "stream",
     "tables",
     "verify",
 ]
@@ -38,6 +40,7 @@ _MODULES = {
     "read": "catchment.api.read",
     "set_live": "catchment.feed.dump",
     "stop": "catchment.feed.dump",
+    "stream": "catchment.serve.stream.stream",
     "tables": "catchment.feed.dump",
     "verify": "catchment.feed.compare",
 }

@@ -32,8 +32,8 @@ FLOORS = (
     ("sink/delta/upkeep",),
     ("sink/registry",),
     ("doctor", "api"),
-    ("feed",),
-    ("serve/spark_source", "screen"),
+    ("feed", "serve/changes"),
+    ("serve/spark_source", "serve/stream", "screen"),
     ("demo",),
     ("cli",),
 )

@@ -1,14 +1,15 @@
 """Read a feed file and report all its faults at once. No message repeats a value that may be a password."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from catchment.config.faults import Location, keys, said
-from catchment.config.feed import Feed
+from catchment.config.feed import Feed, SourceConfig
 from catchment.config.syntax import parse
 from catchment.config.values import SECRETS, Context
 from catchment.model.errors import ConfigError
@@ -34,6 +35,21 @@ def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
         return _validated(file, text, secrets)
     except RecursionError:
         raise ConfigError(f"{file}: an alias contains itself, or the nesting is too deep") from None
+
+
+def source_section(values: Mapping[str, Any]) -> SourceConfig:
+    """A mapping as the section `source` of a feed file; relative paths in it are relative to the working directory.
+
+    Raises ConfigError with every fault.
+    """
+    context = Context(directory=Path.cwd(), secrets=("password",))
+    try:
+        return SourceConfig.model_validate(dict(values), context=context)
+    except ValidationError as invalid:
+        faults = invalid.errors(include_url=False, include_input=False)
+        for fault in faults:
+            fault["loc"] = ("source", *fault["loc"])
+        raise ConfigError("; ".join(f"{_written(fault['loc'])}: {said(fault)}" for fault in faults)) from None
 
 
 def _validated(file: Path, text: str, secrets: Collection[str]) -> Feed:

@@ -45,7 +45,10 @@ _FILE_START = 4
 
 
 @dataclass(frozen=True)
-class _ShardOrigin:
+class Origin:
+    """A shard at its first cut: `newest`, the largest key of each table; `left`, the tables whose largest key may have
+    gone since."""
+
     position: Position
     tables: dict[TableId, Table]
     estimates: dict[TableId, int]
@@ -54,6 +57,23 @@ class _ShardOrigin:
     left: frozenset[TableId]
     comments: Found
     wordings: Mapping[TableId, Wording]
+
+    @property
+    def state(self) -> ShardState:
+        """The shard with nothing copied."""
+        copies = tuple(self._copy(table) for table in sorted(self.tables))
+        return ShardState(self.position, self.position.at, copies, self.definitions)
+
+    def _copy(self, table: TableId) -> Copy:
+        if table in self.left:  # at the cut its largest key was perhaps another one
+            return Copy(table, rows_expected=self.estimates[table])
+        newest = self.newest[table]
+        return Copy(
+            table,
+            born_after=newest,
+            done=newest is None,
+            rows_expected=self.estimates[table] if newest else 0,
+        )
 
 
 def originate(
@@ -76,7 +96,7 @@ def originate(
         origins = dict(
             zip(
                 endpoints,
-                pool.map(lambda e: _shard_origin(e, chosen, reserved), endpoints.values()),
+                pool.map(lambda e: origin_of(e, chosen, reserved), endpoints.values()),
                 strict=True,
             )
         )
@@ -100,7 +120,7 @@ def originate(
         feed=feed,
         previous=0,
         window_us=0,
-        cut=Cut(epoch, now, {shard: _state(origin) for shard, origin in origins.items()}),
+        cut=Cut(epoch, now, {shard: origin.state for shard, origin in origins.items()}),
         shapes=shapes,
         deltas=tuple(TableDelta(shape, ()) for shape in shapes),
     )
@@ -118,26 +138,7 @@ def must_be_apart(positions: Mapping[str, Position]) -> None:
             )
 
 
-def _state(origin: _ShardOrigin) -> ShardState:
-    copies = tuple(_copy(origin, table) for table in sorted(origin.tables))
-    return ShardState(origin.position, origin.position.at, copies, origin.definitions)
-
-
-def _copy(origin: _ShardOrigin, table: TableId) -> Copy:
-    if table in origin.left:  # at the cut its largest key was perhaps another one
-        return Copy(table, rows_expected=origin.estimates[table])
-    newest = origin.newest[table]
-    return Copy(
-        table,
-        born_after=newest,
-        done=newest is None,
-        rows_expected=origin.estimates[table] if newest else 0,
-    )
-
-
-def _shard_origin(
-    endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]
-) -> _ShardOrigin:
+def origin_of(endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: Collection[str]) -> Origin:
     with connect(endpoint) as session:
         estimates = list_tables(session, chosen)
         tables = {table: read_table(session, table, reserved) for table in estimates}
@@ -156,7 +157,7 @@ def _shard_origin(
     _must_stand_behind_ddl(endpoint, position, tables)
     definitions = definitions_needed(endpoint, position, tables)
     left = _left_by_rows(endpoint, position, tables, definitions)
-    return _ShardOrigin(position, tables, estimates, newest, definitions, left, comments, wordings)
+    return Origin(position, tables, estimates, newest, definitions, left, comments, wordings)
 
 
 def first_position(session: Session) -> Position:

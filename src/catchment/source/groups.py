@@ -26,11 +26,13 @@ class GroupPlace:
 
 @dataclass
 class Tally:
-    """Sums up the batches of groups as they come, up to the first that ends `budget` bytes of log or more
-    behind the start. `first`, `newest`, `newest_before`, `named`, `last` and `boundary` as Stretch has them."""
+    """Sums up the batches of groups as they come. It ends with the first that ends `budget` bytes of log or more behind
+    the start, or in front of the first written later than `until`. `first`, `newest`, `newest_before`,
+    `named`, `last`, `boundary` and `held` as Stretch has them."""
 
     epoch: LogOffset | None
     budget: int | None = None
+    until: int | None = None
     count: int = 0
     bytes: int = 0
     last: LastGroup | None = None
@@ -42,11 +44,12 @@ class Tally:
     newest_before: dict[int, Gtid] = field(default_factory=dict)
     xa: dict[int, GroupPlace] = field(default_factory=dict)
     event_time: int = 0
+    held: int | None = None
 
     @property
     def full(self) -> bool:
-        """Whether the budget is used up."""
-        return self.budget is not None and self.bytes >= self.budget
+        """Whether the budget is used up, or a group is held back."""
+        return self.held is not None or (self.budget is not None and self.bytes >= self.budget)
 
     def add(self, batch: pa.RecordBatch, files: list[str]) -> pa.RecordBatch:
         """Take the batch, or as much of it as the budget allows; what was taken."""
@@ -79,9 +82,16 @@ class Tally:
         return batch
 
     def _within_budget(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.until is not None and self.held is None:
+            later = np.flatnonzero(batch.column("timestamp").to_numpy() > self.until)
+            if len(later):
+                self.held = int(batch.column("timestamp")[int(later[0])].as_py())
+                batch = batch.slice(0, int(later[0]))
+        elif self.held is not None:
+            batch = batch.slice(0, 0)
         sizes = np.cumsum(batch.column("end").to_numpy() - batch.column("start").to_numpy()) + self.bytes
         if self.budget is not None:
-            sizes = sizes[: 0 if self.full else int(np.searchsorted(sizes, self.budget)) + 1]
+            sizes = sizes[: 0 if self.bytes >= self.budget else int(np.searchsorted(sizes, self.budget)) + 1]
         self.bytes = int(sizes[-1]) if len(sizes) else self.bytes
         return batch.slice(0, len(sizes))
 

@@ -92,15 +92,17 @@ def read_log(
     *,
     epoch: LogOffset | None = None,
     budget: int | None = None,
+    until: int | None = None,
 ) -> LogReader:
     """A reader of the log from `start` to `stop`; without one, to where the log ends as of the first piece, or beyond.
 
     From a position, the event that ends there is read again, too: Diverged when it is another one than before.
 
     `epoch`: the offset whose groups `boundary` tells apart. `budget`: end with the first group by which so many bytes
-    of log are read. The stretch is what lies before; images may come of later groups too.
+    of log are read. `until`: end in front of the first group that was written later, in seconds since 1970. The stretch
+    is what lies before; images may come of later groups too.
     """
-    return LogReader(_Reading(start, stop, wanted, Tally(epoch, budget)), endpoint, server)
+    return LogReader(_Reading(start, stop, wanted, Tally(epoch, budget, until)), endpoint, server)
 
 
 def read_facts(
@@ -150,6 +152,7 @@ class _Reading:
         """Whether the consumer should have its turn. A budget is compared with groups, so they are looked at often."""
         return (
             self.tally.budget is not None
+            or self.tally.until is not None
             or self.decoder.pending_bytes >= TAKE_BYTES
             or self.read_bytes - self._turn_bytes >= TURN_BYTES
         )

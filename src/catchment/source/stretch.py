@@ -18,7 +18,8 @@ class Stretch:
     GTID met; `newest_before`: the same without the last group. `named`: all GTIDs met, where the server is MySQL.
     `last_event` ends at `at`; None where it is not known. `boundary`: ordinal of the first
     group beyond the epoch that was asked for. `xa`: the groups that prepare or end XA transactions, in order.
-    `event_time`: seconds since 1970 of the last group. `voids`: ranges of image sequence numbers that were undone.
+    `event_time`: seconds since 1970 of the last group; `held`: of the first one that was held back for its time.
+    `voids`: ranges of image sequence numbers that were undone.
     """
 
     at: LogOffset
@@ -38,6 +39,7 @@ class Stretch:
     event_time: int
     reached_stop: bool
     whole: bool
+    held: int | None = None
 
     @property
     def checkpoints(self) -> list[str]:
@@ -80,6 +82,7 @@ def stretch_of(
         event_time=tally.event_time,
         reached_stop=reached_stop,
         whole=reached_stop or (over and decoder.ended and not passed),
+        held=tally.held,
     )
 
 

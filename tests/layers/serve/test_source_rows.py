@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from catchment.serve.spark_source.rows import GTID, GroupFacts
+from catchment.serve.changes.rows import GTID, GroupFacts
 from catchment.wire.log.groups import SCHEMA
 
 UUID = bytes.fromhex("3e11fa47714111e29e6f14feb5d71c37")

@@ -178,7 +178,7 @@ def progress_goes_beyond_what_was_delivered(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def the_largest_key_is_read_before_the_cut_is_sealed(patch: pytest.MonkeyPatch) -> None:
-    shard_origin: Any = first_cut._shard_origin
+    shard_origin: Any = first_cut.origin_of
     newest: Any = newest_key
 
     def early(endpoint: Any, chosen: Any, reserved: Any) -> Any:
@@ -192,7 +192,7 @@ def the_largest_key_is_read_before_the_cut_is_sealed(patch: pytest.MonkeyPatch) 
         return shard_origin(endpoint, chosen, reserved)
 
     keys: dict[Any, Any] = {}
-    patch.setattr(first_cut, "_shard_origin", early)
+    patch.setattr(first_cut, "origin_of", early)
     patch.setattr(first_cut, "newest_key", lambda session, table, key: keys[session.endpoint.shard, table])
 
 

@@ -28,9 +28,10 @@ from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_values, without_voids
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration
+from catchment.serve.changes.rows import GroupFacts, changed_rows, copied_rows, numbered, typed
 from catchment.serve.spark_source.columns import must_be_new
 from catchment.serve.spark_source.options import SourceOptions
-from catchment.serve.spark_source.rows import GroupFacts, batches, changed_rows, copied_rows, numbered, typed
+from catchment.serve.spark_source.rows import batches
 from catchment.source.ask_ranges import inside
 from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log

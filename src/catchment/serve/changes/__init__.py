@@ -1,0 +1,1 @@
+"""Changes of a source in Arrow, as programs get them."""

@@ -1,0 +1,76 @@
+"""The first cut of a stream, where a client names positions instead of a vgtid."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from catchment import world
+from catchment.model.cut import Cut
+from catchment.model.epoch_number import epoch_number
+from catchment.model.errors import ConfigError
+from catchment.model.shard import Copy, ShardState
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.serve.stream.tables import must_all_be_usable
+from catchment.serve.stream.vgtid import COPY, CURRENT, Start, Starts, StreamCut
+from catchment.source.catalog import list_tables
+from catchment.source.definitions_at import definitions_needed
+from catchment.source.find_gtids import locate
+from catchment.source.first_cut import must_be_apart, origin_of
+from catchment.source.first_position import known_prepared
+from catchment.source.session import connect
+
+Chosen = Callable[[TableId], bool]
+
+
+def first_cut(starts: Starts, endpoints: Mapping[str, Endpoint], chosen: Chosen) -> StreamCut:
+    """Where the shards begin. Raises ConfigError, Unsupported, and SourceError where a shard cannot serve.
+
+    A shard of `current` stands a little behind now: its log is to be read to now without telling what it holds.
+    """
+    wanted = {shard: endpoints[shard] for shard in starts.shards}
+    must_all_be_usable(wanted, chosen)
+    with world.pool(len(wanted), "begin") as pool:
+        states = list(pool.map(lambda one: _state(one, starts.shards[one.shard], chosen), wanted.values()))
+    shards = dict(zip(wanted, states, strict=True))
+    must_be_apart({shard: state.position for shard, state in shards.items()})
+    now = world.now_us()
+    unshown = tuple(shard for shard, start in starts.shards.items() if start.gtid not in (COPY, CURRENT))
+    return StreamCut(Cut(epoch_number(now // 1_000_000), now, shards), unshown)
+
+
+def _state(endpoint: Endpoint, start: Start, chosen: Chosen) -> ShardState:
+    if start.gtid not in (COPY, CURRENT):
+        return _behind(endpoint, start.gtid, chosen)
+    state = origin_of(endpoint, chosen, reserved=()).state
+    if start.gtid == CURRENT:
+        return replace(state, copies=tuple(_done(copy) for copy in state.copies))
+    if not start.tables:
+        return state
+    named = {table: _named(table, state) for table in start.tables}
+    copies = (copy if copy.table in named.values() else _done(copy) for copy in state.copies)
+    return replace(state, copies=tuple(copies))
+
+
+def _named(name: str, state: ShardState) -> TableId:
+    """The table of that name, with or without its schema."""
+    found = [copy.table for copy in state.copies if name in (str(copy.table), copy.table.name)]
+    if len(found) != 1:
+        why = f"is {' and '.join(map(str, found))}" if found else "is none of those that the rules take"
+        raise ConfigError(f"vgtid: the table {name} to copy {why}; name one as schema.table")
+    return found[0]
+
+
+def _done(copy: Copy) -> Copy:
+    return Copy(copy.table, done=True, rows_expected=copy.rows_expected)
+
+
+def _behind(endpoint: Endpoint, gtids: str, chosen: Chosen) -> ShardState:
+    """The shard behind these GTIDs, with nothing to copy; no SELECT relies on what is sealed there."""
+    position, xa = locate(endpoint, gtids)
+    position = replace(position, prepared=known_prepared(endpoint, position.at, xa))
+    with connect(endpoint) as session:
+        tables = list_tables(session, chosen)
+    definitions = definitions_needed(endpoint, position, tables)
+    copies = tuple(Copy(table, done=True) for table in sorted(tables))
+    return ShardState(position, position.at, copies, definitions)

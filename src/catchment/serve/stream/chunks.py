@@ -1,0 +1,104 @@
+"""Copies chunks of a shard's tables as of the cut to which its log was read.
+
+Of a table whose keys we cannot order, all changes are told from the start. So a chunk may bring
+rows that the log has changed and that do not belong to it. They are true as of the cut.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from catchment.epoch.work import ChunkReceipt, ChunkTask, Nowhere, Target
+from catchment.feed.planner import Planner
+from catchment.model.chunk import Bound, Chunk
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import TableShape
+from catchment.model.errors import CutMissed, Purged, TooManyImages
+from catchment.model.shard import ShardState
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.readers.copy import GroupRows, read_group
+from catchment.source.prove import floor_behind_purge
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRows:
+    """Rows of a table up to the key `last` as of the cut; `done`: they are the last ones."""
+
+    shape: TableShape
+    rows: pa.Table
+    last: Bound | None
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The shard's state with what was copied, and the rows."""
+
+    state: ShardState
+    rows: Sequence[CopiedRows] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A shard whose rows are copied as of `state`; `shapes`: of those tables of it that can be."""
+
+    endpoint: Endpoint
+    state: ShardState
+    shapes: Mapping[TableId, TableShape]
+
+
+def copied(work: Copying, planner: Planner, tick: Tick) -> Copied:
+    """Copy the next chunks; none where the server refuses them now. Raises CatchmentError."""
+    missing = [copy.table for copy in work.state.copies if copy.table not in work.shapes]
+    plannable = work.state.without(missing)
+    if plannable.idle:
+        return Copied(work.state)
+    shard = work.endpoint.shard
+    alone = Cut(tick.number, tick.time_us, {shard: plannable})
+    found, state = [], work.state
+    for group in planner.groups(alone, work.shapes.values(), tick):
+        rows = _read(work, planner, group)
+        if rows is None:
+            continue
+        chunks = tuple(one for of in rows.copied.values() for one in of)
+        planner.learn(ChunkReceipt(shard, chunks, (), rows.refused, rows.log_bytes))
+        for table, mine in rows.copied.items():
+            state = _advanced(state, table, [one.chunk for one in mine], rows.rows[table].num_rows)
+            last = mine[-1].chunk
+            found.append(CopiedRows(work.shapes[table], rows.rows[table], last.hi, last.last))
+    return Copied(state, found)
+
+
+def _read(work: Copying, planner: Planner, group: Sequence[Chunk]) -> GroupRows | None:
+    """The group's rows; None where there are too many changes of its keys, and smaller chunks are to be tried."""
+    at = work.state.position.at
+    task = ChunkTask(
+        endpoint=work.endpoint,
+        state=work.state,
+        floor=work.state.floor,
+        epoch_at=at,
+        chunks=tuple(group),
+        shapes=tuple(work.shapes[table] for table in sorted({chunk.table for chunk in group})),
+        target=Target(Nowhere(), (work.endpoint.shard,), 0, "stream"),
+        image_bytes=planner.image_bytes,
+    )
+
+    try:
+        return read_group(task)
+    except Purged as purged:
+        floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
+        if floor is None:
+            raise CutMissed(f"{purged}; copied at a later cut") from purged
+        return read_group(dataclasses.replace(task, floor=floor))
+    except TooManyImages:
+        planner.shrink(group)
+        return None
+
+
+def _advanced(state: ShardState, table: TableId, chunks: Sequence[Chunk], rows: int) -> ShardState:
+    copies = tuple(copy.advanced(chunks, rows) if copy.table == table else copy for copy in state.copies)
+    return replace(state, copies=copies)

@@ -1,0 +1,272 @@
+"""The stream's clock and its turns: from one cut to the next, pulled by whoever reads.
+
+A turn reads the log of every shard up to a tick, then copies chunks as of there. A shard that cannot be read stays
+where it stands, and the others go on, until it has been away for too long.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from catchment import world
+from catchment.config import CopyConfig
+from catchment.feed.clock import Clock
+from catchment.feed.planner import Limits, Planner
+from catchment.model.cut import Cut, Tick
+from catchment.model.epoch import TableShape
+from catchment.model.errors import CatchmentError, CutMissed, Retry
+from catchment.model.shard import Copy, ShardState
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.schema.ddl import Columns
+from catchment.schema.events import SchemaEvents, stops
+from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
+from catchment.serve.stream.alignment import Alignment
+from catchment.serve.stream.chunks import CopiedRows, Copying, copied
+from catchment.serve.stream.tables import Chosen, shapes_now
+from catchment.serve.stream.vgtid import StreamCut
+from catchment.source.clocks import clock_ahead
+from catchment.source.identity import must_go_on
+from catchment.source.log import read_facts
+
+TICK_SECONDS = 0.1
+# Log of one shard and turn: after a long pause it comes in parts that a consumer can hold.
+TURN_BYTES = 32 << 20
+AWAY_SECONDS_MAX = 600.0
+_NOW_SECONDS_MAX = 60.0
+_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.2, 5.0
+Shapes = dict[TableId, TableShape]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTurn:
+    """What one shard told in a turn; `told` None where its log stood still. `again`: tables whose copies began again
+    when the stream was resumed."""
+
+    shard: str
+    told: Told | None
+    copied: Sequence[CopiedRows] = ()
+    again: Sequence[Void] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the shards told up to a cut."""
+
+    stands: StreamCut
+    shards: Sequence[ShardTurn]
+
+    @property
+    def told(self) -> bool:
+        """Whether there is anything that a client wants to hear of."""
+        return any(one.again or one.copied or (one.told and one.told.tells) for one in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    state: ShardState
+    turn: ShardTurn
+
+
+@dataclass
+class _Away:
+    """How long each shard has not been read."""
+
+    since: dict[str, float] = field(default_factory=dict)
+    pauses: int = 0
+
+    def met(self, shard: str) -> None:
+        self.since.pop(shard, None)
+
+    def missed(self, shard: str, error: CatchmentError) -> None:
+        """Raise the error where the shard has been away for too long, or waiting does not help."""
+        since = self.since.setdefault(shard, world.steady_seconds())
+        if error.retry is Retry.NEVER or world.steady_seconds() - since > AWAY_SECONDS_MAX:
+            raise error
+
+    def pause(self, *, gained: bool) -> None:
+        """Wait a little longer each time that no shard could be read."""
+        self.pauses = 0 if gained else self.pauses + 1
+        if self.pauses:
+            world.sleep(min(_PAUSE_SECONDS * 2**self.pauses, _PAUSE_SECONDS_MAX))
+
+
+class Epochs:
+    """Turns, one after another; not thread-safe. `stands`: up to where all was given."""
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        chosen: Chosen,
+        stands: StreamCut,
+        copying: CopyConfig,
+        *,
+        aligned: bool = False,
+    ) -> None:
+        self.stands = stands
+        self._chosen = chosen
+        self._endpoints = {shard: endpoints[shard] for shard in stands.cut.shards}
+        limits = Limits(copying.chunk_time, copying.chunk_rows_max, 1, copying.log_budget)
+        self._planners = {
+            shard: Planner({shard: endpoint}, limits) for shard, endpoint in self._endpoints.items()
+        }
+        self._shapes: dict[str, Shapes | None] = dict.fromkeys(self._endpoints)
+        self._aligned = aligned
+        self._alignment: Alignment | None = None
+        self._again: dict[str, Sequence[Void]] = {}
+        self._away = _Away()
+        self._clock: Clock | None = None
+        self._tick = 0
+
+    def start(self) -> None:
+        """Begin to ask the shards where their logs end. Raises Diverged or Purged where one does not go on."""
+        positions = self.stands.cut.positions
+        with world.pool(len(positions), "resume") as pool:
+            list(pool.map(lambda shard: must_go_on(self._endpoints[shard], positions[shard]), positions))
+            states = dict(zip(positions, pool.map(self._resumed, positions), strict=True))
+            if self._aligned:
+                ahead = pool.map(lambda shard: clock_ahead(self._endpoints[shard]), positions)
+                self._alignment = Alignment(dict(zip(positions, ahead, strict=True)))
+        self.stands = replace(self.stands, cut=replace(self.stands.cut, shards=states))
+        servers = {shard: position.server for shard, position in positions.items()}
+        clock = Clock(
+            self._endpoints, servers, TICK_SECONDS, self.stands.cut.epoch, away_max=AWAY_SECONDS_MAX
+        )
+        self._clock = clock.start(positions)
+
+    def reach_now(self, shards: Collection[str]) -> None:
+        """Have these shards stand at this moment, and tell nothing of the way: what is visible now lies before it.
+
+        Raises CatchmentError.
+        """
+        assert self._clock is not None, "start first"
+        left, ends = set(shards), world.steady_seconds() + _NOW_SECONDS_MAX
+        tick = None
+        while left:
+            tick = tick or self._clock.after(max(self.stands.cut.epoch, self._tick), _NOW_SECONDS_MAX)
+            if tick is None or world.steady_seconds() > ends:
+                raise CutMissed(
+                    f"shards {', '.join(sorted(left))}: no group of their logs ended where they said that they stand, "
+                    f"for {_NOW_SECONDS_MAX:.0f} s; begin again"
+                )
+            self._tick = tick.number
+            offsets = {shard: at for shard, at in tick.offsets.items() if shard in left}
+            self._taken(replace(tick, offsets=offsets))
+            reached = {s for s, at in offsets.items() if self.stands.cut.shards[s].position.at == at}
+            left -= reached
+            # Where a turn was too short for the log, the next one goes on to the same place.
+            tick = tick if left <= offsets.keys() and self.stands.cut.epoch == tick.number else None
+
+    def begun(self) -> Turn:
+        """Where the shards stand, with the copies that began again when the stream was resumed."""
+        return Turn(self.stands, [ShardTurn(shard, None, (), voids) for shard, voids in self._again.items()])
+
+    def stop(self) -> None:
+        """End the clock and its sessions."""
+        if self._clock is not None:
+            self._clock.stop()
+        for planner in self._planners.values():
+            planner.close()
+
+    def turn(self, timeout: float) -> Turn | None:
+        """The next turn; None where nothing was written for so many seconds. Raises CatchmentError."""
+        assert self._clock is not None, "start first"
+        ends = world.steady_seconds() + timeout
+        while (left := ends - world.steady_seconds()) > 0:
+            tick = self._clock.after(max(self.stands.cut.epoch, self._tick), left)
+            if tick is None:
+                return None
+            self._tick = tick.number
+            if self.stands.cut.idle and self.stands.cut.stood_at(tick):
+                self._rested(tick)
+                # A clock that has just ticked rests for longer, unless it is asked later.
+                world.sleep(min(TICK_SECONDS, left))
+                continue
+            turn = self._taken(tick)
+            if turn is not None:
+                return turn
+        return None
+
+    def _rested(self, tick: Tick) -> None:
+        """The shards' logs stood still: those that wait for one may go on."""
+        if self._alignment is not None:
+            for shard in tick.offsets:
+                self._alignment.took(shard, None, world.now_us() / 1e6)
+
+    def _taken(self, tick: Tick) -> Turn | None:
+        """What the shards tell up to a tick; None where nothing moved, and where none could be read."""
+        before = self.stands
+        now = world.now_us() / 1e6
+        align = self._alignment
+        until = {shard: align.until(shard, now) for shard in tick.offsets} if align else {}
+        with world.pool(len(tick.offsets), "turn") as pool:
+            asked = {shard: pool.submit(self._step, shard, tick, until.get(shard)) for shard in tick.offsets}
+            steps: dict[str, _Step] = {}
+            for shard, future in asked.items():
+                try:
+                    steps[shard] = future.result()
+                    self._away.met(shard)
+                    if align:
+                        align.took(shard, steps[shard].turn.told, now)
+                except CatchmentError as error:
+                    self._away.missed(shard, error)
+        self._away.pause(gained=bool(steps))
+        shards = {**before.cut.shards, **{shard: step.state for shard, step in steps.items()}}
+        moved = any(step.state != before.cut.shards[shard] for shard, step in steps.items())
+        if not moved:
+            return None
+        told = {shard: step.turn.told for shard, step in steps.items()}
+        unshown = {shard for shard in before.unshown if told.get(shard) is None}
+        unshown |= {shard for shard, one in told.items() if one is not None and not one.shown}
+        self.stands = StreamCut(Cut(tick.number, tick.time_us, shards), tuple(sorted(unshown)))
+        assert self._clock is not None
+        self._clock.verified(self.stands.cut.positions)
+        return Turn(self.stands, [step.turn for step in steps.values()])
+
+    def _step(self, shard: str, tick: Tick, until: int | None) -> _Step:
+        state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]
+        shapes = self._known(shard, state)
+        told = None
+        if state.position.at != tick.offsets[shard]:
+            shown = shard not in self.stands.unshown
+            stop = tick.offsets[shard]
+            told = advanced(Advance(endpoint, state, shown, shapes, stop, TURN_BYTES, self._chosen, until))
+            state = told.state
+            lacking = told.redefines and any(copy.table not in shapes for copy in state.copies)
+            if told.voids or told.altered or lacking:
+                self._shapes[shard] = None
+                shapes = self._known(shard, state)
+        if state.idle:
+            return _Step(state, ShardTurn(shard, told))
+        found = copied(Copying(endpoint, state, shapes), self._planners[shard], tick)
+        return _Step(found.state, ShardTurn(shard, told, found.rows))
+
+    def _known(self, shard: str, state: ShardState) -> Shapes:
+        known = self._shapes[shard]
+        if known is None:
+            tables = {copy.table for copy in state.copies}
+            known = shapes_now(self._endpoints[shard], state.position.server, tables)
+            self._shapes[shard] = known
+        return known
+
+    def _resumed(self, shard: str) -> ShardState:
+        """The shard's state; tables that were altered since then while they were copied begin again.
+
+        Their chunks were asked for by the columns and the key of then.
+        """
+        state = self.stands.cut.shards[shard]
+        if state.copied:
+            return state
+        position = state.position
+        facts = read_facts(self._endpoints[shard], position.server, position, None).facts
+        altered: set[TableId] = set()
+        for event in SchemaEvents(state.copying).of(facts):
+            altered |= {stop.table for stop in stops(event, state.copying)}
+            altered |= {event.effect.table} if isinstance(event.effect, Columns) else set()
+        again = [copy.table for copy in state.copies if copy.table in altered and copy != Copy(copy.table)]
+        if not again:
+            return state
+        self._again[shard] = [Void(table, WHILE_COPIED, gone=False) for table in again]
+        copies = (Copy(copy.table) if copy.table in again else copy for copy in state.copies)
+        return replace(state, copies=tuple(copies))

@@ -1,0 +1,295 @@
+"""Where a stream begins: every example of seed 004, with the events that come."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import catchment
+from catchment.model.errors import CatchmentError, ConfigError, Unsupported
+from catchment.serve.stream.events import (
+    Batch,
+    Begin,
+    Commit,
+    CopyCompleted,
+    Ddl,
+    Event,
+    Field,
+    Heartbeat,
+    LastPk,
+    Restart,
+    Row,
+    VGtid,
+)
+from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.vgtid import Start
+from tests.promises.stream.conftest import Servers
+from tests.promises.stream.sources import copies_done, source_of, until_copied, up_to, vgtid_of
+from tests.world.servers.gtids import newest_gtid
+
+TABLES = (
+    "CREATE TABLE t1 (id INT PRIMARY KEY, val VARCHAR(20))",
+    "CREATE TABLE t2 (id INT PRIMARY KEY, val VARCHAR(20))",
+    "INSERT INTO t1 VALUES (1, 'a'), (2, 'b')",
+    "INSERT INTO t2 VALUES (3, 'c')",
+)
+
+
+@pytest.fixture
+def schema(servers: Servers, fresh_schema: Callable[..., str]) -> str:
+    """Two tables with rows on every shard."""
+    name = fresh_schema(*servers.values())
+    for server in servers.values():
+        server.sql(*TABLES, database=name)
+    return name
+
+
+def rows(events: list[Event], shard: str = "") -> list[tuple[str, Any, Any]]:
+    return [
+        (
+            event.table.name,
+            event.before and tuple(event.before.values()),
+            event.after and tuple(event.after.values()),
+        )
+        for event in events
+        if isinstance(event, Row) and shard in ("", event.shard)
+    ]
+
+
+def changed(servers: Servers, schema: str, value: str) -> None:
+    for server in servers.values():
+        server.sql(f"UPDATE t1 SET val = '{value}' WHERE id = 1", database=schema)
+
+
+def has(value: object, count: int = 1) -> Callable[[Event], bool]:
+    """Whether so many rows have come with a value."""
+    seen: list[Event] = []
+
+    def met(event: Event) -> bool:
+        if isinstance(event, Row) and event.after is not None and value in event.after.values():
+            seen.append(event)
+        return len(seen) >= count
+
+    return met
+
+
+def test_current_from_two_shards(servers: Servers, schema: str) -> None:
+    """ "stream from current position from two shards": what is there already is not told, nor what others write."""
+    changed(servers, schema, "before")
+    vgtid = [{"keyspace": "ks", "shard": shard, "gtid": "current"} for shard in ("-40", "c0-")]
+    with catchment.stream(source_of(servers), vgtid=vgtid, rules=[f"{schema}.*"]) as stream:
+        assert isinstance(next(stream), VGtid)
+        changed(servers, schema, "after")
+        found = up_to(stream, has("after", 2))
+    assert stream.source == ["ks/-40", "ks/c0-"]
+    for shard in ("-40", "c0-"):
+        mine = [event for event in found if getattr(event, "shard", "") == shard]
+        assert [type(event) for event in mine] == [Begin, Field, Row, Commit]
+        gtids = {event.gtid for event in mine if isinstance(event, Begin | Commit)}
+        assert gtids == {newest_gtid(servers[shard])}
+        assert rows(found, shard) == [("t1", (1, "before"), (1, "after"))]
+    assert not rows(found, "40-c0")
+
+
+def test_a_position_of_all_shards_of_a_keyspace(servers: Servers, schema: str) -> None:
+    """One position may be named for a keyspace. Where its shards are servers of their own, each has one of its own."""
+    shard = {"-40": servers["-40"]}
+    gtid = newest_gtid(servers["-40"])
+    changed(shard, schema, "after")
+    flavor = "MySQL56/" if ":" in gtid else "MariaDB/"
+    vgtid = [{"keyspace": "ks", "gtid": flavor + gtid}]
+    with catchment.stream(source_of(shard), vgtid=vgtid, rules=[f"{schema}.*"]) as stream:
+        found = up_to(stream, has("after"))
+    assert rows(found) == [("t1", (1, "a"), (1, "after"))]
+
+
+def test_current_from_all_keyspaces(servers: Servers, schema: str) -> None:
+    first, second = ({"-": servers["-40"]}, {"-": servers["c0-"]})
+    sources = [source_of(first, "one"), source_of(second, "two")]
+    with catchment.stream(sources, vgtid=Start(gtid="current"), rules=[f"{schema}.*"]) as stream:
+        assert stream.source == ["one/-", "two/-"]
+        next(stream)
+        changed(servers, schema, "after")
+        found = up_to(stream, has("after", 2))
+    assert {event.keyspace for event in found if isinstance(event, Row)} == {"one", "two"}
+
+
+def test_copy_of_two_tables_from_two_shards(servers: Servers, schema: str) -> None:
+    vgtid = [{"keyspace": "ks", "shard": shard, "gtid": ""} for shard in ("-40", "40-c0")]
+    with catchment.stream(source_of(servers), vgtid=vgtid, rules=[f"{schema}.t1", f"{schema}.t2"]) as stream:
+        found = until_copied(stream)
+        changed(servers, schema, "after")
+        later = up_to(stream, has("after", 2))
+    for shard in ("-40", "40-c0"):
+        assert sorted(rows(found, shard)) == [
+            ("t1", None, (1, "a")),
+            ("t1", None, (2, "b")),
+            ("t2", None, (3, "c")),
+        ]
+        mine = [
+            event for event in found if isinstance(event, LastPk | CopyCompleted) and event.shard == shard
+        ]
+        assert {type(event) for event in mine} == {LastPk, CopyCompleted}
+    assert isinstance(found[-1], VGtid)
+    assert all(copies_done(found[-1].text))
+    assert rows(later, "-40") == rows(later, "40-c0") == [("t1", (1, "a"), (1, "after"))]
+    assert not rows(later, "c0-")
+
+
+def test_copy_of_listed_tables(servers: Servers, schema: str) -> None:
+    """A list of tables: these are copied, and others are followed from now on."""
+    vgtid = [Start(gtid="", tables=("t2",))]
+    with catchment.stream(source_of(servers), vgtid=vgtid, rules=[f"{schema}.*"]) as stream:
+        found = until_copied(stream)
+        changed(servers, schema, "after")
+        later = up_to(stream, has("after", 3))
+    assert rows(found) == [("t2", None, (3, "c"))] * 3
+    assert rows(later) == [("t1", (1, "a"), (1, "after"))] * 3
+
+
+def test_the_entire_database(servers: Servers, schema: str) -> None:
+    """`/.*/` takes all tables of all keyspaces; here those of one schema, since others share the servers."""
+    with catchment.stream(source_of(servers), vgtid="", rules=[rf"/{schema}\..*/"]) as stream:
+        found = until_copied(stream)
+    assert len(rows(found)) == 9
+    fields = [event for event in found if isinstance(event, Field)]
+    assert {(event.shard, event.table.name) for event in fields} == {
+        (s, t) for s in servers for t in ("t1", "t2")
+    }
+    assert fields[0].key == ("id",)
+    assert [column.name for column in fields[0].columns] == ["id", "val"]
+
+
+def test_resumed_from_the_last_vgtid(servers: Servers, schema: str) -> None:
+    with catchment.stream(source_of(servers), rules=[f"{schema}.*"]) as stream:
+        text = vgtid_of(until_copied(stream)[-1])
+    changed(servers, schema, "while away")
+    with catchment.stream(source_of(servers), rules=[f"{schema}.*"], vgtid=text) as stream:
+        found = up_to(stream, has("while away", 3))
+    assert rows(found) == [("t1", (1, "a"), (1, "while away"))] * 3
+
+
+def test_async(servers: Servers, schema: str) -> None:
+    async def pulled() -> list[Event]:
+        found: list[Event] = []
+        async with catchment.stream(source_of(servers), rules=[f"{schema}.*"]) as stream:
+            async for event in stream:
+                found.append(event)
+                if isinstance(event, CopyCompleted) and event.table is None:
+                    break
+        return found
+
+    assert len(rows(asyncio.run(pulled()))) == 9
+
+
+def test_heartbeats(servers: Servers, schema: str) -> None:
+    flags = Flags(heartbeat_interval=0.3)
+    with catchment.stream(source_of(servers), vgtid="current", rules=[f"{schema}.*"], flags=flags) as stream:
+        assert [type(next(stream)) for _ in range(3)] == [VGtid, Heartbeat, Heartbeat]
+
+
+def test_ddl(servers: Servers, schema: str) -> None:
+    """Columns that come with a value, and those that go; tables that are emptied, that come, and that go."""
+    server = servers["-40"]
+    with catchment.stream(source_of({"-": server}), rules=[f"{schema}.*"]) as stream:
+        until_copied(stream)
+        server.sql(
+            "ALTER TABLE t1 ADD COLUMN n INT NOT NULL DEFAULT 5, DROP COLUMN val",
+            "TRUNCATE TABLE t2",
+            "INSERT INTO t1 VALUES (3, 7)",
+            database=schema,
+        )
+        found = up_to(stream, has(7))
+        told = [event for event in found if isinstance(event, Ddl)]
+        assert [(one.table.name, one.added, one.dropped, one.emptied) for one in told] == [
+            ("t1", {"n": 5}, ("val",), False),
+            ("t2", {}, (), True),
+        ]
+        assert told[0].statement.startswith("ALTER TABLE t1")
+        server.sql("ALTER TABLE t1 MODIFY n VARCHAR(9) NOT NULL", database=schema)
+        found = up_to(stream, lambda event: isinstance(event, CopyCompleted))
+        assert [event.table.name for event in found if isinstance(event, Restart)] == ["t1"]
+        assert rows(found) == [("t1", None, (1, "5")), ("t1", None, (2, "5")), ("t1", None, (3, "7"))]
+        server.sql(
+            "DROP TABLE t1",
+            "CREATE TABLE t3 (a INT PRIMARY KEY)",
+            "INSERT INTO t3 VALUES (8)",
+            database=schema,
+        )
+        found = up_to(stream, has(8))
+        assert [(one.table.name, one.gone) for one in found if isinstance(one, Restart)] == [("t1", True)]
+
+
+def test_batches(servers: Servers, schema: str) -> None:
+    with catchment.stream(source_of(servers), rules=[f"{schema}.*"]) as stream:
+        batches = stream.batches()
+        copied: dict[tuple[str, str], int] = {}
+        for part in batches:
+            if isinstance(part, Batch):
+                assert set(part.rows.column("_change_type").to_pylist()) == {"insert"}
+                copied[part.shard, part.table.name] = part.rows.num_rows
+            if isinstance(part, VGtid) and all(copies_done(part.text)):
+                break
+        assert copied == {(s, t): n for s in servers for t, n in (("t1", 2), ("t2", 1))}
+        changed(servers, schema, "after")
+        found = []
+        for part in batches:
+            if isinstance(part, Batch):
+                found += part.rows.select(["id", "val", "_change_type", "_shard", "_gtid"]).to_pylist()
+            if len(found) == 6:
+                break
+    told = {(row["val"], row["_change_type"]) for row in found}
+    assert told == {("a", "update_preimage"), ("after", "update_postimage")}
+    assert {row["_gtid"] for row in found} == {newest_gtid(server) for server in servers.values()}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (
+            {"vgtid": [{"keyspace": "other", "gtid": "current"}]},
+            "the source has no shard any of keyspace other",
+        ),
+        ({"vgtid": [{"shard": "-40", "gtid": ""}, {"gtid": "current"}]}, "ks/-40 has more than one position"),
+        ({"vgtid": [{"gtid": "current", "pos": 3}]}, "a position has no pos"),
+        ({"vgtid": [{"gtid": "current", "tables": ["t1"]}]}, "t1 cannot be copied from current"),
+        ({"vgtid": [{"gtid": "", "tables": ["t9"]}]}, "the table t9 to copy is none of those"),
+        ({"vgtid": json.dumps({"version": 9, "cut": {}})}, "it has version 9"),
+        ({"vgtid": json.dumps({"cut": {"epoch": 1}})}, "not one that a stream gave"),
+        ({"vgtid": "[1"}, "shard ks/"),
+        ({"rules": ["nothing"]}, "nothing is not of the form"),
+        ({"rules": ["no_such.*"]}, "they take no table of any shard"),
+    ],
+)
+def test_what_is_refused(servers: Servers, schema: str, given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why.replace("[", r"\[")):
+        catchment.stream(source_of(servers), **{"rules": [f"{schema}.*"], **given})
+
+
+def test_tables_that_cannot_be_streamed(servers: Servers, schema: str) -> None:
+    server = servers["-40"]
+    server.sql(
+        "CREATE TABLE child (id INT PRIMARY KEY, t INT, CONSTRAINT f FOREIGN KEY (t) REFERENCES t1 (id) "
+        "ON DELETE CASCADE)",
+        "CREATE TABLE keyless (n INT)",
+        database=schema,
+    )
+    with pytest.raises(Unsupported) as refused:
+        catchment.stream(source_of({"-": server}), rules=[f"{schema}.*"])
+    assert "its foreign key f ON DELETE CASCADE changes rows that are in no log" in str(refused.value)
+    assert f"{schema}.keyless" in str(refused.value)
+    rules = [f"{schema}.*", f"!{schema}.child", f"!{schema}.keyless"]
+    with catchment.stream(source_of({"-": server}), rules=rules) as stream:
+        assert len(rows(until_copied(stream))) == 3
+
+
+def test_another_source_than_the_vgtid_is_of(servers: Servers, schema: str) -> None:
+    with catchment.stream(source_of(servers), vgtid="current", rules=[f"{schema}.*"]) as stream:
+        text = vgtid_of(next(stream))
+    with pytest.raises(CatchmentError, match="it stands for the shards"):
+        catchment.stream(source_of({"-40": servers["-40"]}), vgtid=text, rules=[f"{schema}.*"])
+    moved = {"-40": servers["40-c0"], "40-c0": servers["-40"], "c0-": servers["c0-"]}
+    with pytest.raises(CatchmentError, match="is now server_id"):
+        catchment.stream(source_of(moved), vgtid=text, rules=[f"{schema}.*"])
