@@ -6,7 +6,7 @@ log's decoder refuses it. So no column of a table can ever have one of these nam
 
 SIDE, OP, SEQ, GROUP = "side ", "op ", "seq ", "group "  # of an image (wire/log/decoder.pyi)
 DELETED = "deleted "  # of a state (rewind/states.py)
-CHANGE = "change "  # of an image that a reader of the source gets (serve/changes/rows.py)
+CHANGE = "change "  # of an image that a reader of the source gets (rewind/change_types.py)
 
 INTERNAL = (SIDE, OP, SEQ, GROUP)
 

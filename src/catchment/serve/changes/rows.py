@@ -1,13 +1,12 @@
 """What a reader of the source sees beside a table's columns: change columns named as in a change data feed."""
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from catchment.model.gtidset import uuid_text
-from catchment.model.image import CHANGE, GROUP, OP, SEQ, SIDE, UNCHECKED, UPDATE
-from catchment.rewind.states import BEFORE
+from catchment.model.image import CHANGE, GROUP, SEQ
+from catchment.rewind.change_types import INSERT
 from catchment.wire.log.groups import SCHEMA
 
 CHANGE_TYPE, VERSION, TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -21,9 +20,6 @@ CHANGE_FIELDS = (
     pa.field(GTID, pa.string()),
     pa.field(ORDER, pa.int64()),
 )
-INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
-_TYPES = pa.array([INSERT, DELETE, PREIMAGE, POSTIMAGE])
-_UPDATES = pa.array([UPDATE, UPDATE + UNCHECKED], pa.uint8())
 _NO_TEXT = pa.scalar(None, pa.string())
 _GROUP_SHIFT = 34  # no micro-batch has so many images, or 2**29 groups
 
@@ -84,24 +80,6 @@ def _uuids(groups: pa.Table) -> pa.Array:
     uuids = groups.column("uuid").combine_chunks().dictionary_encode()
     texts = pa.array([uuid_text(octets.hex()) for octets in uuids.dictionary.to_pylist()], pa.string())
     return texts.take(uuids.indices)
-
-
-def typed(images: pa.Table, followed: npt.NDArray[np.bool_] | None) -> pa.Table:
-    """The followed images with their change type. A side of a key update stands alone when the other side is not
-    followed. Then it is a delete or an insert (DESIGN 4: a key update is split before any filter).
-    """
-    update = pc.is_in(images.column(OP), _UPDATES).to_numpy()
-    before = pc.equal(images.column(SIDE), BEFORE).to_numpy()
-    alone = np.zeros(len(update), dtype=bool)
-    if followed is not None:
-        # The sides of an update follow one another in the log, and an event is never taken in parts.
-        other = np.where(before, np.roll(followed, -1), np.roll(followed, 1))
-        alone = update & ~other
-    kinds = np.where(before, 1, 0) + np.where(update & ~alone, 2, 0)
-    # 0 insert, 1 delete, 2 after image, 3 before image
-    names = pa.array(_TYPES.take(pa.array([0, 1, 3, 2])).take(pa.array(kinds)))
-    images = images.append_column(CHANGE, names)
-    return images if followed is None else images.filter(pa.array(followed))
 
 
 def numbered(images: pa.Table) -> pa.Table:

@@ -23,12 +23,13 @@ from catchment.model.table import Table
 from catchment.readers.checks import alterations, must_be_whole, must_keep_keys
 from catchment.readers.copy import GroupRows, read_group
 from catchment.readers.xa_rows import PreparedRows
+from catchment.rewind.change_types import typed
 from catchment.rewind.ranges import Mask, follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_values, without_voids
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration
-from catchment.serve.changes.rows import GroupFacts, changed_rows, copied_rows, numbered, typed
+from catchment.serve.changes.rows import GroupFacts, changed_rows, copied_rows, numbered
 from catchment.serve.spark_source.columns import must_be_new
 from catchment.serve.spark_source.options import SourceOptions
 from catchment.serve.spark_source.rows import batches

@@ -22,6 +22,7 @@ from catchment.model.table import Table, TableId
 from catchment.model.treatment import Changes, SchemaChange
 from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
 from catchment.readers.xa_rows import PreparedRows
+from catchment.rewind.change_types import typed
 from catchment.rewind.ranges import follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_voids
@@ -30,7 +31,7 @@ from catchment.schema.events import SchemaEvent
 from catchment.schema.existence import Existence, existence
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration, Stopped
-from catchment.serve.changes.rows import GroupFacts, numbered, typed
+from catchment.serve.changes.rows import GroupFacts, numbered
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import EndedGroups, read_log

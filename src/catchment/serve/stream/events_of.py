@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from catchment.model.image import CHANGE, GROUP, INTERNAL, SEQ
 from catchment.model.table import Table, TableId
-from catchment.serve.changes.rows import DELETE, GTID, INSERT, PREIMAGE, TIMESTAMP
+from catchment.rewind.change_types import DELETE, INSERT, PREIMAGE
+from catchment.serve.changes.rows import GTID, TIMESTAMP
 from catchment.serve.stream.advance import Altered, Changed, Told
 from catchment.serve.stream.chunks import CopiedRows
 from catchment.serve.stream.epochs import ShardTurn, Turn
