@@ -63,7 +63,7 @@ format: setup ## Let ruff lay out the code
 	$(BIN)/ruff format $(CODE)
 
 lock: ## Pin all dependencies anew in requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra feed --extra objects --group dev --group build --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra feed --extra stream --extra objects --group dev --group build --universal --python-version 3.11 \
 	    --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
 clean: ## Remove what was built, the virtual environment, and what tests keep in memory

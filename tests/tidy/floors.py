@@ -21,7 +21,7 @@ FLOORS = (
     ("wire/json", "wire/packets"),
     ("wire/log",),
     ("schema", "rewind"),
-    ("epoch",),
+    ("epoch", "serve/rules"),
     ("sink", "sink/storage"),
     ("source", "sink/delta"),
     ("state", "sink/delta/log"),

@@ -24,6 +24,7 @@ def test_every_dependency_is_locked_as_the_project_has_it() -> None:
     for text in (
         *project["dependencies"],
         *project["optional-dependencies"]["feed"],
+        *project["optional-dependencies"]["stream"],
         *GROUPS["dev"],
         *GROUPS["build"],
     ):

@@ -10,13 +10,14 @@ from functools import partial, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment.serve.rules.conversions import NUMBERS, alike, as_bytes, cast_to
+from catchment.serve.rules.conversions import MOMENTS, NUMBERS, alike, as_bytes, cast_to
 from catchment.serve.rules.expression import (
     BOOLEAN,
     IN_UTF8,
     Call,
     Expression,
     Family,
+    Field,
     Guarded,
     Literal,
     Order,
@@ -25,7 +26,7 @@ from catchment.serve.rules.expression import (
     shown,
     void,
 )
-from catchment.serve.rules.literals import dated
+from catchment.serve.rules.literals import dated, truth_value
 from catchment.serve.rules.refused import Refused
 
 OPERATORS: dict[str, Callable[..., Values]] = {
@@ -38,6 +39,7 @@ OPERATORS: dict[str, Callable[..., Values]] = {
 }
 _EQUALITY = ("=", "<>")
 _LISTED = ({Family.INTEGER}, {Family.BYTES}, {Family.TEXT})
+_TIMES = MOMENTS | {Family.TIME}
 _NO_ROWS = pa.table({})
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -70,14 +72,24 @@ def between(value: Expression, low: Expression, high: Expression) -> Expression:
     return Call(pc.and_kleene, (compared(">=", value, low), compared("<=", value, high)), BOOLEAN)
 
 
+def same_as(value: Expression, other: Expression) -> Expression:
+    """`CASE value WHEN other`. Raises Refused where doubles and exact numbers meet."""
+    value, other = dated((value, other))
+    _must_be_alike((value, other))
+    return compared("=", value, other)
+
+
 def one_of(value: Expression, others: Sequence[Expression]) -> Expression:
     """`value IN (others)`. Raises Refused where doubles and exact numbers meet."""
     value, *others = dated((value, *others))
+    if not all(isinstance(one, Literal | Field) for one in others):
+        # Some servers go on behind the one that is equal, and some do not: it may be out of range there.
+        raise Refused("IN takes columns and values that the filter says; compare with each by = and OR")
     _must_be_alike((value, *others))
     listed = _listed(value, others)
     if listed is not None:
         return listed
-    return reduce(_or, (compared("=", value, other) for other in others))
+    return reduce(either, (compared("=", value, other) for other in others))
 
 
 def like(value: Expression, pattern: Expression, escape: str) -> Expression:
@@ -92,19 +104,34 @@ def like(value: Expression, pattern: Expression, escape: str) -> Expression:
     return Call(partial(_matches, _regex(pattern.written, escape)), (value,), BOOLEAN)
 
 
+def both(left: Expression, right: Expression) -> Expression:
+    """AND of two conditions."""
+    whole = Call(pc.and_kleene, (left, right), BOOLEAN)
+    return Guarded(whole, Call(_not_false, (left,), BOOLEAN), whole, truth_value(False))
+
+
+def either(left: Expression, right: Expression) -> Expression:
+    """OR of two conditions."""
+    whole = Call(pc.or_kleene, (left, right), BOOLEAN)
+    return Guarded(whole, left, truth_value(True), whole)
+
+
 def truth(expression: Expression) -> Expression:
-    """An expression as a condition: a number is true where it is not zero. Raises Refused."""
+    """An expression as a condition: an integer is true where it is not zero. Raises Refused.
+
+    Of other numbers some servers take the integer first: 0.5 is true on MariaDB 10.11, and false on MySQL 8.0.15.
+    """
     if expression.sort.family is Family.BOOLEAN:
         return expression
     if expression.sort.family is Family.NULL:
         return Literal(void(pa.bool_()), BOOLEAN)
-    if expression.sort.family not in NUMBERS:
+    if expression.sort.family is not Family.INTEGER:
         raise Refused(f"{shown(expression)} is no condition; compare it with something")
     return Call(_not_zero, (expression,), BOOLEAN)
 
 
-def _or(left: Expression, right: Expression) -> Expression:
-    return Call(pc.or_kleene, (left, right), BOOLEAN)
+def _not_false(condition: Values) -> Values:
+    return pc.fill_null(condition, True)
 
 
 def _equal_or_null(equal: Values, left: Values, right: Values) -> Values:
@@ -124,8 +151,17 @@ def _must_be_alike(expressions: tuple[Expression, ...]) -> None:
         raise Refused(
             "doubles and exact numbers are compared as doubles here by the server; CAST all AS DOUBLE"
         )
+    if not families.isdisjoint(_TIMES) and not all(map(_is_said, expressions[1:])):
+        # MySQL 8.0.15 compares some of these as texts.
+        raise Refused(
+            "BETWEEN, IN and CASE take moments and times that the filter says, not NULL and no columns"
+        )
     if len(families) > 1 and not families <= NUMBERS:
         raise Refused("all that BETWEEN, IN and CASE compare must be of one type; CAST to it")
+
+
+def _is_said(one: Expression) -> bool:
+    return isinstance(one, Literal) and one.sort.family is not Family.NULL
 
 
 def _is_double(one: Expression) -> bool:
@@ -235,11 +271,6 @@ def _matches(regex: str, values: Values) -> Values:
 def negated(expression: Expression) -> Expression:
     """NOT of a condition."""
     return Call(pc.invert, (expression,), BOOLEAN)
-
-
-def joined(kernel: Callable[..., Values], left: Expression, right: Expression) -> Expression:
-    """AND, OR or XOR of two conditions."""
-    return Call(kernel, (left, right), BOOLEAN)
 
 
 def is_true(expression: Expression, wanted: bool) -> Expression:

@@ -169,10 +169,10 @@ def _union(told: list[Expression]) -> Sort:
     if any(sort.type.kind is Kind.FLOAT for sort in sorts):
         raise Refused("a result of FLOAT is rounded when it is shown; write CAST(... AS DOUBLE)")
     if families == {Family.INTEGER}:
-        if any(s.wide for s in sorts) and not all(s.type.unsigned for s in sorts):
-            raise Refused("some of its integers have no sign and some have one; CAST all AS DECIMAL(20)")
         if any(s.wide for s in sorts):
-            return BIGINT_UNSIGNED
+            return (
+                BIGINT_UNSIGNED if all(s.type.unsigned for s in sorts) else decimal(BIGINT_UNSIGNED.digits, 0)
+            )
         unsigned = Sort(Family.INTEGER, ColumnType(Kind.INT, unsigned=True), max(s.digits for s in sorts))
         return unsigned if all(s.type.unsigned for s in sorts) else BIGINT
     if families <= EXACT_NUMBERS:

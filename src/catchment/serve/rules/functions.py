@@ -23,7 +23,7 @@ from catchment.serve.rules.expression import (
     to_int64,
     void,
 )
-from catchment.serve.rules.literals import NOTHING, truth_value
+from catchment.serve.rules.literals import NOTHING
 from catchment.serve.rules.refused import Refused
 
 PARTS_OF_DATES = {
@@ -121,18 +121,6 @@ def first_case(cases: Sequence[tuple[Expression, Expression]], other: Expression
     return reduce(lambda rest, pair: _branch(pair[0], pair[1], rest, sort), reversed(pairs), other)
 
 
-def both(left: Expression, right: Expression) -> Expression:
-    """AND of two conditions."""
-    whole = Call(pc.and_kleene, (left, right), BOOLEAN)
-    return Guarded(whole, Call(_not_false, (left,), BOOLEAN), whole, truth_value(False))
-
-
-def either(left: Expression, right: Expression) -> Expression:
-    """OR of two conditions."""
-    whole = Call(pc.or_kleene, (left, right), BOOLEAN)
-    return Guarded(whole, left, truth_value(True), whole)
-
-
 def null_if(left: Expression, right: Expression) -> Expression:
     """NULLIF. Raises Refused."""
     return chosen(compared("=", left, right), NOTHING, left)
@@ -145,10 +133,6 @@ def _branch(condition: Expression, yes: Expression, no: Expression, sort: Sort) 
 def _first(value: Expression, rest: Expression, sort: Sort) -> Expression:
     valid = Call(pc.is_valid, (value,), BOOLEAN)
     return Guarded(Call(pc.coalesce, (value, rest), sort), valid, value, rest)
-
-
-def _not_false(condition: Values) -> Values:
-    return pc.fill_null(condition, True)
 
 
 def _must_be_text(name: str, value: Expression) -> None:

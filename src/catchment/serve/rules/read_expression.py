@@ -128,8 +128,8 @@ def _connected(reader: Reader, tree: exp.Connector) -> Expression:
     _must_have_only(tree, "this", "expression")
     left, right = reader.condition(tree.this), reader.condition(tree.expression)
     if isinstance(tree, exp.And):
-        return functions.both(left, right)
-    return functions.either(left, right) if isinstance(tree, exp.Or) else Call(pc.xor, (left, right), BOOLEAN)
+        return compare.both(left, right)
+    return compare.either(left, right) if isinstance(tree, exp.Or) else Call(pc.xor, (left, right), BOOLEAN)
 
 
 def _not(reader: Reader, tree: exp.Expression) -> Expression:
@@ -205,7 +205,7 @@ def _case(reader: Reader, tree: exp.Expression) -> Expression:
     held = None if tree.this is None else reader.read(tree.this)
     for one in tree.args["ifs"]:
         said = reader.read(one.this)
-        met = compare.truth(said) if held is None else compare.one_of(held, [said])
+        met = compare.truth(said) if held is None else compare.same_as(held, said)
         cases.append((met, reader.read(one.args["true"])))
     default = tree.args.get("default")
     return functions.first_case(cases, literals.NOTHING if default is None else reader.read(default))

@@ -105,9 +105,8 @@ def _from(clause: exp.Expression | None) -> tuple[str, frozenset[str]]:
     table = None if clause is None else clause.this
     if not isinstance(table, exp.Table):
         raise Refused(f"FROM names one table; {_LIKE_THIS}")
-    for name, value in table.args.items():
-        if value and name not in ("this", "db", "alias"):
-            raise Refused(f"FROM names one table and nothing else, not {value.sql(dialect='mysql')}")
+    if any(value for name, value in table.args.items() if name not in ("this", "db", "alias")):
+        raise Refused(f"FROM names one table and nothing else, not {table.sql(dialect='mysql')}")
     if not isinstance(table.this, exp.Identifier):
         raise Refused(f"FROM names one table; {_LIKE_THIS}")
     schema = table.text("db")

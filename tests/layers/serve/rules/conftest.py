@@ -1,6 +1,7 @@
 """The judge, made once."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,13 +11,20 @@ from tests.layers.serve.rules.judge import Judge, judge_on
 _SCHEMA = "rules_judge"
 
 
-@pytest.fixture(scope="module")
-def judge(shard: PrivateServer) -> Iterator[Judge]:
-    """A filled table on the shared server, and who asks it."""
-    shard.sql(f"CREATE DATABASE {_SCHEMA}")
-    session = shard.connect(database=_SCHEMA)
+@contextmanager
+def judging(server: PrivateServer) -> Iterator[Judge]:
+    """A filled table on a server, and who asks it."""
+    server.sql(f"CREATE DATABASE {_SCHEMA}")
+    session = server.connect(database=_SCHEMA)
     try:
-        yield judge_on(shard, _SCHEMA, session)
+        yield judge_on(_SCHEMA, session)
     finally:
         session.close()
-        shard.sql(f"DROP DATABASE {_SCHEMA}")
+        server.sql(f"DROP DATABASE {_SCHEMA}")
+
+
+@pytest.fixture(scope="module")
+def judge(shard: PrivateServer) -> Iterator[Judge]:
+    """A judge on the shared server."""
+    with judging(shard) as found:
+        yield found

@@ -155,7 +155,7 @@ def conditions(depth: int = _DEPTH) -> Texts:
             _from(_PATTERNS),
         ),
         st.builds("{} IS {}NULL".format, _from(("t", "l", "y", "ub", "f")), _from(("", "NOT "))),
-        _from(("i", "d", "g", "TRUE", "FALSE", "NULL", "ub")),
+        _from(("i", "TRUE", "FALSE", "NULL", "ub")),
     )
     if depth == 0:
         return flat

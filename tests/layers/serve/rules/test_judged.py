@@ -7,7 +7,7 @@ from tests.layers.serve.rules import expressions
 from tests.layers.serve.rules.judge import Judge
 
 _FEW, _MANY = 40, 1500
-_STRATEGIES = {
+STRATEGIES = {
     "integers": expressions.integers(),
     "decimals": expressions.decimals(),
     "doubles": expressions.doubles(),
@@ -16,35 +16,35 @@ _STRATEGIES = {
 }
 
 
-def _judged(judge: Judge, kind: str, examples: int, *, same: bool) -> None:
+def judged(judge: Judge, kind: str, examples: int, *, same: bool) -> None:
     """So many expressions are what they are on the server, the same ones in every run or others."""
     taken = []
 
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck), database=None, derandomize=same)
-    @given(_STRATEGIES[kind])
-    def judged(expression: str) -> None:
+    @given(STRATEGIES[kind])
+    def each(expression: str) -> None:
         taken.append(judge.judged(expression))
 
-    judged()
+    each()
     assert sum(taken) > len(taken) / 2, "most are refused: little is judged"
 
 
-@pytest.mark.parametrize("kind", _STRATEGIES)
+@pytest.mark.parametrize("kind", STRATEGIES)
 def test_random_expressions(judge: Judge, kind: str) -> None:
-    _judged(judge, kind, _FEW, same=True)
+    judged(judge, kind, _FEW, same=True)
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("kind", _STRATEGIES)
+@pytest.mark.parametrize("kind", STRATEGIES)
 def test_many_random_expressions(judge: Judge, kind: str) -> None:
-    _judged(judge, kind, _MANY, same=False)
+    judged(judge, kind, _MANY, same=False)
 
 
 # Without parentheses, where sqlglot and the server might group in different ways.
 _GROUPED = (
     "ti + su * 2 - i DIV 3 % 5",
     "i DIV 3 * 2 + ti",
-    "su * 2 DIV 3",
+    "i * 2 DIV 3",
     "ti % 7 * 2",
     "i MOD 5",
     "-ti + su",
@@ -91,7 +91,11 @@ _ODD = (
     "CAST(ts AS CHAR)",
     "CAST(dy AS DATETIME)",
     "-(CAST(0.5 AS DOUBLE)) + d",
-    "LENGTH(CONCAT(a, l))",
+    "LENGTH(CONCAT(a, t))",
+    "COALESCE(ub, 0)",
+    "COALESCE(ub, 0) + 1",
+    "COALESCE(ub, 0) - 9223372036854775807",
+    "IF(su > 9, ub, -1) * 2",
     "CHAR_LENGTH(t)",
     "OCTET_LENGTH(t)",
     "MID(t, 2, 1)",
@@ -143,10 +147,15 @@ _ODD = (
     "su > 1000 AND ti + su > 0",
     "su < 1000 OR ti + su > 0",
     "COALESCE(su, ti + su)",
+    "ti IN (ti, su)",
+    "CASE ti WHEN ti THEN 0 WHEN ti + su THEN 1 END",
 )
 
 
-@pytest.mark.parametrize("expression", [*_GROUPED, *_ODD])
+EXPRESSIONS = (*_GROUPED, *_ODD)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expressions(judge: Judge, expression: str) -> None:
     assert judge.judged(expression), "it is refused"
 
@@ -156,8 +165,8 @@ def test_expressions(judge: Judge, expression: str) -> None:
     [
         "ti",
         "ti > 0 AND su",
-        "d",
-        "g",
+        "d <> 0",
+        "g <> 0",
         "NOT i",
         "NULL",
         "tb = 'a'",
@@ -175,5 +184,7 @@ def test_conditions(judge: Judge, condition: str) -> None:
 def test_the_judge_tells_a_difference(judge: Judge) -> None:
     """The rows tell texts that differ in case, in spaces at the end, or in characters below the space."""
     assert judge.told("t = 'a'") != judge.taken("t COLLATE utf8mb4_bin = 'a'")
+    if judge.collations["tn"] == judge.collations["tb"]:
+        return  # MySQL 8.0 has no collation of code points without spaces
     assert judge.told("tb = 'a'") != judge.told("tn = 'a'")
     assert judge.told("tb < 'a'") != judge.told("tn < 'a'")

@@ -1,6 +1,8 @@
 """Images and rows as a rule gives them: what a change becomes, which key is left, which slice a key is in."""
 
 import pickle
+from datetime import date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -11,7 +13,8 @@ from catchment.model.errors import ConfigError, Unsupported
 from catchment.model.image import CHANGE, DELETE, INSERT, OP, SEQ, SIDE, UNCHECKED, UPDATE
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.serve.rules.rule import Rule
-from catchment.serve.rules.selection import compiled
+from catchment.serve.rules.selection import Slice, compiled
+from tests.layers.serve.rules.test_xxhash64 import hashes
 
 INT = ColumnType(Kind.INT)
 TABLE = Table(
@@ -105,12 +108,29 @@ def test_each_key_is_in_one_slice() -> None:
         assert min(map(len, parts)) > 80
 
 
-def test_a_slice_is_the_same_in_every_release() -> None:
-    """A consumer's share of a table must not move when Catchment is updated."""
-    rows = images(*[(1, INSERT, number, 0) for number in range(-5, 20)])
-    assert compiled(Rule("orders", "", 8, 3), TABLE).rows(rows)["id"].to_pylist() == [0]
-    named = Table(TABLE.id, TABLE.columns, ("note",))
-    assert compiled(Rule("orders", "", 4, 0), named).rows(rows)["note"].to_pylist() == [""]
+@pytest.mark.parametrize(
+    ("value", "kind", "encoded", "hashed"),
+    [
+        (6, pa.int32(), "8000000000000006", 9396760514977796603),
+        (6, pa.int64(), "8000000000000006", 9396760514977796603),
+        (-1, pa.int16(), "7fffffffffffffff", 305648545945622932),
+        ("é", pa.string(), "c3a90000", 163285043170230628),
+        (b"\x00a", pa.binary(), "00ff610000", 9940388475920670704),
+        (Decimal(2**64 - 1), pa.decimal128(20, 0), f"8{'0' * 15}{'f' * 16}", 2853210453946268248),
+        (date(2026, 1, 31), pa.date32(), "8000000000005004", 3899878373057903226),
+        (datetime(2026, 1, 31, 1, 2, 3), pa.timestamp("us"), "800649a4a345f8c0", 11275687770916753171),
+        (1.5, pa.float64(), "bff8000000000000", 13251746940665462322),
+    ],
+)
+def test_a_slice_is_the_same_in_every_release(
+    value: object, kind: pa.DataType, encoded: str, hashed: int
+) -> None:
+    """A consumer's share of a table must not move when Catchment is updated (docs/stream-rules.md)."""
+    assert hashes(bytes.fromhex(encoded)) == [hashed]
+    rows = pa.table({"k": pa.array([value], kind)})
+    for of in (2, 7, 1000):
+        taken = [index for index in range(of) if Slice(("k",), of, index).takes(rows)[0]]
+        assert taken == [hashed % of]
 
 
 @pytest.mark.parametrize(
