@@ -40,7 +40,9 @@ def faults(module: Path, source: str) -> list[str]:
         if other in FLOOR and folder in FLOOR and other != folder and FLOOR[other] >= FLOOR[folder]:
             found.append(f"{module.name}:{line}: {folder} must not import {other}")
         effect, top = name.partition(".")[0], folder.partition("/")[0]
-        if effect in EFFECTS and ({top, folder} & {*PURE, "wire"} or (top in BY_THE_DOOR and effect != "signal")):
+        if effect in EFFECTS and (
+            {top, folder} & {*PURE, "wire"} or (top in BY_THE_DOOR and effect != "signal")
+        ):
             found.append(f"{module.name}:{line}: {name} has no place in {folder}")
     return found
 
