@@ -225,6 +225,7 @@ def test_columns_that_are_refused(given: str, said: str) -> None:
         compiled(Rule("orders", f"select {given} from orders"), TABLE)
 
 
+@pytest.mark.wide
 def test_rules_without_a_select_import_no_sqlglot() -> None:
     """It takes half a second."""
     script = """

@@ -97,6 +97,7 @@ def test_what_is_given_leads_to_the_rows_of_the_condition(steps: list[tuple[int,
                 assert image["id"] not in held
                 held[image["id"]] = image["paid"]
         left = selection.rows(images(*[(1, INSERT, key, paid) for key, paid in sorted(rows.items())]))
+        assert all(paid for paid in held.values())
         assert held == dict(zip(left["id"].to_pylist(), left["paid"].to_pylist(), strict=True))
 
 
