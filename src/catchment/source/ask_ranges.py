@@ -31,7 +31,7 @@ def inside(
     """
     found = np.zeros(rows.num_rows, dtype=bool)
     key = chunk_key(table)
-    collations = _collations(session, table)
+    collations = collations_of(session, table)
     keys = [
         tuple(_parameter(column, row[column.name]) for column in key.columns)
         for row in rows.select([column.name for column in key.columns]).to_pylist()
@@ -47,7 +47,7 @@ def inside(
     return found
 
 
-def _collations(session: Session, table: Table) -> dict[str, str]:
+def collations_of(session: Session, table: Table) -> dict[str, str]:
     """Collations of the table's columns of text, by name."""
     rows = session.rows(_COLLATIONS, (table.id.schema, table.id.name))
     return {name: collation for name, collation in rows if collation is not None}

@@ -74,15 +74,18 @@ class Selection:
             taken = self._taken(rows)
             return self._given(rows if taken is None else rows.filter(pa.array(taken)))
 
-    def images(self, images: pa.Table) -> pa.Table:
+    def images(self, images: pa.Table, followed: Mask | None = None) -> pa.Table:
         """Images in the order of the log, as they are given, with the type of their change (`CHANGE`).
 
-        A row that comes to meet the condition is an insert, one that no longer meets it a delete. One that does before
-        and after is an update. Both sides of an update must be there, one after the other. Raises Unsupported as `rows`
-        does.
+        `followed`: those that count; None: all. A row that comes to meet the condition is an insert, one that no longer
+        meets it a delete. One that does before and after is an update. Both sides of an update must be there, one after
+        the other. Raises Unsupported as `rows` does.
         """
         with self._named():
-            return self._given(typed(images, self._taken(images)))
+            taken = self._taken(images)
+            if taken is not None and followed is not None:
+                taken = taken & followed
+            return self._given(typed(images, followed if taken is None else taken))
 
     def _taken(self, rows: Rows) -> Mask | None:
         """Which rows are given; None: all."""

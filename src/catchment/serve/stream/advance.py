@@ -32,6 +32,7 @@ from catchment.schema.existence import Existence, existence
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration, Stopped
 from catchment.serve.changes.rows import GroupFacts, numbered
+from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import EndedGroups, read_log
@@ -43,6 +44,7 @@ from catchment.wire.log.facts import Ddl, Images
 _EVOLVES: Final = Changes(SchemaChange.EVOLVE)
 REDEFINED: Final = "a column was given another definition"
 WHILE_COPIED: Final = "it was altered before all its rows were copied"
+WHERE_SELECTED: Final = "it was altered, and a rule has a SELECT for it"
 UNTOLD: Final = "the log is ahead of what it is by now, or it cannot be streamed as it is"
 GONE: Final = "the table is gone"
 COME: Final = "the table came"
@@ -53,18 +55,23 @@ class Advance:
     """A shard's log from `state` to `stop`, no more than `budget` bytes of it. `until`: nothing that was written
     later, in seconds since 1970 by the shard's clock.
 
-    `shapes`: of the tables that it has, those whose rows can be told. `shown`: a tick showed where it begins.
+    `known`: its tables. `shown`: a tick showed where it begins.
     `chosen`: which tables are followed once they come.
     """
 
     endpoint: Endpoint
     state: ShardState
     shown: bool
-    shapes: Mapping[TableId, TableShape]
+    known: Known
     stop: LogOffset
     budget: int
     chosen: Callable[[TableId], bool]
     until: int | None = None
+
+    @property
+    def shapes(self) -> Mapping[TableId, TableShape]:
+        """Of the tables whose rows can be told."""
+        return self.known.shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +212,16 @@ class _Kept:
         if copy == Copy(table):
             return  # nothing of it was told, and the log may lie before the columns that it has by now
         key = chunk_key(Table(table, read.table.columns, shape.key))
-        images = typed(images, None if copy is None else follows_log(images, key, copy))
+        version = Table(table, read.table.columns, shape.key)
+        selection = self.work.known.selection(version)
+        followed = None if copy is None else follows_log(images, key, copy)
+        images = typed(images, followed) if selection is None else selection.images(images, followed)
         if not images.num_rows:
             return
         if table not in self.sequences:
             self.sequences[table] = self.stack.enter_context(ImageSequence())
         self.sequences[table].add(images)
-        self.versions.setdefault(table, []).append(Table(table, read.table.columns, shape.key))
+        self.versions.setdefault(table, []).append(version if selection is None else selection.table)
 
     def changed(self, stretch: Stretch, ends: Commits) -> Iterator[Changed]:
         """What counts of them."""
@@ -238,7 +248,8 @@ def _altered(
     """What statements did to tables that go on.
 
     One that gave a column another definition stops its table: what the column was is not known for certain. So does
-    each one while the table is copied: chunks are asked for by the columns that it had when its copy began.
+    each one while the table is copied: chunks are asked for by the columns that it had when its copy began. Where a
+    rule has a SELECT, rows may have come to meet its condition.
     """
     texts = {event.group: event.fact.sql for event in events if isinstance(event.fact, Ddl)}
     altered = []
@@ -246,6 +257,8 @@ def _altered(
         table, names = one.effect.table, ", ".join(said.column for said in one.effect.modified)
         if names:
             stopped.setdefault(table, Stopped(table, f"shard {work.endpoint.shard}: {REDEFINED} ({names})"))
+        elif not one.effect.emptied and work.known.selects(table):
+            stopped.setdefault(table, Stopped(table, f"shard {work.endpoint.shard}: {WHERE_SELECTED}"))
         elif table in work.state.copying:
             stopped.setdefault(table, Stopped(table, f"shard {work.endpoint.shard}: {WHILE_COPIED}"))
         altered.append(Altered(one.effect, one.group, texts.get(one.group, "")))

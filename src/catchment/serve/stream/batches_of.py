@@ -55,7 +55,7 @@ def _between(name: ShardName, told: Told, epoch: int, begin: int, end: Altered |
 
 def _of_chunks(name: ShardName, turn: ShardTurn, epoch: int, time_us: int) -> Iterator[Part]:
     for copied in turn.copied:
-        table = copied.shape.definition
+        table = copied.table
         rows = copied_rows(copied.rows, str(name), epoch, time_us)
         rows = rows.append_column("_gtid", pa.nulls(rows.num_rows, pa.string()))
         yield _batch(name, table, rows)

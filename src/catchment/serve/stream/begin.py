@@ -1,6 +1,6 @@
 """The first cut of a stream, where a client names positions instead of a vgtid."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from catchment.model.errors import ConfigError
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.serve.stream.tables import must_all_be_usable
+from catchment.serve.stream.tables import Chosen, must_all_be_usable
 from catchment.serve.stream.vgtid import COPY, CURRENT, Start, Starts, StreamCut
 from catchment.source.catalog import list_tables
 from catchment.source.definitions_at import definitions_needed
@@ -19,8 +19,6 @@ from catchment.source.find_gtids import locate
 from catchment.source.first_cut import must_be_apart, origin_of
 from catchment.source.first_position import known_prepared
 from catchment.source.session import connect
-
-Chosen = Callable[[TableId], bool]
 
 
 def first_cut(starts: Starts, endpoints: Mapping[str, Endpoint], chosen: Chosen) -> StreamCut:

@@ -19,16 +19,17 @@ from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Purged, TooManyImages
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
+from catchment.model.table import Table, TableId
 from catchment.readers.copy import GroupRows, read_group
+from catchment.serve.stream.tables import Known
 from catchment.source.prove import floor_behind_purge
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """Rows of a table up to the key `last` as of the cut; `done`: they are the last ones."""
+    """Rows of a table up to the key `last` as of the cut; `done`: they are the last ones. `table`: what they have."""
 
-    shape: TableShape
+    table: Table
     rows: pa.Table
     last: Bound | None
     done: bool
@@ -44,11 +45,16 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """A shard whose rows are copied as of `state`; `shapes`: of those tables of it that can be."""
+    """A shard whose rows are copied as of `state`; `known`: its tables."""
 
     endpoint: Endpoint
     state: ShardState
-    shapes: Mapping[TableId, TableShape]
+    known: Known
+
+    @property
+    def shapes(self) -> Mapping[TableId, TableShape]:
+        """Of the tables that can be copied."""
+        return self.known.shapes
 
 
 def copied(work: Copying, planner: Planner, tick: Tick) -> Copied:
@@ -68,8 +74,12 @@ def copied(work: Copying, planner: Planner, tick: Tick) -> Copied:
         planner.learn(ChunkReceipt(shard, chunks, (), rows.refused, rows.log_bytes))
         for table, mine in rows.copied.items():
             state = _advanced(state, table, [one.chunk for one in mine], rows.rows[table].num_rows)
-            last = mine[-1].chunk
-            found.append(CopiedRows(work.shapes[table], rows.rows[table], last.hi, last.last))
+            last, whole = mine[-1].chunk, work.shapes[table].definition
+            selection = work.known.selection(whole)
+            given = rows.rows[table] if selection is None else selection.rows(rows.rows[table])
+            found.append(
+                CopiedRows(whole if selection is None else selection.table, given, last.hi, last.last)
+            )
     return Copied(state, found)
 
 

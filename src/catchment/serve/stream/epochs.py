@@ -14,7 +14,6 @@ from catchment.config import CopyConfig
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
 from catchment.model.cut import Cut, Tick
-from catchment.model.epoch import TableShape
 from catchment.model.errors import CatchmentError, CutMissed, Retry
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
@@ -24,7 +23,7 @@ from catchment.schema.events import SchemaEvents, stops
 from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
-from catchment.serve.stream.tables import Chosen, shapes_now
+from catchment.serve.stream.tables import Chosen, Known, known_now
 from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
@@ -36,7 +35,6 @@ TURN_BYTES = 32 << 20
 AWAY_SECONDS_MAX = 600.0
 _NOW_SECONDS_MAX = 60.0
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.2, 5.0
-Shapes = dict[TableId, TableShape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class Epochs:
         self._planners = {
             shard: Planner({shard: endpoint}, limits) for shard, endpoint in self._endpoints.items()
         }
-        self._shapes: dict[str, Shapes | None] = dict.fromkeys(self._endpoints)
+        self._known: dict[str, Known | None] = dict.fromkeys(self._endpoints)
         self._aligned = aligned
         self._alignment: Alignment | None = None
         self._again: dict[str, Sequence[Void]] = {}
@@ -128,6 +126,7 @@ class Epochs:
             if self._aligned:
                 ahead = pool.map(lambda shard: clock_ahead(self._endpoints[shard]), positions)
                 self._alignment = Alignment(dict(zip(positions, ahead, strict=True)))
+            list(pool.map(lambda shard: self._tables(shard, states[shard]), positions))
         self.stands = replace(self.stands, cut=replace(self.stands.cut, shards=states))
         servers = {shard: position.server for shard, position in positions.items()}
         clock = Clock(
@@ -226,28 +225,28 @@ class Epochs:
 
     def _step(self, shard: str, tick: Tick, until: int | None) -> _Step:
         state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]
-        shapes = self._known(shard, state)
+        known = self._tables(shard, state)
         told = None
         if state.position.at != tick.offsets[shard]:
             shown = shard not in self.stands.unshown
             stop = tick.offsets[shard]
-            told = advanced(Advance(endpoint, state, shown, shapes, stop, TURN_BYTES, self._chosen, until))
+            told = advanced(Advance(endpoint, state, shown, known, stop, TURN_BYTES, self._chosen, until))
             state = told.state
-            lacking = told.redefines and any(copy.table not in shapes for copy in state.copies)
+            lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
             if told.voids or told.altered or lacking:
-                self._shapes[shard] = None
-                shapes = self._known(shard, state)
+                self._known[shard] = None
+                known = self._tables(shard, state)
         if state.idle:
             return _Step(state, ShardTurn(shard, told))
-        found = copied(Copying(endpoint, state, shapes), self._planners[shard], tick)
+        found = copied(Copying(endpoint, state, known), self._planners[shard], tick)
         return _Step(found.state, ShardTurn(shard, told, found.rows))
 
-    def _known(self, shard: str, state: ShardState) -> Shapes:
-        known = self._shapes[shard]
+    def _tables(self, shard: str, state: ShardState) -> Known:
+        known = self._known[shard]
         if known is None:
             tables = {copy.table for copy in state.copies}
-            known = shapes_now(self._endpoints[shard], state.position.server, tables)
-            self._shapes[shard] = known
+            known = known_now(self._endpoints[shard], state.position.server, tables, self._chosen)
+            self._known[shard] = known
         return known
 
     def _resumed(self, shard: str) -> ShardState:

@@ -69,7 +69,7 @@ class Teller:
             yield Commit(*name, *groups.of(group))
 
     def _of_chunks(self, name: ShardName, copied: CopiedRows) -> Iterator[Event]:
-        table = copied.shape.definition
+        table = copied.table
         yield Begin(*name)
         yield from self._field(name, table)
         for values in _values(copied.rows):

@@ -17,6 +17,7 @@ from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Given as GivenSource
 from catchment.serve.stream.source import Source, source_of
 from catchment.serve.stream.tables import ALL, Chosen
+from catchment.serve.stream.tables import Given as GivenRule
 from catchment.serve.stream.vgtid import CURRENT, Starts, StreamCut, read
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 
@@ -120,18 +121,19 @@ def stream(
     source: GivenSource | Sequence[GivenSource],
     *,
     vgtid: GivenVGtid = None,
-    rules: Sequence[str] = ALL,
+    rules: Sequence[GivenRule] = ALL,
     flags: Flags | None = None,
     copy: CopyConfig | None = None,
 ) -> Stream:
     """A stream of the rows of `source`, which is a feed file or a mapping as its section `source`, or several of these.
 
     `vgtid`: where it begins, as one that a stream gave, positions as `Start` has them, or "current". Without one the
-    rows that exist come first. `rules`: which tables, as under `tables` of a feed file.
+    rows that exist come first. `rules`: which tables, as under `tables` of a feed file, and `Rule`s for what
+    is given of their rows.
 
     Raises ConfigError, Unsupported for tables that cannot be streamed, and SourceError where a shard cannot serve.
     """
-    shards, chosen, flags = source_of(source), Chosen(tuple(rules)), flags or Flags()
+    shards, chosen, flags = source_of(source), Chosen.of(rules), flags or Flags()
     begin = read(vgtid, shards)
     current: list[str] = []
     if isinstance(begin, Starts):

@@ -1,7 +1,8 @@
 """Which tables of a shard a stream has, and their shapes as the catalog has them now."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from catchment import world
 from catchment.config.table_patterns import check_rules, exclusion, takes
@@ -12,37 +13,109 @@ from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
 from catchment.schema.foreign_keys import columns_of
 from catchment.schema.shape import first_shape, merge
+from catchment.serve.rules.rule import Rule, first_of
+from catchment.serve.rules.selection import Selection, compiled
+from catchment.source.ask_ranges import collations_of
 from catchment.source.catalog import listed_tables, read_table
 from catchment.source.foreign_keys import cascading
 from catchment.source.session import Session, connect
 
 ALL = ("/.*/",)
+Given = str | Rule | Mapping[str, Any]
 _REMEDY = "make the key RESTRICT, or leave the table out"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The tables that a client wants, by rules as a feed file has them under `tables`. Raises ConfigError."""
+    """The tables that a client wants, and what of their rows. `patterns`: as a feed file has them under `tables`.
 
-    rules: tuple[str, ...] = ALL
+    A table that a pattern excludes is left out. Else the first rule that takes it counts; then a pattern may take it
+    whole. Raises ConfigError.
+    """
+
+    patterns: tuple[str, ...] = ALL
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         try:
-            check_rules(self.rules)
+            check_rules(self.patterns if not self.rules else ("*.*", *self.patterns))
         except ValueError as fault:
             raise ConfigError(f"rules: {fault}") from None
 
+    @classmethod
+    def of(cls, given: Iterable[Given]) -> "Chosen":
+        """Of patterns, rules, and mappings with the keys of rules."""
+        patterns, rules = [], []
+        for one in given:
+            if isinstance(one, str):
+                patterns.append(one)
+            else:
+                rules.append(one if isinstance(one, Rule) else _rule(one))
+        return cls(tuple(patterns), tuple(rules))
+
     def __call__(self, table: TableId) -> bool:
-        return takes(self.rules, table)
+        excluded = ("*.*", *(one for one in self.patterns if one.startswith("!")))
+        if not takes(excluded, table):
+            return False
+        rule = next((rule for rule in self.rules if rule.takes(table)), None)
+        return takes(self.patterns, table) if rule is None else not rule.excludes
+
+    def rule_of(self, table: TableId) -> Rule | None:
+        """What is given of a table's rows; None: all as they are."""
+        return first_of(self.rules, table)
 
 
-def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Callable[[TableId], bool]) -> None:
-    """Raise Unsupported with all tables that a stream cannot have; ConfigError where no shard has a table."""
+def _rule(given: Mapping[str, Any]) -> Rule:
+    try:
+        return Rule(**given)
+    except TypeError:
+        raise ConfigError(
+            f"rules: {str(dict(given))[:100]} is no rule; one has match, and may have filter, of and index"
+        ) from None
+
+
+class Known:
+    """The tables of a shard as they are now: `shapes` of those whose rows can be told, and what rules give of them."""
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        shapes: Mapping[TableId, TableShape],
+        collations: Mapping[TableId, Mapping[str, str]],
+    ) -> None:
+        self.shapes = shapes
+        self._chosen = chosen
+        self._collations = collations
+        self._selections: dict[Table, Selection] = {}
+        for shape in shapes.values():
+            self.selection(shape.definition)
+
+    def selection(self, table: Table) -> Selection | None:
+        """What is given of a table of these columns; None: all. Raises ConfigError where its rule does not fit."""
+        rule = self._chosen.rule_of(table.id)
+        if rule is None or (not rule.filter.strip() and rule.of == 1):
+            return None
+        if table not in self._selections:
+            self._selections[table] = compiled(rule, table, self._collations.get(table.id))
+        return self._selections[table]
+
+    def selects(self, table: TableId) -> bool:
+        """Whether a rule has columns or conditions of its own, which another definition may change."""
+        rule = self._chosen.rule_of(table)
+        return rule is not None and rule.selects
+
+
+def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> None:
+    """Raise Unsupported with all tables that a stream cannot have; ConfigError where no shard has one for a rule."""
     with world.pool(len(endpoints), "survey") as pool:
         found = list(pool.map(lambda endpoint: _survey(endpoint, chosen), endpoints.values()))
     faults = {table: why for one in found for table, why in one.faults.items()}
     if not any(one.tables for one in found):
         raise ConfigError("rules: they take no table of any shard; check the names (schema.table)")
+    there = {table for one in found for table in one.tables}
+    for rule in chosen.rules:
+        if not rule.excludes and not any(rule.takes(table) for table in there):
+            raise ConfigError(f"rule for {rule.match}: it takes no table of any shard; check the name")
     if faults:
         lines = ["tables that cannot be streamed:"]
         lines += [f"  {table}: {why}" for table, why in sorted(faults.items())]
@@ -50,26 +123,29 @@ def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Callable[[Tabl
         raise Unsupported("\n".join(lines))
 
 
-def shapes_now(endpoint: Endpoint, server: Server, tables: Collection[TableId]) -> dict[TableId, TableShape]:
+def known_now(endpoint: Endpoint, server: Server, tables: Collection[TableId], chosen: Chosen) -> Known:
     """The tables as they are; those that are not there, or cannot be carried as they are now, are left out.
 
-    The log tells what becomes of such a table. Raises SourceError.
+    The log tells what becomes of such a table. Raises SourceError, and ConfigError for a rule that does not fit.
     """
     if not tables:
-        return {}
+        return Known(chosen, {}, {})
     with connect(endpoint, server) as session:
         there = listed_tables(session, lambda one: one in tables)
-        found = {}
+        found: dict[TableId, TableShape] = {}
         for table, rows in there.items():
             try:
                 if not isinstance(rows, Unsupported):
                     found[table] = _shape(endpoint.shard, read_table(session, table))
             except Unsupported:
                 continue
-        return {t: shape for t, shape in found.items() if t not in children(session, found.values())}
+        left = children(session, found.values())
+        shapes = {table: shape for table, shape in found.items() if table not in left}
+        ruled = [shape.definition for shape in shapes.values() if chosen.rule_of(shape.table)]
+        return Known(chosen, shapes, {table.id: collations_of(session, table) for table in ruled})
 
 
-def children(session: Session, shapes: Collection[TableShape]) -> dict[TableId, str]:
+def children(session: Session, shapes: Iterable[TableShape]) -> dict[TableId, str]:
     """Of these tables those whose rows foreign keys change in no log, and why."""
     return {
         one.key.child: f"its foreign key {one.key.name} {one.said} changes rows that are in no log; {_REMEDY}"

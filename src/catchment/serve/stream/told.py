@@ -32,7 +32,7 @@ def restarts(name: ShardName, voids: Iterable[Void]) -> Iterator[Restart]:
 def completed(name: ShardName, copied: CopiedRows) -> Iterator[CopyCompleted]:
     """Of a shard's table, where these rows are its last ones."""
     if copied.done:
-        yield CopyCompleted(*name, copied.shape.table)
+        yield CopyCompleted(*name, copied.table.id)
 
 
 def vgtid_of(turn: Turn) -> Iterator[CopyCompleted | VGtid]:
