@@ -26,8 +26,8 @@ class GroupPlace:
 
 @dataclass
 class Tally:
-    """Sums up the batches of groups as they come. It ends with the first that ends `budget` bytes of log or more behind
-    the start, or in front of the first written later than `until`. `first`, `newest`, `newest_before`,
+    """Sums up the batches of groups as they come. It ends with the first that ends `budget` bytes or more behind the
+    start, or in front of the first written later than `until`. `first`, `newest`, `newest_before`,
     `named`, `last`, `boundary` and `held` as Stretch has them."""
 
     epoch: LogOffset | None
