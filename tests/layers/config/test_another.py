@@ -54,7 +54,8 @@ def test_what_changes_and_what_cannot(tmp_path: Path) -> None:
     mine = feed(tmp_path)
     changes = {
         "2s, http": "4s, http", "[a.b, ": "[a.e, a.b, ", "host: h": "host: other", "lake,": "pond,", "5s": "0s",
-        "freeze": "fail", "evolve": "freeze", "x.flag": "y.flag", "90min": "2h", "m.txt": "n.txt", "wait_max: 1h": "away_max: 1min",
+        "freeze": "fail", "evolve": "freeze", "x.flag": "y.flag", "90min": "2h", "m.txt": "n.txt",
+        "wait_max: 1h": "away_max: 1min",
     }  # fmt: skip
     text = FILE
     for before, after in changes.items():

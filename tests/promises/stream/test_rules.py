@@ -46,9 +46,8 @@ def marked(schema: str, servers: Servers, stream: Stream) -> list[Event]:
     def is_end(event: Event) -> bool:
         return isinstance(event, Row) and event.table.name == "t2" and event.after is None
 
-    return [
-        one for one in up_to(stream, is_end) if getattr(one, "table", None) is None or one.table.name != "t2"
-    ]
+    found = up_to(stream, is_end)
+    return [event for event in found if not isinstance(event, Row | Restart) or event.table.name != "t2"]
 
 
 def test_two_tables_as_seed_004_has_them(servers: Servers, schema: str) -> None:
@@ -101,7 +100,7 @@ def test_slices_share_the_work(servers: Servers, schema: str) -> None:
         "SELECT k, 'v', k FROM s",
         database=schema,
     )
-    keys = {f"{schema}.t1": ("id",), f"{schema}.t2": ("id",)}
+    keys: dict[str, tuple[str, ...]] = {f"{schema}.t1": ("id",), f"{schema}.t2": ("id",)}
     parts = []
     for index in range(3):
         with streamed(servers, Rule(f"{schema}.t1", of=3, index=index), f"{schema}.t2") as stream:
