@@ -1,7 +1,7 @@
 """`catchment verify`: compare source and lake row by row while both move on, and mend what differs."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rich.console import Console
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, json_option, show, tables_of
 from catchment.cli.run import stopped_by_signals
 from catchment.config import load
-from catchment.feed.compare import NEEDED, choice_of, comparing, sample_of
+from catchment.feed.compare import NEEDED, choice_of, choice_since, comparing, sample_of
 from catchment.feed.verify import must_be_verifiable
 from catchment.feed.verify_report import report_of
 from catchment.model.choice import Choice, Portion
@@ -47,16 +47,45 @@ class PortionOptions:
     where: str
 
 
-def portion_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that name a portion of a table; the command gets them as `options`."""
+@dataclass(frozen=True)
+class SampleOptions:
+    """What a person gave as `--sample` and `--seed`; None where it was not given."""
 
-    @wraps(command)
-    def with_options(shard: str, keys: str, where: str, **others: Any) -> int:
-        return command(options=PortionOptions(shard, keys, where), **others)
+    percent: float | None
+    seed: int | None
 
-    for option in reversed(_PORTION):
-        with_options = option(with_options)
-    return with_options
+
+def options_as(
+    name: str, kind: type, *options: Callable[..., Any]
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add options to a command, which gets them as one value of a kind under a name."""
+
+    def added(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def with_options(**given: Any) -> int:
+            mine = {field.name: given.pop(field.name) for field in fields(kind)}
+            return command(**{name: kind(**mine)}, **given)
+
+        for option in reversed(options):
+            with_options = option(with_options)
+        return with_options
+
+    return added
+
+
+sample_options = options_as(
+    "given",
+    SampleOptions,
+    click.option(
+        "--sample",
+        "percent",
+        type=click.FloatRange(0, 100, min_open=True),
+        metavar="PERCENT",
+        help="Only so many percent of all parts of the tables, chosen at random.",
+    ),
+    click.option("--seed", type=int, help="With --sample: choose the same parts as with this seed before."),
+)
+portion_options = options_as("options", PortionOptions, *_PORTION)
 
 
 def portion_of(tables: Iterable[TableId], options: PortionOptions) -> Portion | None:
@@ -89,13 +118,11 @@ def portion_of(tables: Iterable[TableId], options: PortionOptions) -> Portion | 
     help="Mend what differs, by epochs of the feed: the run does so, or this command where there is none.",
 )
 @click.option(
-    "--sample",
-    "percent",
-    type=click.FloatRange(0, 100, min_open=True),
-    metavar="PERCENT",
-    help="Only so many percent of all parts of the tables, chosen at random.",
+    "--since",
+    metavar="WHEN",
+    help="Only keys that changed behind this epoch, or since this time (UTC), or for so long, as -1h.",
 )
-@click.option("--seed", type=int, help="With --sample: choose the same parts as with this seed before.")
+@sample_options
 @click.option(
     "--again", is_flag=True, help="From the start, also where one that was interrupted could go on."
 )
@@ -105,8 +132,8 @@ def verify_command(
     tables: tuple[str, ...],
     options: PortionOptions,
     repair: bool,
-    percent: float | None,
-    seed: int | None,
+    since: str | None,
+    given: SampleOptions,
     again: bool,
     as_json: bool,
 ) -> int:
@@ -114,10 +141,17 @@ def verify_command(
     with --repair. One that is interrupted goes on where it stood when the same is asked again.
     """
     only = tables_of("--table", tables)
-    sample = sample_of(percent, seed)
-    if percent is not None and seed is None:
-        click.echo(f"a sample of {percent:g} %, --seed {sample.seed}", err=True)
-    choice = choice_of(only, portion_of(only, options), sample)
+    sample = sample_of(given.percent, given.seed)
+    if given.percent is not None and given.seed is None:
+        click.echo(f"a sample of {given.percent:g} %, --seed {sample.seed}", err=True)
+    if since is None:
+        choice = choice_of(only, portion_of(only, options), sample)
+    else:
+        if options.keys or options.where:
+            raise ConfigError("--since compares the keys that changed: leave out --keys and --where")
+        choice = choice_since(
+            load(file, secrets=NEEDED), since, choice_of(only, sample=sample), options.shard
+        )
     return compare_and_tell(file, choice, repair=repair, again=again, as_json=as_json)
 
 
@@ -155,10 +189,10 @@ def _say(text: Iterable[str]) -> None:
 
 
 def _copied(cut: Cut, choice: Choice) -> dict[TableId, int]:
-    """Rows that were copied, by table: about as many as there are to compare of a share of all. Of a portion nobody
-    knows."""
+    """Rows that were copied, by table: about as many as there are to compare of a share of all. Of a portion, or
+    of what changed, nobody knows."""
     rows: dict[TableId, int] = {}
-    for copy in cut.copies if choice.portion is None else ():
+    for copy in cut.copies if choice.portion is None and choice.since is None else ():
         if choice.takes(copy.table):
             rows[copy.table] = rows.get(copy.table, 0) + int(copy.rows * choice.sample.percent / 100)
     return rows

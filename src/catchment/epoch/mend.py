@@ -38,6 +38,8 @@ def _why_not_these(shape: TableShape, order: Order) -> str:
     chunks = order.chunks
     if any(chunk.of != (order.shard, shape.table) for chunk in chunks):
         return "its chunks are of another table or shard"
+    if all(chunk.keys for chunk in chunks):
+        return ""
     inner = [bound for before, after in pairwise(chunks) for bound in (before.hi, after.lo)]
     follow = None not in inner and all(before.hi == after.lo for before, after in pairwise(chunks))
     whole = follow and chunks[0].lo is None and chunks[-1].hi is None

@@ -17,7 +17,8 @@ class Verdict:
     """What a verification found. `epochs`: the first and the last epoch compared; `rows` by table. `stale`: tables that
     stand as of an earlier epoch, which nothing of now can be compared with. `differing`: runs of chunks in which keys
     differ. `strays`: tables with rows under shards that do not have them. `parts`: how many chunks were compared, of
-    how many that there are. `resumed`: rows that were compared before it was interrupted."""
+    how many that there are. `resumed`: rows that were compared before it was interrupted. `keys`: how many had changed,
+    where only what changed was compared; `whole`: what was compared whole then."""
 
     rows: dict[TableId, int] = field(default_factory=dict)
     found: dict[TableId, Differences] = field(default_factory=dict)
@@ -28,6 +29,8 @@ class Verdict:
     strays: list[TableId] = field(default_factory=list)
     parts: tuple[int, int] = (0, 0)
     resumed: int = 0
+    keys: int = 0
+    whole: tuple[str, ...] = ()
 
     @property
     def differences(self) -> int:

@@ -1,6 +1,6 @@
 """Comparing source and lake while both move on: waves of chunks, each at the newest committed epoch."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from itertools import takewhile
 
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.epoch.work import ChunkReceipt, Failed
+from catchment.feed.changed_keys import ChangedKeys
 from catchment.feed.comparisons import Comparisons
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.portion import Takes, narrowed
@@ -16,13 +17,14 @@ from catchment.feed.sparing import Sparing
 from catchment.feed.throttle import CHECK_SECONDS, Throttle
 from catchment.feed.verdict import Compared, Verdict
 from catchment.feed.verify_progress import NOWHERE, Progress, scope_of
+from catchment.feed.verify_standstill import FRUITLESS_WAVES_MAX, standstill
 from catchment.model.choice import ALL, Choice
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.epoch import EpochRow, Manifest
-from catchment.model.errors import CatchmentError, ConfigError, Retry, SourceError, StateError
+from catchment.model.errors import ConfigError, Retry, StateError
 from catchment.model.shard import Copy
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, TableId
+from catchment.model.table import TableId
 from catchment.readers.strays import find_strays
 from catchment.readers.verify import VerifyReceipt, verify_chunks
 from catchment.rewind.compare import Differences
@@ -32,8 +34,6 @@ from catchment.state.carried import must_name_shards
 from catchment.state.resume import must_have_lake
 from catchment.state.store import Store
 from catchment.state.treatments import must_keep_treatments
-
-FRUITLESS_WAVES_MAX = 10
 
 
 def verify(
@@ -60,13 +60,10 @@ def verify(
     )
     planner = Planner(endpoints, limits, Throttle(rates=spared.throttle.rates))
     whole = _collated(row.manifest)
-    states = row.manifest.cut.shards
-    verdict = Verdict(
-        epochs=(row.manifest.epoch, row.manifest.epoch),
-        partial=tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying),
-        stale=row.manifest.stale,
-    )
+    verdict = _begun(row.manifest)
     to_compare, takes = narrowed(choice, row.manifest, endpoints, _to_compare(row.manifest, choice, whole))
+    keys = ChangedKeys(feed, comparisons, engine, spared, lambda: _newest(sink, feed), verdict, observe)
+    to_compare = keys.begun(row, choice.since, to_compare)
     compared = progress.begun(scope_of(row.manifest, choice), to_compare, verdict)
     fruitless = 0
     with closing(spared.throttle):
@@ -87,12 +84,21 @@ def verify(
             elif shut:
                 spared.wait(CHECK_SECONDS)
             elif (fruitless := fruitless + 1) > FRUITLESS_WAVES_MAX:
-                raise _standstill(feed.name, receipts, planner.unplanned)
+                raise standstill(feed.name, receipts, planner.unplanned)
             compared = advanced
             progress.advanced(compared, verdict)
             observe(verdict)
-    _find_strays(comparisons, _newest(sink, feed), engine, verdict)
+        keys.compare()
+    among = verdict.rows.keys() if choice.since is None else keys.strayed
+    _find_strays(comparisons, _newest(sink, feed), engine, verdict, among)
     return verdict
+
+
+def _begun(manifest: Manifest) -> Verdict:
+    """What a verification that begins at an epoch has found."""
+    states = manifest.cut.shards
+    partial = tuple(f"{table} on {shard}" for shard, state in states.items() for table in state.copying)
+    return Verdict(epochs=(manifest.epoch, manifest.epoch), partial=partial, stale=manifest.stale)
 
 
 def _to_compare(manifest: Manifest, choice: Choice, whole: Collection[TableId]) -> Compared:
@@ -110,11 +116,18 @@ def _without(compared: Compared, shards: Collection[str]) -> Compared:
     return {shard: () if shard in shards else copies for shard, copies in compared.items()}
 
 
-def _find_strays(comparisons: Comparisons, row: EpochRow, engine: Engine, verdict: Verdict) -> None:
-    """Look for rows under shards that do not have their table, of the tables that were compared. Raises what the lake
-    refuses."""
+def _find_strays(
+    comparisons: Comparisons,
+    row: EpochRow,
+    engine: Engine,
+    verdict: Verdict,
+    among: Collection[TableId],
+) -> None:
+    """Look for rows of some tables under shards that do not have them. Raises what the lake refuses."""
     stale = {one.table for one in row.manifest.stale}
-    tables = [shape.table for shape in row.manifest.shapes if shape.table in verdict.rows.keys() - stale]
+    tables = [
+        shape.table for shape in row.manifest.shapes if shape.table in among and shape.table not in stale
+    ]
     tasks = [comparisons.strays(row, row.manifest, table) for table in tables]
     for receipt in engine.each(find_strays, tasks) if tasks else ():
         if isinstance(receipt, Failed):
@@ -244,24 +257,3 @@ def _advanced(
                     verdict.differing.append(tuple(read))
             after[shard][table] = before.advanced(passed, rows)
     return {shard: tuple(copies.values()) for shard, copies in after.items()}
-
-
-def _standstill(
-    feed: str,
-    receipts: Sequence[VerifyReceipt | Failed],
-    unplanned: Mapping[ShardTable, SourceError],
-) -> CatchmentError:
-    """What keeps the verification from getting on."""
-    for receipt in receipts:
-        if isinstance(receipt, Failed):
-            return receipt.error
-        if receipt.refused:
-            return SourceError(f"verification of feed {feed} does not get on: {receipt.refused[0][1]}")
-    for (shard, table), error in unplanned.items():
-        return SourceError(
-            f"verification of feed {feed} does not get on: shard {shard}, {table}: {error} (does a session lock the "
-            "table?)"
-        )
-    return SourceError(
-        f"verification of feed {feed} does not get on: the log behind its newest epoch is not sealed; run the feed"
-    )

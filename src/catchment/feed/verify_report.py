@@ -24,7 +24,8 @@ class VerifyReport(msgspec.Struct, frozen=True):
     """What was compared and found. `parts_compared` of `parts` chunks, where a sample was asked for: `percent` under
     `seed`. `portion`: of which table alone what was compared; empty for whole tables. `partial`, `stale`: what was
     compared in part, or not. `mended`, by table and shard, and `left`: None where no repair was asked for, or nothing
-    differed. `resumed_rows`: compared before it was interrupted."""
+    differed. `resumed_rows`: compared before it was interrupted. `since_epoch`: only what changed behind it was
+    compared, `changed_keys`, and of tables that are `whole` all rows; 0: everything."""
 
     first_epoch: int
     first_epoch_text: str
@@ -39,6 +40,10 @@ class VerifyReport(msgspec.Struct, frozen=True):
     partial: tuple[str, ...]
     stale: tuple[str, ...]
     resumed_rows: int
+    since_epoch: int
+    since_epoch_text: str
+    changed_keys: int
+    whole: tuple[str, ...]
     mended: dict[str, Mended] | None = None
     left: tuple[str, ...] | None = None
 
@@ -65,6 +70,10 @@ def report_of(verdict: Verdict, choice: Choice = ALL, repair: Repair | None = No
         partial=verdict.partial,
         stale=tuple(map(str, verdict.stale)),
         resumed_rows=verdict.resumed,
+        since_epoch=0 if choice.since is None else choice.since.epoch,
+        since_epoch_text="" if choice.since is None else epoch_text(choice.since.epoch),
+        changed_keys=verdict.keys,
+        whole=verdict.whole,
         mended=None if repair is None else repair.mended,
         left=None if repair is None else repair.left,
     )

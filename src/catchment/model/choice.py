@@ -1,4 +1,4 @@
-"""What a comparison compares: some tables or all, a sample of their chunks, or a portion of one table."""
+"""What a comparison compares: some tables or all, a sample of their chunks, a portion of one table, or what changed."""
 
 import msgspec
 
@@ -23,12 +23,21 @@ class Portion(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.table}{f' on {self.shard}' if self.shard else ''}{keys}{where}"
 
 
+class Since(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What changed behind an `epoch`, on one shard (empty: on all)."""
+
+    epoch: int
+    shard: str = ""
+
+
 class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`tables`: empty for all of the feed. Of a `portion` its table is the only one."""
+    """`tables`: empty for all of the feed. Of a `portion` its table is the only one. `since`: of the tables only the
+    keys that changed since."""
 
     tables: tuple[TableId, ...] = ()
     sample: Sample = EVERYTHING
     portion: Portion | None = None
+    since: Since | None = None
 
     def takes(self, table: TableId) -> bool:
         """Whether a table is compared."""

@@ -57,14 +57,16 @@ def chunk_key(table: Table) -> ChunkKey:
     return ChunkKey(table.key_columns, ordered=False)
 
 
-class Chunk(msgspec.Struct, frozen=True):
-    """Rows of `table` on `shard` with `lo < key <= hi`; None is unbounded on that side."""
+class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rows of `table` on `shard` with `lo < key <= hi`; None is unbounded on that side. `keys`: those of these keys
+    alone, of which rewind/key_chunks.py packs the columns; empty: all between the bounds."""
 
     shard: str
     table: TableId
     lo: Bound | None
     hi: Bound | None
     last: bool = False
+    keys: bytes = b""
 
     @property
     def of(self) -> ShardTable:
@@ -72,4 +74,5 @@ class Chunk(msgspec.Struct, frozen=True):
         return ShardTable(self.shard, self.table)
 
     def __str__(self) -> str:
-        return f"{self.table} on {self.shard}, keys ({self.lo}, {self.hi}]"
+        what = "chosen keys" if self.keys else f"keys ({self.lo}, {self.hi}]"
+        return f"{self.table} on {self.shard}, {what}"

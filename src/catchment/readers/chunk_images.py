@@ -13,8 +13,9 @@ from catchment.model.errors import TooManyImages
 from catchment.model.image import GROUP
 from catchment.model.position import Position
 from catchment.model.table import TableId
+from catchment.rewind.key_chunks import having
 from catchment.rewind.keyless import apart
-from catchment.rewind.ranges import covered
+from catchment.rewind.ranges import Mask, covered
 from catchment.rewind.states import behind
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import stops
@@ -29,10 +30,12 @@ Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
 @dataclass
 class ChunkImages:
-    """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table."""
+    """Images of the keys that a group's chunks cover; of keys that we cannot order, all of their table. `chosen`: the
+    keys of tables of which the chunks have chosen ones."""
 
     task: ChunkTask
     wanted: Mapping[TableId, tuple[TableShape, Ranges]]
+    chosen: Mapping[TableId, pa.Table] = field(default_factory=dict)
     kept: dict[TableId, list[pa.Table]] = field(default_factory=dict)
     keyless: dict[TableId, int] = field(default_factory=dict)
     prepared: set[TableId] = field(default_factory=set)
@@ -46,7 +49,10 @@ class ChunkImages:
         if keyless is not None:
             last = pc.max(keyless.column(GROUP)).as_py()
             self.keyless[table] = max(last, self.keyless.get(table, last))
-        mask = covered(images, chunk_key(shape.definition), ranges)
+        if table in self.chosen:
+            mask: Mask | None = having(images, self.chosen[table])
+        else:
+            mask = covered(images, chunk_key(shape.definition), ranges)
         if mask is not None:
             images = images.filter(pa.array(mask))
         if images.num_rows == 0:

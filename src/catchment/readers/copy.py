@@ -31,6 +31,7 @@ from catchment.readers.chunk_images import ChunkImages, Ranges, spoiled_by
 from catchment.readers.chunk_parents import ChunkParents
 from catchment.readers.key_images import with_referenced
 from catchment.readers.xa_rows import PreparedRows
+from catchment.rewind.key_chunks import keys_of
 from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
@@ -102,7 +103,9 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at, worth)
     reads, refused = _select_all(task, shapes)
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
-    images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads})
+    asked = {table: keys_of([read.chunk for read, _ in chunks]) for table, chunks in reads.items()}
+    chosen_keys = {table: keys for table, keys in asked.items() if keys is not None}
+    images = ChunkImages(task, {table: (shapes[table], ranges[table]) for table in reads}, chosen_keys)
     chosen = {table: shapes[table] for table in reads} | parents.shapes
     wanted = Wanted.of(chosen.values(), task.state.definitions, before="full", mask_key=task.mask_key)
     wanted = with_referenced(wanted, parents.keys)

@@ -3,7 +3,7 @@ makes them equal.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.readers.copy import read_group
 from catchment.rewind.compare import Compared, Differences, compared
+from catchment.rewind.key_chunks import keys_of
 from catchment.rewind.ranges import covered
 
 
@@ -42,7 +43,8 @@ class VerifyTask:
 @dataclass(frozen=True, slots=True)
 class VerifyReceipt:
     """What was compared, by table: an unbroken run of chunks, their rows as of the epoch, and what differs.
-    Chunks in `refused` were not compared: repeat them at a later epoch. `outputs`: the changes that mend the lake."""
+    Chunks in `refused` were not compared: repeat them at a later epoch. `outputs`: the changes that mend the lake.
+    `differing`: of chunks of chosen keys those that differ."""
 
     shard: str
     compared: dict[TableId, tuple[CopiedChunk, ...]]
@@ -50,6 +52,7 @@ class VerifyReceipt:
     found: dict[TableId, Differences]
     refused: tuple[tuple[Chunk, str], ...]
     outputs: tuple[Output, ...] = ()
+    differing: dict[TableId, pa.Table] = field(default_factory=dict)
 
 
 def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
@@ -60,12 +63,16 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
         group = read_group(task.copy)
         # Of keys that we cannot order, the lake's rows of some chunks cannot be told from those of the others.
         broken = {chunk.table for chunk, _ in group.refused}
-        whole = {table for table in group.rows if table not in broken or _ordered(shapes[table])}
+        chosen = {chunk.table for chunk in task.copy.chunks if chunk.keys}
+        whole = {
+            table for table in group.rows if table not in broken or table in chosen or _ordered(shapes[table])
+        }
         sides = {}
         for table in whole:
             chunks = [read.chunk for read in group.copied[table]]
-            lake = task.readers[table].rows(chunks)
-            sides[table] = _compare(shapes[table], group.rows[table], lake, chunks)
+            sides[table] = _compare(
+                shapes[table], group.rows[table], _lake_rows(task.readers[table], chunks), chunks
+            )
         outputs = _mended(task, sides) if task.mends else ()
     except CatchmentError as error:
         return Failed(shard, error)
@@ -76,6 +83,7 @@ def verify_chunks(task: VerifyTask) -> VerifyReceipt | Failed:
         {table: both.differences for table, both in sides.items()},
         group.refused,
         outputs,
+        {table: _keys(shapes[table], sides[table]) for table in chosen & sides.keys()},
     )
 
 
@@ -92,13 +100,25 @@ def _mended(task: VerifyTask, sides: Mapping[TableId, Compared]) -> tuple[Output
     return tuple(outputs)
 
 
+def _lake_rows(reader: Reader, chunks: Sequence[Chunk]) -> pa.Table:
+    keys = keys_of(chunks)
+    return reader.rows(chunks) if keys is None else reader.having(chunks[0].shard, keys)
+
+
+def _keys(shape: TableShape, both: Compared) -> pa.Table:
+    """The keys that differ."""
+    return both.mending().select(list(shape.key))
+
+
 def _ordered(shape: TableShape) -> bool:
     """Whether we know which keys lie in a chunk; else the task has all chunks of the table on its shard."""
     return chunk_key(shape.definition).ordered
 
 
 def _compare(shape: TableShape, rows: pa.Table, lake: pa.Table, chunks: Sequence[Chunk]) -> Compared:
-    mask = covered(lake, chunk_key(shape.definition), [(chunk.lo, chunk.hi) for chunk in chunks])
+    chosen = any(chunk.keys for chunk in chunks)  # then the lake's rows are theirs already
+    ranges = [(chunk.lo, chunk.hi) for chunk in chunks]
+    mask = None if chosen else covered(lake, chunk_key(shape.definition), ranges)
     if mask is not None:
         lake = lake.filter(pa.array(mask))
     if shape.widened:  # the shard may have a former type still

@@ -87,6 +87,11 @@ def lines(report: VerifyReport) -> list[str]:
         text.append(f"{parts}, a sample of {report.percent:g} % (--seed {report.seed})")
     if report.portion:
         text.append(f"compared of {report.portion} alone")
+    if report.since_epoch:
+        text.append(
+            f"compared of what changed since epoch {epoch_text(report.since_epoch)} alone: {report.changed_keys:,} keys"
+        )
+    text += [f"compared whole, for the changes since do not name all rows: {where}" for where in report.whole]
     text += [f"not compared: {stale}" for stale in report.stale]
     if report.resumed_rows:
         text.append(f"{report.resumed_rows:,} of these rows were compared before it was interrupted")

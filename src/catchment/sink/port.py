@@ -1,9 +1,10 @@
 """Where epochs are applied. What of a sink goes with the tasks is `epoch.work.Writer` and `Reader`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
+import pyarrow as pa
 
 from catchment.epoch.gather import Gathered
 from catchment.epoch.work import Reader, Writer
@@ -105,6 +106,14 @@ class Sink(Protocol):
 
     def reader(self, row: EpochRow, table: TableId) -> Reader:
         """What tasks compare a table of the epoch with. Raises SinkError when it cannot be read as of it any more."""
+        ...
+
+    def changed(
+        self, row: EpochRow, table: TableId, since: int, rows: int
+    ) -> Iterator[Mapping[str | None, pa.Table]]:
+        """The keys of a table that changed behind epoch `since`, as its changes and its rows say. Each comes once, in
+        parts of so many rows, by what stands as its shard, with the source's names. Raises SinkError at once where the
+        sink does not know that any more."""
         ...
 
     def settle(self, fence: int) -> Settled:

@@ -73,7 +73,7 @@ def _parameter(column: Column, value: int | str) -> tuple[str, int | str | bytes
     return MARK, value
 
 
-def _compared(column: Column, operator: str, value: int | str) -> Condition:
+def compared(column: Column, operator: str, value: int | str) -> Condition:
     """`column operator value`, in the order of the index.
 
     ENUM and SET are indexed by their numbers; compared with text, labels are. Of comparisons with a number only
@@ -99,7 +99,7 @@ def _beyond(columns: tuple[Column, ...], bound: Bound, last: str, earlier: str) 
     values: list[int | str | bytes] = []
     for index in range(len(bound)):
         operators = ["="] * index + [last if index == len(bound) - 1 else earlier]
-        parts = [_compared(*part) for part in zip(columns, operators, bound, strict=False)]
+        parts = [compared(*part) for part in zip(columns, operators, bound, strict=False)]
         terms.append("(" + " AND ".join(text for text, _ in parts) + ")")
         values += [value for _, parameters in parts for value in parameters]
     return "(" + " OR ".join(terms) + ")", values
@@ -125,10 +125,11 @@ def where(key: ChunkKey, lo: Bound | None, hi: Bound | None) -> Condition:
 
 def bound_of(key: ChunkKey, row: tuple[Any, ...]) -> Bound:
     """Values that PyMySQL returned for the key columns, as a bound."""
-    return tuple(_portable(column, value) for column, value in zip(key.columns, row, strict=True))
+    return tuple(portable(column, value) for column, value in zip(key.columns, row, strict=True))
 
 
-def _portable(column: Column, value: Any) -> int | str:
+def portable(column: Column, value: Any) -> int | str:
+    """A value of Python as bounds have it."""
     if column.type.kind in (*INTEGERS, *NUMBERED, Kind.YEAR):
         return int(value)
     if isinstance(value, datetime.timedelta):

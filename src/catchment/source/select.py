@@ -10,7 +10,9 @@ import pyarrow as pa
 from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.errors import ConnectionLost
 from catchment.model.table import Column, Table
-from catchment.source.bounds import MARK, quoted, source_name, where
+from catchment.rewind.key_chunks import having, keys_of
+from catchment.source.bounds import MARK, Condition, quoted, source_name, where
+from catchment.source.chosen_keys import among
 from catchment.source.session import Session, mapped
 from catchment.wire.packets.results import ResultDecoder
 from catchment.wire.packets.statements import (
@@ -28,15 +30,19 @@ OnRows = Callable[[pa.RecordBatch], None]
 
 
 def select_chunk(session: Session, table: Table, chunk: Chunk) -> pa.Table:
-    """The chunk's rows as a new SELECT sees them, in key order. Raises ServerSaid, ConnectionLost,
-    SourceError.
+    """The chunk's rows as a new SELECT sees them. Raises ServerSaid, ConnectionLost, SourceError.
 
     Only the server's own end of the result is one: whatever ends earlier is an error, never "no more rows".
     """
     batches: list[pa.RecordBatch] = []
-    sql, parameters = chunk_query(table, chunk.lo, chunk.hi)
+    keys = keys_of([chunk])
+    sql, parameters = (
+        chunk_query(table, chunk.lo, chunk.hi) if keys is None else key_query(table, among(table, keys))
+    )
     schema = stream(session, table.columns, sql, parameters, batches.append)
-    return pa.Table.from_batches(batches, schema)
+    rows = pa.Table.from_batches(batches, schema)
+    # The server may take a key for one that is written otherwise, which may be one of another chunk.
+    return rows if keys is None else rows.filter(pa.array(having(rows, keys)))
 
 
 def chunk_query(table: Table, lo: Bound | None, hi: Bound | None) -> tuple[str, list[Parameter]]:
@@ -46,6 +52,14 @@ def chunk_query(table: Table, lo: Bound | None, hi: Bound | None) -> tuple[str, 
     names = ", ".join(quoted(column.name) for column in table.columns)
     order = ", ".join(quoted(column.name) for column in key.columns)
     sql = f"SELECT {names} FROM {source_name(table.id)}{condition} ORDER BY {order}"
+    return sql.replace(MARK, "?"), list(parameters)
+
+
+def key_query(table: Table, condition: Condition) -> tuple[str, list[Parameter]]:
+    """SELECT of all columns under a condition, and its parameters."""
+    text, parameters = condition
+    names = ", ".join(quoted(column.name) for column in table.columns)
+    sql = f"SELECT {names} FROM {source_name(table.id)} WHERE {text}"
     return sql.replace(MARK, "?"), list(parameters)
 
 

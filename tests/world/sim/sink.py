@@ -1,6 +1,6 @@
 """A sink in memory that keeps its promises, each in one step that a crash comes before or behind."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -221,6 +221,12 @@ class SimSink:
 
     def reader(self, row: EpochRow, table: TableId) -> Reader:
         """None: the simulation looks into the storage."""
+        raise SinkError(f"{table} is not read")
+
+    def changed(
+        self, row: EpochRow, table: TableId, since: int, rows: int
+    ) -> Iterator[Mapping[str | None, pa.Table]]:
+        """None: nobody verifies in the simulation."""
         raise SinkError(f"{table} is not read")
 
     def settle(self, fence: int) -> Settled:

@@ -1,6 +1,6 @@
 """A sink that keeps no row: it notes what it is asked, and knows the newest epoch, as every sink must."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -159,6 +159,13 @@ class NothingSink:
         """As the port has it."""
         self._asked.note("reader", row.commit.epoch)
         return NoRows(next(shape for shape in row.manifest.shapes if shape.table == table))
+
+    def changed(
+        self, row: EpochRow, table: TableId, since: int, rows: int
+    ) -> Iterator[Mapping[str | None, pa.Table]]:
+        """As the port has it: nothing is kept, so nothing changed."""
+        self._asked.note("changed", row.commit.epoch)
+        return iter(())
 
     def settle(self, fence: int) -> Settled:
         """As the port has it."""

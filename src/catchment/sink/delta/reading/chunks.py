@@ -46,9 +46,17 @@ class LakeReader:
         shape = self.state.shape
         shown = {c.column.name: shape.name_of(c) for c in shape.kept}
         same = " AND ".join(
-            f"{double_quoted(shown[name])} = v.{double_quoted(name)}" for name in values.schema.names
+            f"held.{double_quoted(shown[name])} = v.{double_quoted(name)}" for name in values.schema.names
         )
-        rows = self._where(f"{SHARD} = ? AND EXISTS (SELECT 1 FROM asked AS v WHERE {same})", [shard], values)
+        # By the bounds whole row groups are passed over, as the join alone may not do.
+        first = values.schema.names[0]
+        bounds = pc.min_max(values[first])
+        near = f"held.{double_quoted(shown[first])} BETWEEN ? AND ?"
+        rows = self._where(
+            f"{SHARD} = ? AND {near} AND EXISTS (SELECT 1 FROM asked AS v WHERE {same})",
+            [shard, bounds["min"].as_py(), bounds["max"].as_py()],
+            values,
+        )
         return rows.select([c.column.name for c in shape.kept])
 
     def elsewhere(self, shards: Sequence[str]) -> dict[str | None, pa.Table]:
@@ -62,7 +70,8 @@ class LakeReader:
         }
 
     def _where(self, condition: str, values: Sequence[object], asked: pa.Table | None = None) -> pa.Table:
-        """`asked`: what the condition knows under that name."""
+        """`asked`: what the condition knows under that name. It knows the lake's rows as `held`: a name without that is
+        one of `asked` first."""
         state = self.state
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
@@ -70,7 +79,7 @@ class LakeReader:
             if asked is not None:
                 connection.register("asked", asked)
             try:
-                query = f"SELECT * FROM ({state.sql()}) WHERE {condition}"
+                query = f"SELECT * FROM ({state.sql()}) AS held WHERE {condition}"
                 rows = connection.sql(query, params=values).to_arrow_table()
             except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
                 raise SinkError(

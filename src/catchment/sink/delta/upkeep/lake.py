@@ -1,7 +1,8 @@
 """A Delta lake as the sink of a feed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from catchment.config import Feed
@@ -100,6 +101,14 @@ class DeltaLake:
         from catchment.sink.delta.reading.lake import state
 
         return LakeReader(state(self._root, row, table, origin=True))
+
+    def changed(
+        self, row: EpochRow, table: TableId, since: int, rows: int
+    ) -> Iterator[Mapping[str | None, pa.Table]]:
+        """As the port has it."""
+        from catchment.sink.delta.reading.changed_keys import changed_keys
+
+        return changed_keys(self._root, row, table, since, rows)
 
     def settle(self, fence: int) -> Settled:
         """As the port has it."""

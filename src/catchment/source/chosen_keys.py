@@ -1,0 +1,54 @@
+"""Rows of chosen keys: which keys a SELECT can name, and how.
+
+Keys come from the lake. So only kinds are named of which a lake has the very value that the server compares with.
+"""
+
+import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from catchment.model.table import INTEGERS, Column, Kind, Table
+from catchment.source.bounds import Condition, compared, portable
+
+_NAMED: Final = (
+    *INTEGERS,
+    Kind.YEAR,
+    Kind.DECIMAL,
+    Kind.DATE,
+    Kind.DATETIME,
+    Kind.TIMESTAMP,
+    Kind.BINARY,
+    Kind.BLOB,
+    Kind.TEXT,
+)
+
+
+def can_be_named(table: Table) -> bool:
+    """Whether a SELECT can name the keys of a table."""
+    return all(column.type.kind in _NAMED for column in table.key_columns)
+
+
+def among(table: Table, keys: pa.Table) -> Condition:
+    """The condition that a row has one of the keys, in the eyes of the server: it may take several texts for one.
+
+    Each key is a term of its own. Servers read a row constructor (`(a, b) IN ...`) by no index where types differ.
+    """
+    columns = table.key_columns
+    rows = zip(*(keys[column.name].to_pylist() for column in columns), strict=True)
+    terms: list[str] = []
+    values: list[int | str | bytes] = []
+    for row in rows:
+        parts = [
+            compared(column, "=", _written(column, value)) for column, value in zip(columns, row, strict=True)
+        ]
+        terms.append(" AND ".join(text for text, _ in parts))
+        values += [value for _, parameters in parts for value in parameters]
+    return "(" + ") OR (".join(terms) + ")", values
+
+
+def _written(column: Column, value: Any) -> int | str:
+    """A value of Arrow as bounds have it. A TIMESTAMP has a zone there, UTC, which is the session's."""
+    if isinstance(value, datetime.datetime):
+        return portable(column, value.replace(tzinfo=None))
+    return portable(column, value)
