@@ -70,7 +70,7 @@ class ChangedKeys:
         """Compare them all. Raises as `verify` does."""
         for table, parts in self._parts.items():
             key = self._key(table)
-            for part in parts:
+            for part in parts if key else ():
                 if part.keys() - set(self.newest().manifest.holders.get(table, ())):
                     self.strayed.add(table)
                 mine = [shard for shard in sorted(self._shards[table]) if shard in part]

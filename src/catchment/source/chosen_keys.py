@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catchment.model.table import INTEGERS, Column, Kind, Table
+from catchment.model.errors import SourceError
+from catchment.model.table import DECIMAL_DIGITS_MAX, INTEGERS, Column, ColumnType, Kind, Table
 from catchment.source.bounds import Condition, compared, portable
 
 _NAMED: Final = (
@@ -20,20 +21,31 @@ _NAMED: Final = (
     Kind.TIMESTAMP,
     Kind.BINARY,
     Kind.BLOB,
-    Kind.TEXT,
 )
+# Character sets of which each text comes back as it was from utf8mb4, in which a SELECT names it.
+_CHARSETS: Final = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii")
 
 
 def can_be_named(table: Table) -> bool:
     """Whether a SELECT can name the keys of a table."""
-    return all(column.type.kind in _NAMED for column in table.key_columns)
+    return all(_is_named(column.type) for column in table.key_columns)
+
+
+def _is_named(kind: ColumnType) -> bool:
+    if kind.kind is Kind.TEXT:
+        return kind.charset in _CHARSETS
+    return kind.kind in _NAMED and (kind.kind is not Kind.DECIMAL or kind.length <= DECIMAL_DIGITS_MAX)
 
 
 def among(table: Table, keys: pa.Table) -> Condition:
     """The condition that a row has one of the keys, in the eyes of the server: it may take several texts for one.
 
     Each key is a term of its own. Servers read a row constructor (`(a, b) IN ...`) by no index where types differ.
+    Raises SourceError where the table has another key now.
     """
+    if tuple(keys.schema.names) != table.key:
+        asked = ", ".join(keys.schema.names)
+        raise SourceError(f"{table.id}: its key is ({', '.join(table.key)}), and rows are asked by ({asked})")
     columns = table.key_columns
     rows = zip(*(keys[column.name].to_pylist() for column in columns), strict=True)
     terms: list[str] = []

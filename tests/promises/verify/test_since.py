@@ -62,7 +62,7 @@ def must_be_equal_since(steps: Steps, since: int) -> None:
     assert verdict.whole == ()
 
 
-@pytest.mark.parametrize("settle", [True, False])
+@pytest.mark.parametrize("settle", [True, pytest.param(False, marks=pytest.mark.wide)])
 def test_damage_in_what_changed_is_found_and_mended_and_nothing_else_is_looked_at(
     steps: Steps, capsys: pytest.CaptureFixture[str], settle: bool
 ) -> None:
@@ -102,6 +102,7 @@ def test_damage_in_what_changed_is_found_and_mended_and_nothing_else_is_looked_a
         assert counts(left, table)[0] == 4, "older rows were looked at"
 
 
+@pytest.mark.wide
 def test_keys_of_several_columns_and_keys_that_differ_by_case_alone(steps: Steps) -> None:
     steps.everywhere(
         "CREATE TABLE pairs (name VARCHAR(20) COLLATE utf8mb4_unicode_ci, at DATETIME(3), n BIGINT UNSIGNED, v INT, "
@@ -112,7 +113,14 @@ def test_keys_of_several_columns_and_keys_that_differ_by_case_alone(steps: Steps
         "INSERT INTO moments SELECT '2026-03-29 01:30:00.000001' + INTERVAL seq HOUR, '2026-01-01' + INTERVAL seq DAY, "
         "2000 + seq, CHAR(seq, 0), 1 FROM seq_1_to_40",
     )
-    for table in ("pairs", "moments"):
+    steps.set(columns=[{"match": "*.odd.%s ?*", "rename": 'an "odd" one'}])
+    steps.everywhere(
+        'CREATE TABLE odd (`%s ?"``x` INT, `select` VARBINARY(9), v INT, PRIMARY KEY (`%s ?"``x`, `select`))',
+        "INSERT INTO odd SELECT seq % 3, seq, 1 FROM seq_1_to_40",
+        "CREATE TABLE labels (k ENUM('x', 'y') PRIMARY KEY, v INT)",
+        "INSERT INTO labels VALUES ('x', 1), ('y', 2)",
+    )
+    for table in ("pairs", "moments", "odd", "labels"):
         steps.enter(
             table, "UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1"
         )
@@ -122,27 +130,53 @@ def test_keys_of_several_columns_and_keys_that_differ_by_case_alone(steps: Steps
     steps.everywhere(
         "UPDATE pairs SET name = UPPER(name) WHERE v = 1 ORDER BY n LIMIT 5",
         "UPDATE moments SET v = 2 ORDER BY day LIMIT 7",
+        "UPDATE odd SET v = 2 WHERE `select` < '2'",
         "UPDATE texts SET k = LOWER(k) WHERE id = 26",
     )
     steps.run()
-    tables = {
-        TableId(steps.schema, table): rows for table, rows in (("pairs", 10), ("moments", 14), ("texts", 2))
-    }
     verdict = compared(steps, since)
-    assert (verdict.rows, verdict.differences, verdict.whole) == (tables, 0, ())
-    assert verdict.keys == 2 * (2 * 5 + 7 + 2)
+    assert verdict.differences == 0
+    rows = {"pairs": 10, "moments": 14, "texts": 2, "odd": 22, "labels": 4}
+    assert {table.name: count for table, count in verdict.rows.items()} == rows
+    assert verdict.keys == 2 * (2 * 5 + 7 + 2 + 11)
+    assert verdict.whole == (f"{steps.schema}.labels on a", f"{steps.schema}.labels on b")
     settled(steps.feed)
     plain(steps, "texts", with_copy("id", 26, "k", "N0026"))
     plain(steps, "moments", with_values("v", 2, "v", 3))
     plain(steps, "pairs", with_values("v", 1, "v", 3))
+    plain(steps, "odd", without("v", 2))
     verdict = compared(steps, since)
-    assert [counts(verdict, table) for table in ("texts", "moments", "pairs")] == [
+    assert [counts(verdict, table) for table in ("texts", "moments", "pairs", "odd")] == [
         (0, 2, 0),
         (0, 0, 14),
         (0, 0, 10),
+        (22, 0, 0),
     ]
 
 
+@pytest.mark.wide
+@pytest.mark.parametrize("mode", ["soft_delete", "append", "history"])
+def test_a_table_that_keeps_more(steps: Steps, mode: str) -> None:
+    steps.set(modes=[{"match": "*.kept", "mode": mode}])
+    steps.everywhere(
+        "CREATE TABLE kept (id INT PRIMARY KEY, v INT)", "INSERT INTO kept SELECT seq, 1 FROM seq_1_to_40"
+    )
+    steps.enter("kept", "UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1")
+    settled(steps.feed)
+    since = newest(steps).epoch
+    steps.everywhere("UPDATE kept SET v = 2 WHERE id < 10", "DELETE FROM kept WHERE id IN (3, 30)")
+    steps.run()
+    for _ in range(2):
+        verdict = compared(steps, since, "kept")
+        assert (verdict.differences, verdict.keys, verdict.whole) == (0, 20, ())
+        settled(steps.feed)
+    plain(steps, "kept", without("id", 4, 20))
+    assert counts(compared(steps, since, "kept"), "kept") == (2, 0, 0)
+    assert execute(["verify", str(steps.file), "--since", epoch_text(since), "--repair"]) == 0
+    assert compared(steps, since, "kept").differences == 0
+
+
+@pytest.mark.wide
 def test_writes_meanwhile(steps: Steps) -> None:
     """Chunks are brought to the epoch as of which the lake is compared; keys change, go and come meanwhile."""
     since = changed(steps)
@@ -168,6 +202,7 @@ def test_writes_meanwhile(steps: Steps) -> None:
     assert verdict.rows[TableId(steps.schema, "numbers")] == 2 * 36  # 5 to 40 without 20, and 70
 
 
+@pytest.mark.wide
 def test_where_changes_do_not_name_the_rows_a_table_is_compared_whole(steps: Steps) -> None:
     """A TRUNCATE, a column that comes with a value, a table that enters, and one that is copied again."""
     since = newest(steps).epoch
@@ -195,6 +230,7 @@ def test_where_changes_do_not_name_the_rows_a_table_is_compared_whole(steps: Ste
     assert counts(verdict, "late") == (0, 2, 0)
 
 
+@pytest.mark.wide
 def test_rows_that_say_that_they_are_newer_are_compared_too(steps: Steps) -> None:
     since = changed(steps)
     plain(steps, "numbers", with_copy("id", 1, "k", 77_777))
@@ -237,6 +273,7 @@ def test_times_and_what_cannot_be_asked(steps: Steps, capsys: pytest.CaptureFixt
         catchment.verify(steps.feed, since=since, portion=Portion(numbers, first="1"))
 
 
+@pytest.mark.wide
 def test_an_epoch_of_which_the_lake_has_not_all_changes_is_refused_with_the_oldest(steps: Steps) -> None:
     since = changed(steps)
     settled(steps.feed)
@@ -251,4 +288,6 @@ def test_an_epoch_of_which_the_lake_has_not_all_changes_is_refused_with_the_olde
     with pytest.raises(SinkError, match=told):
         compared(steps, since)
     assert compared(steps, then).rows == {numbers: 2}
+    nothing = compared(steps, newest(steps).epoch)
+    assert (nothing.rows, nothing.keys) == ({}, 0)
     assert compared(steps, since, "texts").keys == 2 * KEYS_SINCE

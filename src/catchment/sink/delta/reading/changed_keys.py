@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catchment import world
 from catchment.model.epoch import EpochRow
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError
@@ -18,7 +19,8 @@ from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.files import by_columns, exists
 from catchment.sink.delta.layout import EPOCH, SHARD, epoch_app, former_types, key_columns
-from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.log.actions import Line
+from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.reading.duckdb_files import let_read
 from catchment.sink.delta.reading.lake import state
 from catchment.sink.delta.reading.reach import readable_since
@@ -29,6 +31,9 @@ from catchment.sink.reading import double_quoted
 
 # Beyond it the keys go to the disk while they are put in order.
 _MEMORY = "1GB"
+# An object store answers one after the other too slowly: an hour may have a commit each second.
+_THREADS = 8
+_AT_ONCE = 64
 
 
 def changed_keys(
@@ -64,20 +69,27 @@ def _came_since(root: Location, row: EpochRow, now: DeltaState, since: int) -> t
     directory = places(root, table, now.shape.generation).tail
     log, app = DeltaLog(directory), epoch_app(feed, table)
     found: dict[str, None] = {}
-    newest = log.newest()
-    version = -1 if newest is None or newest.transactions.get(app, 0) <= since else newest.version
-    while version >= 0:
-        lines = log.lines_of(version)
+    for lines in _commits(log, log.newest(), app, since):
         if lines is None:
             raise _too_old(root, feed, table, since)
         carried = [line.txn.version for line in lines if line.txn is not None and line.txn.app_id == app]
         if carried and carried[0] <= since:
             break
         found |= dict.fromkeys(line.add.file for line in lines if line.add is not None)
-        version -= 1
-    if not all(exists(directory / path) for path in found):
+    with world.pool(_THREADS, "files") as pool:
+        whole = all(pool.map(lambda path: exists(directory / path), found))
+    if not whole:
         raise _too_old(root, feed, table, since)
     return tuple(str(directory / path) for path in found)
+
+
+def _commits(log: DeltaLog, newest: Snapshot | None, app: str, since: int) -> Iterator[list[Line] | None]:
+    """The commits of a tail, the newest first; None where one is gone. None at all where nothing came since."""
+    if newest is None or newest.transactions.get(app, 0) <= since:
+        return
+    with world.pool(_THREADS, "commits") as pool:
+        for last in range(newest.version, -1, -_AT_ONCE):
+            yield from pool.map(log.lines_of, range(last, max(last - _AT_ONCE, -1), -1))
 
 
 def _too_old(root: Location, feed: str, table: TableId, since: int) -> SinkError:
