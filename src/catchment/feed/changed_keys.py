@@ -18,7 +18,7 @@ from catchment.feed.verdict import Compared, Verdict
 from catchment.feed.verify_standstill import FRUITLESS_WAVES_MAX, standstill
 from catchment.model.choice import Since
 from catchment.model.chunk import Chunk
-from catchment.model.epoch import EpochRow
+from catchment.model.epoch import EpochRow, Manifest
 from catchment.model.errors import Retry, StateError
 from catchment.model.table import ShardTable, TableId
 from catchment.readers.verify import VerifyReceipt, verify_chunks
@@ -69,7 +69,7 @@ class ChangedKeys:
     def compare(self) -> None:
         """Compare them all. Raises as `verify` does."""
         for table, parts in self._parts.items():
-            key = self._key(table)
+            key = self._key(table, self.newest().manifest)
             for part in parts if key else ():
                 if part.keys() - set(self.newest().manifest.holders.get(table, ())):
                     self.strayed.add(table)
@@ -81,9 +81,8 @@ class ChangedKeys:
         size = min(KEYS_MAX, self.feed.copying.chunk_rows_max)
         return list(key_chunks(ShardTable(shard, table), keys, size))
 
-    def _key(self, table: TableId) -> tuple[str, ...]:
-        """The columns by which a table is told apart now; none of one that is stale, or left."""
-        manifest = self.newest().manifest
+    def _key(self, table: TableId, manifest: Manifest) -> tuple[str, ...]:
+        """The columns by which a table is told apart as of an epoch; none of one that is stale, or left."""
         self.verdict.epochs = (self.verdict.epochs[0], manifest.epoch)
         self.verdict.stale = manifest.stale
         if manifest.stale_since(table) is not None:
@@ -93,10 +92,13 @@ class ChangedKeys:
     def _compare(self, table: TableId, key: tuple[str, ...], pending: Pending) -> None:
         """Compare chunks of one table, wave by wave."""
         fruitless = 0
-        while any(pending.values()) and (now := self._key(table)):
+        while any(pending.values()):
+            row = self.newest()
+            now = self._key(table, row.manifest)
+            if not now:
+                return
             if now != key:
                 raise StateError(f"{table} has another key now than when the comparison began: compare again")
-            row = self.newest()
             shut = self.spared.throttle.shut({shard for shard, chunks in pending.items() if chunks})
             open_ = {
                 shard: chunks

@@ -1,7 +1,7 @@
 """What changed behind an epoch is compared and mended, and nothing else: the time of it is that of the changes."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -291,3 +291,29 @@ def test_an_epoch_of_which_the_lake_has_not_all_changes_is_refused_with_the_olde
     nothing = compared(steps, newest(steps).epoch)
     assert (nothing.rows, nothing.keys) == ({}, 0)
     assert compared(steps, since, "texts").keys == 2 * KEYS_SINCE
+
+
+@pytest.mark.wide
+def test_a_table_that_becomes_stale_meanwhile_is_not_compared_further(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read as of an earlier epoch from then on, which nothing of now can be compared with."""
+    since = changed(steps)
+    engine, numbers = Here(), TableId(steps.schema, "numbers")
+    each = engine.each
+
+    def stop_following(work: Callable[[object], object], tasks: Sequence[object]) -> list[object]:
+        found = each(work, tasks)
+        if len(engine.done) == 1:
+            steps.everywhere("DELETE FROM numbers", "ALTER TABLE numbers ORDER BY id")
+            steps.run()
+            assert newest(steps).stale_since(numbers) is not None
+        return found
+
+    monkeypatch.setattr(engine, "each", stop_following)
+    steps.set(copy={"chunk_rows_max": 2, "groups_per_shard": 1})
+    endpoints = {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}
+    verdict = verify(steps.feed, endpoints, engine, Choice((numbers,), since=Since(since)))
+    assert verdict.differences == 0
+    assert [one.table for one in verdict.stale] == [numbers]
+    assert 0 < verdict.rows[numbers] < 2 * ROWS_SINCE
