@@ -207,7 +207,7 @@ def _feed_of(place: Place, tables: Collection[TableId | str]) -> str:
 
 def _tables_of(place: Place, feed: str) -> set[str]:
     row = place.reading.epochs(feed).newest()
-    return set() if row is None else set(row.commit.versions)
+    return set() if row is None else set(row.versions)
 
 
 def _only_feed(place: Place) -> str:

@@ -76,7 +76,7 @@ def tables_at(
     lake: Lake, epoch: Epoch | None = None, *, at: At | None = None, feed: str | None = None
 ) -> dict[str, int]:
     """Version of every table (`schema.name`) at the sink, as of a committed epoch, the newest by default."""
-    return dict(committed(lake, epoch, at=at, feed=feed).row.commit.versions)
+    return committed(lake, epoch, at=at, feed=feed).row.versions
 
 
 def state(found: Committed, table: TableId, origin: bool = True) -> TableState:

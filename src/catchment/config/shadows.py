@@ -3,7 +3,7 @@
 A feed that takes `shop.*` would carry each one, and have it dropped soon after.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from catchment.model.table import TableId
@@ -22,8 +22,25 @@ SHADOWS = (
     "_spirit_*",
 )
 
+# Of these a tool's log, checkpoint, or the table of before.
+_NOT_FILLED = ("_ghc", "_del", "_old", "_chkpnt")
+
 
 def is_shadow(patterns: Sequence[str], rules: Sequence[str], table: TableId) -> bool:
     """Whether a table's name is that of a shadow table, and no rule names it in full."""
     named = any(rule == str(table) for rule in rules)
     return not named and any(fnmatchcase(table.name, pattern) for pattern in patterns)
+
+
+def is_filled_beside(patterns: Sequence[str], rules: Sequence[str], table: TableId) -> bool:
+    """Whether a shadow table's name is that of one which is filled to take the place of another table."""
+    return is_shadow(patterns, rules, table) and not table.name.endswith(_NOT_FILLED)
+
+
+def beside(table: TableId, carried: Iterable[TableId]) -> TableId | None:
+    """The table whose place a shadow table is to take, by their names; None where it is none of `carried`.
+
+    A wrong guess does no harm: the RENAME decides.
+    """
+    meant = [one for one in carried if one.schema == table.schema and f"_{one.name}_" in table.name]
+    return max(meant, key=lambda one: len(one.name), default=None)

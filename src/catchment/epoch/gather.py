@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from catchment.epoch.shadows import shadows_after
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
-from catchment.model.epoch import DataFile, Manifest, Plan, Stale, TableDelta, TableShape
+from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, Stale, TableDelta, TableShape
 from catchment.model.errors import Retry, SourceError, Unsupported
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import ShardTable, Table, TableId
@@ -32,6 +33,12 @@ class Gathered:
     log_bytes: int
     refused: tuple[tuple[Chunk, str], ...]
     stale: tuple[Stale, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
+
+    @property
+    def followed(self) -> tuple[TableShape, ...]:
+        """The shapes of all tables whose log was read."""
+        return (*self.shapes, *(one.shape for one in self.shadows))
 
 
 def gather(
@@ -47,7 +54,8 @@ def gather(
     shard's cut in the plan, so those of a shard that did not arrive bring nothing. Raises the error of a failed group
     when repeating it cannot help.
 
-    A table that stopped on one shard brings nothing from any, and is without shape and copies from this epoch on.
+    A table that stopped on one shard brings nothing from any, and is without shape and copies from this epoch on. A
+    shadow table that did is not followed any more.
     """
     for receipt in copies.values():
         if isinstance(receipt, Failed) and receipt.error.retry is Retry.NEVER:
@@ -55,7 +63,12 @@ def gather(
     copies = _of_arrived(copies, segments)
     reasons = _stopped(segments)
     log = _Log.of(segments, late_tables)
-    shapes = _shapes(previous, log, plan.epoch, reasons)
+    followed = _shapes(previous, log, plan.epoch, reasons)
+    unfollowed = {one.table for one in previous.shadows if one.table in reasons}
+    reasons = {table: reason for table, reason in reasons.items() if table not in unfollowed}
+    shadows = shadows_after(previous, segments, reasons, followed)
+    silent = {*reasons, *(one.table for one in previous.shadows)} - {one.table for one in shadows}
+    shapes = tuple(one for one in followed if one.place_of is None) if previous.shadows else followed
     altered = {of for of, passage in log.passages.items() if passage.redefines}
     accepted = _accept(copies, altered)
     outputs = [output for segment in segments.values() for output in segment.outputs]
@@ -65,13 +78,14 @@ def gather(
         segments=dict(segments),
         cut=cut,
         shapes=shapes,
-        outputs=tuple(output for output in outputs if output.table not in reasons),
+        outputs=tuple(output for output in outputs if output.table not in silent),
         copied_rows=accepted.rows,
         chunk_bytes=accepted.bytes,
         log_bytes=sum(s.log_bytes for s in segments.values())
         + sum(c.log_bytes for c in copies.values() if isinstance(c, ChunkReceipt)),
         refused=tuple((chunk, why) for chunk, why in accepted.refused if chunk.table not in reasons),
         stale=tuple(_made_since(one, segments) for one in _stale(previous, plan, cut, reasons)),
+        shadows=shadows,
     )
 
 
@@ -145,9 +159,9 @@ class _Log:
 
 
 def _shapes(previous: Manifest, log: _Log, epoch: int, reasons: dict[TableId, str]) -> tuple[TableShape, ...]:
-    """The shapes after an epoch, of the tables that did not stop. Those whose shards do not agree stop, too."""
+    """The shapes after an epoch, of followed tables that did not stop. Those whose shards do not agree stop, too."""
     altered = {table for _, table in log.passages}
-    stay = [s for s in previous.shapes if s.table not in reasons] if reasons else previous.shapes
+    stay = [s for s in previous.followed if s.table not in reasons] if reasons else previous.followed
     moved = [s for s in stay if s.table in altered or not _is_met(s, log.met.get(s.table, {}))]
     if not moved:
         return tuple(stay)
@@ -295,8 +309,8 @@ def manifest(
 
     `absent` says as of when the shards stand that inherited their state.
     """
-    shapes = {shape.table: shape for shape in gathered.shapes}
-    before = {shape.table: shape for shape in previous.shapes}
+    shapes = {shape.table: shape for shape in gathered.followed}
+    before = {shape.table: shape for shape in previous.followed}
     # Of the log alone: chunks of collated keys lie among the changes, but their rows are copied ones.
     followed: dict[TableId, list[Output]] = {}
     for segment in gathered.segments.values():
@@ -330,4 +344,5 @@ def manifest(
         outside=previous.outside,
         absent=dict(absent),
         stale=gathered.stale,
+        shadows=gathered.shadows,
     )

@@ -54,6 +54,7 @@ def gathered(standing: Manifest, outputs: Sequence[Output]) -> Gathered:
         segments={},
         cut=standing.cut,
         shapes=standing.shapes,
+        shadows=standing.shadows,
         outputs=tuple(outputs),
         copied_rows={},
         chunk_bytes=0,

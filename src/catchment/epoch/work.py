@@ -131,6 +131,11 @@ class SegmentTask:
     lake: dict[TableId, Reader] | None = None
 
     @property
+    def unseen(self) -> tuple[TableId, ...]:
+        """The tables that no reader sees."""
+        return tuple(shape.table for shape in self.shapes if shape.place_of is not None)
+
+    @property
     def log_bytes(self) -> int | None:
         """Bytes of log that the task may have to read, prepared transactions with it; None across files."""
         start = self.start.position
@@ -169,6 +174,14 @@ class ChunkTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Swapped:
+    """A shadow table has the name of the table whose place it takes, since a statement `at` a place."""
+
+    shadow: TableId
+    at: LogOffset
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentReceipt:
     """The log of one shard was read to `reached`.
 
@@ -176,7 +189,7 @@ class SegmentReceipt:
     since 1970 of the last group, 0 if there is none. `definitions`: those of the task as they are where the
     stretch ends. `existence`: which tables of the server its DDL made and took away, chosen or not. `stopped`: tables
     whose rows the log does not tell any more; the receipt says nothing else of them. `keys`: the foreign keys that are
-    followed from there on.
+    followed from there on. `swapped`: shadow tables that have taken places; their outputs are what stands in front.
     """
 
     shard: str
@@ -192,6 +205,7 @@ class SegmentReceipt:
     existence: Existence = field(default_factory=Existence)
     stopped: tuple[Stopped, ...] = ()
     keys: tuple[ForeignKey, ...] | None = None
+    swapped: tuple[Swapped, ...] = ()
 
     def passages(self) -> dict[TableId, Passage]:
         """What the tables went through that were altered."""

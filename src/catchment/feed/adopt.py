@@ -69,7 +69,7 @@ def adopt(feed: Feed, shard: str, *, write: bool = True, fault: Injector = no_fa
         if lake is not None:
             sink.must_hold(lake)
         applier = Applier(store, lease, sink, world.event(), fault)
-        take_over(applier, standing.shapes, lake)
+        take_over(applier, standing.followed, lake)
         highest = max(settle(applier, decision, committed, lake), plan.epoch if plan is not None else 0)
         if moved == known:
             return Adopted(known.server, moved.server, compared, None)

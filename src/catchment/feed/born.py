@@ -12,14 +12,15 @@ from catchment.epoch.mend import gathered
 from catchment.epoch.work import Output, SegmentReceipt, SegmentTask, Target
 from catchment.feed.applier import Applier
 from catchment.model.birth import Birth, Born
-from catchment.model.epoch import Manifest, TableDelta
+from catchment.model.epoch import Manifest, TableDelta, TableShape
 from catchment.model.errors import CatchmentError, CutMissed
 from catchment.model.position import LogOffset, reaches
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
 from catchment.readers.run_task import run_task
-from catchment.schema.ddl import Columns, Harmless
+from catchment.schema.birth import leaves_empty
+from catchment.schema.ddl import Columns, Harmless, altering
 from catchment.schema.events import SchemaEvent, SchemaEvents
 from catchment.schema.existence import Existence, existence
 from catchment.schema.foreign_keys import dropped_keys
@@ -74,7 +75,7 @@ class Births:
         where DDL on the table stands behind the position.
         """
         of = ShardTable(shard, table)
-        if birth is None or (of, birth) in self._copied or not self._is_near(shard, state, birth):
+        if birth is None or (of, birth) in self._copied or not self.is_near(shard, state, birth):
             return None
         try:
             defined = _defined(self._endpoints[shard], table, birth)
@@ -88,10 +89,11 @@ class Births:
             raise CutMissed(f"shard {shard}: DDL on {table} at {defined} is read with the next epoch")
         return Born(birth, defined)
 
-    def read(self, entering: Manifest, table: TableId, born: Mapping[str, Born]) -> Read:
+    def read(self, entering: Manifest, shape: TableShape, born: Mapping[str, Born]) -> Read:
         """What the logs hold of a table up to the cut of the epoch with which it enters. Of a shard whose log does not
         tell it there is no copy: its rows are to be copied."""
-        tasks = [self._task(entering, table, shard, one) for shard, one in born.items()]
+        table = shape.table
+        tasks = [self._task(entering, shape, shard, one) for shard, one in born.items()]
         outputs: list[Output] = []
         copies: dict[str, Copy] = {}
         for task, receipt in zip(tasks, self._engine.each(run_task, tasks), strict=True):
@@ -99,6 +101,7 @@ class Births:
             if (
                 isinstance(receipt, SegmentReceipt)
                 and not receipt.stopped
+                and not receipt.altered
                 and receipt.reached.at == task.stop
             ):
                 rows = sum(output.upserts for output in receipt.outputs)
@@ -109,16 +112,16 @@ class Births:
                 self._give_up(ShardTable(shard, table), born[shard].birth, str(why))
         return Read(tuple(outputs), copies)
 
-    def written(self, entering: Manifest, table: TableId, outputs: Sequence[Output]) -> Manifest:
+    def written(self, entering: Manifest, shape: TableShape, outputs: Sequence[Output]) -> Manifest:
         """The epoch with which a table enters, with the rows that were read."""
         if not outputs:
             return entering
         files = self._applier.sink.complete(entering.epoch, gathered(entering, outputs))
         upserts, deletes = sum(one.upserts for one in outputs), sum(one.deletes for one in outputs)
-        delta = TableDelta(entering.shape(table), tuple(files[table]), upserts, deletes)
+        delta = TableDelta(shape, tuple(files[shape.table]), upserts, deletes)
         return replace(entering, deltas=(delta,), changes=upserts + deletes)
 
-    def _is_near(self, shard: str, state: ShardState, birth: Birth) -> bool:
+    def is_near(self, shard: str, state: ShardState, birth: Birth) -> bool:
         """Whether the log since the birth is little enough to be read once more. Rows of XA transactions prepared in
         front of it stand elsewhere."""
         start, stop = birth.start, state.position
@@ -129,9 +132,10 @@ class Births:
 
     def _give_up(self, of: ShardTable, birth: Birth, why: str) -> None:
         self._copied.add((of, birth))
-        _log.info("%s on %s is copied, though the log has its CREATE: %s", of.table, of.shard, why)
+        _log.info("%s on %s is not taken from the log alone: %s", of.table, of.shard, why)
 
-    def _task(self, entering: Manifest, table: TableId, shard: str, born: Born) -> SegmentTask:
+    def _task(self, entering: Manifest, shape: TableShape, shard: str, born: Born) -> SegmentTask:
+        table = shape.table
         state = entering.cut.shards[shard]
         definitions = tuple(one for one in state.definitions if one.table == table)
         target = Target(
@@ -144,7 +148,7 @@ class Births:
             endpoint=self._endpoints[shard],
             start=ShardState(born.birth.start, definitions=definitions, keys=()),
             stop=state.position.at,
-            shapes=(entering.shape(table),),
+            shapes=(shape,),
             target=target,
             holders={table: entering.holders[table]},
             mask_key=self._feed.key_of_masks(),
@@ -162,11 +166,18 @@ def _defined(endpoint: Endpoint, table: TableId, birth: Birth) -> LogOffset | No
     defining = [one for one in events if reaches(one.at, birth.at) and _concerns(one, table)]
     # What a foreign key did that is gone is in no log.
     known = all(
-        isinstance(one.effect, Columns | Harmless) and not dropped_keys(one, table)
+        (isinstance(one.effect, Columns | Harmless) or _leaves_empty(one, table))
+        and not dropped_keys(one, table)
         for one in defining
         if one.at != birth.at
     )
     return defining[-1].at if known else None
+
+
+def _leaves_empty(event: SchemaEvent, table: TableId) -> bool:
+    """Whether a statement that is not followed is an ALTER of the table that brings no row where there is none."""
+    text = event.text
+    return len(text.readings) == 1 and leaves_empty(altering(text.readings[0], text.schema, table))
 
 
 def _concerns(event: SchemaEvent, table: TableId) -> bool:

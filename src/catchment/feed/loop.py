@@ -336,7 +336,8 @@ class Loop:
                 continue
             if not self._standing.cut.shards[receipt.shard].definitions:
                 cut = described(self._standing.cut, self._endpoints[receipt.shard])
-                self._standing = replace(self._standing, cut=cut)
+                # Of shadow tables the catalog is not asked: they are copied when they take their places.
+                self._standing = replace(self._standing, cut=cut, shadows=())
                 raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
 
     def _late_tables(self, receipts: Iterable[SegmentReceipt]) -> dict[ShardTable, Table]:

@@ -156,6 +156,7 @@ class Newcomers:
             one.table
             for one in standing.lost
             if takes(self._feed.tables, one.table)
+            and (one.asked or not standing.is_taken(one.table))
             and (one.asked or (not one.waits and self._evolves(one.table)))
         ]
 
@@ -179,11 +180,12 @@ class Newcomers:
         entering = replace(entering, outside=tuple(one for one in entering.outside if one.table != table))
         if not born:
             return entering
-        read = self._births.read(entering, table, born)
+        shape = entering.shape(table)
+        read = self._births.read(entering, shape, born)
         if read.copies.keys() != born.keys():
             # What the log of a shard does not tell is copied: so it has to be proven visible.
             return self._with(standing, table)
-        entered = self._births.written(_with_copies(entering, read.copies), table, read.outputs)
+        entered = self._births.written(with_copies(entering, read.copies), shape, read.outputs)
         if any(table in state.copying for state in entered.cut.shards.values()):
             return entered
         return replace(entered, stale=tuple(one for one in entered.stale if one.table != table))
@@ -209,7 +211,7 @@ class Newcomers:
         births = self._births_of(standing, table)
         for shard, state in standing.cut.shards.items():
             endpoint = self._endpoints[shard]
-            seen = _seen(endpoint, state, table, must_have=shard in needed)
+            seen = table_seen(endpoint, state, table, must_have=shard in needed)
             if seen is None:
                 continue
             found = None
@@ -224,7 +226,7 @@ class Newcomers:
             states[shard] = _entered(endpoint, state, copy)
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table), wordings)
         if stale is not None:
-            _must_hide_still(stale, shape)
+            must_hide_still(stale, shape)
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
         for shard in tables:
@@ -242,7 +244,7 @@ class Newcomers:
         return self._births.known(table, {one.shard: one.birth for one in mine if one.birth is not None})
 
 
-def _seen(
+def table_seen(
     endpoint: Endpoint, state: ShardState, table: TableId, *, must_have: bool
 ) -> tuple[Table, Copy, Wording] | None:
     """A table of a shard as its catalog has it, its copy, its wording; None where the shard has none and need not."""
@@ -259,7 +261,7 @@ def _seen(
     return found, Copy(table, rows_expected=estimate), wording
 
 
-def _must_hide_still(stale: Stale, shape: TableShape) -> None:
+def must_hide_still(stale: Stale, shape: TableShape) -> None:
     """Raise Unsupported where a column may show what another one had that rules hid: it may have been renamed."""
     gone, came = stale.withheld.shown_by([one.name for one in shape.definition.columns], shape.rules)
     if gone and came:
@@ -298,7 +300,7 @@ def _entered(endpoint: Endpoint, state: ShardState, copy: Copy) -> ShardState:
     return replace(state, copies=(*state.copies, copy), definitions=known)
 
 
-def _with_copies(entering: Manifest, copies: Mapping[str, Copy]) -> Manifest:
+def with_copies(entering: Manifest, copies: Mapping[str, Copy]) -> Manifest:
     """The same with other copies of one table."""
     states = dict(entering.cut.shards)
     for shard, copy in copies.items():
@@ -315,4 +317,5 @@ def _epoch_with(standing: Manifest, shape: TableShape, states: Mapping[str, Shar
         cut=Cut(epoch, standing.time_us, dict(states)),
         shapes=(*standing.shapes, shape),
         deltas=(TableDelta(shape, ()),),
+        shadows=tuple(one for one in standing.shadows if one.place_of != shape.table),
     )

@@ -1,7 +1,7 @@
 """Running a feed: everything that the loop needs is opened here, in order, and closed again."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 
@@ -25,6 +25,7 @@ from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.policies import Policies
 from catchment.feed.served import board_of, served
+from catchment.feed.shadows import Shadows
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
@@ -35,6 +36,7 @@ from catchment.model.errors import CatchmentError, ConnectionLost
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
 from catchment.page.board import Board
+from catchment.schema.existence import Existence
 from catchment.sink.port import Sink, Upkeep
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.offsets import kept_seconds, log_files
@@ -146,6 +148,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
                 doing(_first_epoch(began.standing))
                 applying = dataclasses.replace(applier, fault=fault)
                 births = Births(feed, endpoints, engine, applying)
+                shadows = Shadows(feed, endpoints, sink, births)
                 loop_of = partial(
                     Loop,
                     endpoints=endpoints,
@@ -153,9 +156,11 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
                     planner=planner,
                     engine=engine,
                     applier=applying,
-                    audience=Audience(births.hear, watchers.committed, watchers.rested, watch.troubles),
+                    audience=Audience(
+                        partial(_heard, births, shadows), watchers.committed, watchers.rested, watch.troubles
+                    ),
                 )
-                enter = _newcomers(feed, endpoints, sink, births, watchers.uncarried)
+                enter = _Entering(shadows, _newcomers(feed, endpoints, sink, births, watchers.uncarried))
                 done = _caught_up(asked.settled, commands, enter.enters) if asked.until_caught_up else _never
                 turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands, throttle))
                 last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
@@ -167,6 +172,25 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
             clock.stop()
             upkeep.stop(hurry=superseded or stop.is_set())
     return Outcome(last, stop.is_set(), commands.ended_it)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Entering:
+    """What enters between two epochs: a shadow table first, since its swap is done already."""
+
+    shadows: Shadows
+    newcomers: Newcomers
+
+    def next(self, standing: Manifest) -> Manifest | None:
+        return self.shadows.next(standing) or self.newcomers.next(standing)
+
+    def enters(self, standing: Manifest) -> bool:
+        return self.shadows.takes_place(standing) or self.newcomers.enters(standing)
+
+
+def _heard(births: Births, shadows: Shadows, existence: Mapping[str, Existence]) -> None:
+    births.hear(existence)
+    shadows.hear(existence)
 
 
 def usual_ports(nursery: Nursery | None = None) -> Ports:

@@ -110,7 +110,7 @@ def take_up(
     if lake is not None:
         sink.must_hold(lake)
     if isinstance(decision, Continue):
-        take_over(applier, decision.manifest.shapes, lake)
+        take_over(applier, decision.manifest.followed, lake)
     else:
         take_over(applier, (), lake)
     last = plan.epoch if plan is not None else 0

@@ -35,16 +35,17 @@ class TaskMaker:
         everywhere = len(target.shards)
         # A task takes all shards to have a table that is not named: naming them to each shard is quadratic.
         whole = sum(len(state.copies) for state in states.values()) == len(previous.shapes) * everywhere
+        whole = whole and not previous.shadows
         holders = {} if whole else previous.holders
         apart = {table: shards for table, shards in holders.items() if len(shards) < everywhere}
         aside = self.aside()
-        changes = self.policies.of(previous.shapes)
+        changes = self.policies.of(previous.shapes).following(one.table for one in previous.shadows)
         return [
             SegmentTask(
                 endpoint=endpoint,
                 start=states[shard].unfinished,
                 stop=plan.tick.offsets[shard],
-                shapes=previous.shapes,
+                shapes=previous.followed,
                 target=target,
                 holders=apart,
                 changes=changes,

@@ -44,5 +44,5 @@ def upgrade(feed: Feed, *, write: bool = True, fault: Injector = no_fault) -> Up
         for table in older:
             sink.upgrade(table)
             fault(Fault.DURING_UPGRADE)
-        sink.take_over(row.manifest.shapes, lease.fence)
+        sink.take_over(row.manifest.followed, lease.fence)
         return Upgraded(older, sink.settle(lease.fence).changes)

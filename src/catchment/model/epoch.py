@@ -1,6 +1,6 @@
 """Epochs: their three durable records, plan, manifest and commit (DESIGN 2 and 3)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 import msgspec
@@ -76,7 +76,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     sink's files. `generation`: the epoch with which this copy of the table began; 0: that of the feed's first. `fills`:
     what rows have that are older than a column. `emptied`: the last TRUNCATE of each shard, as of which no row of it is
     left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of those that
-    are declared without one; empty where it is not known. `computes`: whether some may be computed from others."""
+    are declared without one; empty where it is not known. `computes`: whether some may be computed from others.
+    `place_of`: of a shadow table, the one whose place it is to take."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -92,6 +93,12 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     declared: tuple[Declared, ...] = ()
     charset: str = ""
     computes: bool = True
+    place_of: TableId | None = None
+
+    @property
+    def lake_table(self) -> TableId:
+        """The table under whose name its rows lie."""
+        return self.place_of or self.table
 
     def type_on(self, shard: str, column: LakeColumn) -> ColumnType:
         """The type that a column has on a shard, which may still be a former one."""
@@ -203,12 +210,36 @@ class Stale(msgspec.Struct, frozen=True):
         return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
 
 
+class Shadow(msgspec.Struct, frozen=True):
+    """A table that a tool for schema changes fills beside a carried one, and is to take its place by RENAME. No reader
+    sees it: its rows grow in a tail of the carried table, of a generation of its own. `shards`: those that have it.
+    `swapped`: by shard, where it has the carried table's name; its rows in front of that are in the tail."""
+
+    shape: TableShape
+    shards: tuple[str, ...]
+    swapped: dict[str, Birth] = {}
+
+    @property
+    def table(self) -> TableId:
+        """Its own name."""
+        return self.shape.table
+
+    @property
+    def place_of(self) -> TableId:
+        """The carried table."""
+        return self.shape.lake_table
+
+    def covers(self, shards: Iterable[str]) -> bool:
+        """Whether each of the shards has it, under one name or the other."""
+        return set(shards) <= {*self.shards, *self.swapped}
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """What was read and where it lies: enough to apply the epoch without the source.
 
     `outside`: the tables that left the feed, or could not be carried when it began. `absent`: the shards that did not
     take part and inherited their state, and as of when their rows stand (microseconds since 1970). `stale`: the tables
-    that readers see as of an earlier epoch.
+    that readers see as of an earlier epoch. `shadows`: tables that may take the place of others.
 
     Raises ValueError for one that speaks of shards or tables that it does not have.
     """
@@ -225,6 +256,7 @@ class Manifest(msgspec.Struct, frozen=True):
     outside: tuple[Outside, ...] = ()
     absent: dict[str, int] = {}
     stale: tuple[Stale, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
 
     def __post_init__(self) -> None:
         shards = self.cut.shards
@@ -258,10 +290,19 @@ class Manifest(msgspec.Struct, frozen=True):
         return {shape.table for shape in self.shapes} | {one.table for one in self.stale}
 
     @property
+    def followed(self) -> tuple[TableShape, ...]:
+        """The shapes of all tables whose log is read."""
+        return (*self.shapes, *(one.shape for one in self.shadows)) if self.shadows else self.shapes
+
+    @property
     def lost(self) -> tuple[Stale, ...]:
         """The stale tables whose new copy has not begun."""
         carried = {shape.table for shape in self.shapes} if self.stale else set()
         return tuple(one for one in self.stale if one.table not in carried)
+
+    def is_taken(self, table: TableId) -> bool:
+        """Whether a shadow table takes the place of a table, and has it on some shards."""
+        return any(one.place_of == table and one.swapped for one in self.shadows)
 
     def stale_since(self, table: TableId) -> Stale | None:
         """Why readers see a table as of an earlier epoch; None where they see it as of this one."""
@@ -290,6 +331,7 @@ class Manifest(msgspec.Struct, frozen=True):
             shapes=tuple(shape for shape in self.shapes if shape.table not in tables),
             deltas=tuple(delta for delta in self.deltas if delta.shape.table not in tables),
             stale=tuple(one for one in self.stale if one.table not in tables),
+            shadows=tuple(one for one in self.shadows if one.place_of not in tables),
         )
 
     def shape(self, table: TableId) -> TableShape:
@@ -306,6 +348,7 @@ class Manifest(msgspec.Struct, frozen=True):
         for shard, state in self.cut.shards.items():
             for copy in state.copies:
                 found[copy.table].append(shard)
+        found |= {one.table: list(one.shards) for one in self.shadows}
         return {table: tuple(shards) for table, shards in found.items()}
 
     def repeated(self, epoch: int) -> "Manifest":
@@ -343,3 +386,9 @@ class EpochRow(msgspec.Struct, frozen=True):
     manifest: Manifest
     commit: Commit
     fence: int
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """Version of every table that readers see."""
+        hidden = {str(one.table) for one in self.manifest.shadows}
+        return {name: version for name, version in self.commit.versions.items() if name not in hidden}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.differences import replaced, restored
-from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
+from catchment.model.epoch import Manifest, Outside, Shadow, Stale, TableDelta, TableShape
 from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset, Position, Resets
 from catchment.model.shard import Copy, ShardState
@@ -47,6 +47,7 @@ class ManifestChange(msgspec.Struct, frozen=True, omit_defaults=True):
     outside: tuple[Outside, ...] | None = None
     absent: dict[str, int] = {}
     stale: tuple[Stale, ...] | None = None
+    shadows: tuple[Shadow, ...] | None = None
 
 
 def change_of(
@@ -87,6 +88,7 @@ def change_of(
         outside=None if after.outside == before.outside else after.outside,
         absent=after.absent,
         stale=None if after.stale == before.stale else after.stale,
+        shadows=None if after.shadows == before.shadows else after.shadows,
     )
 
 
@@ -128,6 +130,7 @@ def manifest_after(change: ManifestChange, base: Manifest) -> Manifest:
         outside=base.outside if change.outside is None else change.outside,
         absent=change.absent,
         stale=base.stale if change.stale is None else change.stale,
+        shadows=base.shadows if change.shadows is None else change.shadows,
     )
 
 

@@ -1,5 +1,6 @@
 """What a feed makes of a table: what its sink keeps of rows and of columns, and how they lie in files."""
 
+from collections.abc import Iterable
 from enum import Enum
 
 import msgspec
@@ -35,6 +36,11 @@ class Changes(msgspec.Struct, frozen=True):
     def of(self, table: TableId) -> SchemaChange:
         """What is done about DDL on a table."""
         return self.others.get(table, self.usual)
+
+    def following(self, tables: Iterable[TableId]) -> "Changes":
+        """The same, where DDL on these tables is followed."""
+        others = dict.fromkeys(tables, SchemaChange.EVOLVE)
+        return Changes(self.usual, {**self.others, **others}) if others else self
 
     def follows(self, table: TableId) -> bool:
         """Whether a run goes on behind DDL on a table."""

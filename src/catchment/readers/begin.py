@@ -1,6 +1,6 @@
 """Where the rows of a table begin that the log has born."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 from catchment.model.birth import Born
 from catchment.model.errors import CutMissed
 from catchment.model.image import GROUP
+from catchment.model.table import TableId
 from catchment.schema.events import SchemaEvent
+from catchment.schema.passage import MetTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,10 @@ class Begin:
     shard: str
     made: int
     defined: int
+
+    def of_table(self, met: Mapping[TableId, MetTable]) -> dict[TableId, MetTable]:
+        """What row events describe since then."""
+        return {name: one for name, one in met.items() if one.group >= self.made}
 
     def since(self, images: pa.Table) -> pa.Table:
         """The images of the table; those in front of its CREATE are of another one that had its name.

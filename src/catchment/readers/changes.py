@@ -1,6 +1,6 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -17,6 +17,7 @@ from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, wen
 from catchment.readers.key_images import KeyImages, keys_of, with_referenced
 from catchment.readers.segment_images import SegmentImages
 from catchment.readers.set_aside import set_aside
+from catchment.readers.swaps import swaps, without_columns
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.retyped import together
 from catchment.rewind.spool import Spool
@@ -52,44 +53,43 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     shard = task.endpoint.shard
     holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
     here = tables_here(task.shapes, shard, holders)
-    start = task.start.position
-    defined = task.born.defined if task.born is not None else None
+    start, defined = task.start.position, task.born.defined if task.born is not None else None
     followed = Followed(shapes, task.start.definitions, here, defined)
     family = KeyImages(task, {table: shapes[table] for table in here}, keys_of(task, here))
     with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed, family)
-        aside = set_aside(shard, stretch.facts, here, task.aside)
+        aside = without_columns(shard, stretch.facts, task.unseen)
+        aside |= set_aside(shard, stretch.facts, here, task.aside)
         must_be_whole(shard, start, task.stop, stretch, aside)
         events = tuple(followed.events.of(stretch.facts))
         begin = None if task.born is None else begin_of(shard, task.born, events)
         if defined is not None:
             events = tuple(one for one in events if not _defined(one, defined))
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
-        went = went_through(shard, shapes, stored, task.changes, task.aside)
+        went = went_through(shard, shapes, stored, task.changes, task.aside, task.unseen)
         altered, stopped = went.altered, aside | {one.table: one for one in went.stopped}
-        keyed = [shapes[table] for table in here if table not in stopped]
-        stopped |= _without_keys(task, keyed, events, stretch.at)
-        ends = commits(shard, start.prepared, stretch.xa)
-        at_start = Wanted.of(task.shapes, task.start.definitions, mask_key=task.mask_key)
-        at_start = with_referenced(at_start, family.keys)
-        prepared = PreparedRows(task.endpoint, start.server, ends.earlier, at_start)
+        stopped |= _without_keys(task, [shapes[table] for table in here if table not in stopped], stored)
+        exists, ends = existence(events, start), commits(shard, start.prepared, stretch.xa)
+        swapped = swaps(shard, [shapes[table] for table in here], events, exists, stopped)
+        prepared = _prepared(task, ends, family)
         for part in prepared:
             images.add(part)
             family.add(part)
         became = family.follow(stretch, ends, events, stopped)
         stopped |= became.stopped
-        outputs, met = [], images.met()
+        outputs, met = [], images.met() if begin is None else begin.of_table(images.met())
         for number, table in enumerate(sorted(images.spools.keys() | became.fates.keys())):
-            if table in stopped:
+            if table in stopped and table not in swapped:
                 continue
             mine = [a for a in altered if a.effect.table == table]
-            passage = Passage.of(met.get(table), mine)
             try:
+                passage = Passage.of(met.get(table), mine)
                 shape = shape_after(shapes[table], shard, holders[table], passage, task.target.epoch)
             except SourceError as why:
                 if not task.changes.follows(table):
                     raise
                 stopped[table] = Stopped(table, str(why))
+                swapped.pop(table, None)
                 continue
             spool = images.spools.get(table) or Spool(shape.key)
             states = became.of(table, _states(task, stretch, ends, spool, shape, mine, begin))
@@ -102,9 +102,10 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         receipt,
         log_bytes=stretch.read_bytes + prepared.read_bytes,
         definitions=tuple(one for one in followed.now.values() if one.table not in stopped),
-        existence=existence(events, start),
-        stopped=tuple(stopped.values()),
+        existence=exists,
+        stopped=tuple(one for one in stopped.values() if one.table not in swapped),
         keys=became.keys,
+        swapped=tuple(swapped.values()),
     )
 
 
@@ -113,14 +114,21 @@ def _defined(event: SchemaEvent, until: LogOffset) -> bool:
     return isinstance(event.fact, Ddl) and reaches(until, event.at)
 
 
+def _prepared(task: SegmentTask, ends: Commits, family: KeyImages) -> PreparedRows:
+    """The rows of transactions that were prepared in front of the stretch and end in it."""
+    wanted = Wanted.of(task.shapes, task.start.definitions, mask_key=task.mask_key)
+    wanted = with_referenced(wanted, family.keys)
+    return PreparedRows(task.endpoint, task.start.position.server, ends.earlier, wanted)
+
+
 def _without_keys(
-    task: SegmentTask, shapes: Iterable[TableShape], events: Sequence[SchemaEvent], at: LogOffset
+    task: SegmentTask, shapes: Iterable[TableShape], stored: StoredAt
 ) -> dict[TableId, Stopped]:
     """The tables of which an index was dropped by which the lake tells their rows apart."""
     found = {}
     for shape in shapes:
         try:
-            must_keep_keys(task.endpoint, task.start.position.server, [shape], events, at)
+            must_keep_keys(task.endpoint, task.start.position.server, [shape], stored.events, stored.at)
         except Unsupported as why:
             if not task.changes.follows(shape.table):
                 raise

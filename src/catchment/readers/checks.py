@@ -138,8 +138,10 @@ def went_through(
     stored: StoredAt,
     changes: Changes,
     aside: Collection[LogOffset] = (),
+    unseen: Collection[TableId] = (),
 ) -> WentThrough:
     """What DDL in a stretch of log did to the chosen tables. `aside`: where statements stand that orders set aside.
+    `unseen`: those of the tables that no reader sees. They stop where others end the run.
 
     Raises Unsupported as `alterations` does for tables whose policy is FAIL. It raises that for a statement that the
     log holds as text, too, which names no table for certain.
@@ -151,7 +153,7 @@ def went_through(
             stopping = stops(event, chosen)
             did = stored.judged(event, chosen)
             if isinstance(did, ByText):
-                if event.at not in aside and not did.tables <= stopped.keys():
+                if event.at not in aside and not did.tables <= {*stopped, *unseen}:
                     raise _at(event.at, judged)
                 what = f"{BY_TEXT} ({beginning(event.text.sql)})"
                 reason = f"shard {shard} at {event.at}: it may have been changed by {what}; {BY_ORDER}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import sqlglot
 from sqlglot import exp
 
-from catchment.schema.statement import Word
+from catchment.schema.statement import Word, parted
 
 _DEFINES = (
     exp.ColumnDef,
@@ -30,6 +30,26 @@ _OPTIONS = (
 )
 # MySQL logs CREATE TABLE ... SELECT as a CREATE with these words and, in the same group, its rows (since 8.0.21).
 _WITH_ROWS_BEHIND = ["START", "TRANSACTION"]
+
+# What an ALTER TABLE may do to a table without a row and bring none. EXCHANGE PARTITION brings rows of elsewhere.
+_BRINGS_NONE = frozenset(
+    {
+        "ADD",
+        "DROP",
+        "MODIFY",
+        "CHANGE",
+        "ALTER",
+        "CONVERT",
+        "DEFAULT",
+        "CHARACTER",
+        "CHARSET",
+        "COLLATE",
+        "COMMENT",
+    }
+    | {"AUTO_INCREMENT", "ROW_FORMAT", "ENGINE", "FORCE", "ALGORITHM", "LOCK"}
+)
+_NOT_OF_COLUMNS = frozenset({"PARTITION", "SYSTEM", "PERIOD", "TABLE"})
+_RENAMES_A_PART = frozenset({"COLUMN", "INDEX", "KEY"})
 
 # sqlglot warns of every statement that it does not know; here that is an answer.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
@@ -60,6 +80,24 @@ def makes_empty(words: Sequence[Word]) -> bool:
             return known and _are(parts, _DEFINES) and _are(options, _OPTIONS)
         case exp.Table():
             return known and len(options) == 1 and isinstance(options[0], exp.LikeProperty)
+    return False
+
+
+def leaves_empty(actions: Sequence[Word]) -> bool:
+    """Whether the actions of an ALTER TABLE leave a table without a row that has none."""
+    return bool(actions) and all(
+        _brings_none([word.keyword for word in action[:2]]) for action in parted(actions)
+    )
+
+
+def _brings_none(keywords: Sequence[str]) -> bool:
+    match keywords:
+        case ["RENAME", what]:
+            return what in _RENAMES_A_PART
+        case [what, of]:
+            return what in _BRINGS_NONE and of not in _NOT_OF_COLUMNS
+        case [what]:
+            return what == "FORCE"
     return False
 
 

@@ -155,6 +155,16 @@ def altered_table(
     return named[0] if named else None
 
 
+def altering(words: tuple[Word, ...], default_schema: str, table: TableId) -> tuple[Word, ...]:
+    """The actions of an ALTER TABLE of `table`; none of another statement."""
+    if (words[0].keyword, object_of(words)[0]) != ("ALTER", "TABLE"):
+        return ()
+    if altered_table(words, default_schema, [table]) is None:
+        return ()
+    reading = _Reading(words, default_schema, [table], {})
+    return words[reading._target(object_of(words)[1])[1] :]
+
+
 class _Reading:
     """One reading of a statement, and the tables it may touch."""
 

@@ -24,14 +24,23 @@ _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 
 
 @dataclass(frozen=True, slots=True)
+class Renamed:
+    """A table has its name since a statement `at` a place, and had another one in front of it."""
+
+    before: TableId
+    at: LogOffset
+
+
+@dataclass(frozen=True, slots=True)
 class Existence:
     """What a stretch of log says of tables. First come the schemas that were dropped, then of each table named
     whether it is there where the stretch ends. `born`: of those that are there, the ones that the stretch made without
-    a row."""
+    a row. `renamed`: those that RENAME TABLE gave their name."""
 
     schemas_gone: frozenset[str] = frozenset()
     there: dict[TableId, bool] = field(default_factory=dict)
     born: dict[TableId, Birth] = field(default_factory=dict)
+    renamed: dict[TableId, Renamed] = field(default_factory=dict)
 
     def after(self, table: TableId, before: bool) -> bool:
         """Whether a table is there behind the stretch; `before`: in front of it."""
@@ -49,6 +58,7 @@ def existence(events: Iterable[SchemaEvent], start: Position) -> Existence:
     schemas: set[str] = set()
     there: dict[TableId, bool] = {}
     made: dict[TableId, LogOffset] = {}
+    renamed: dict[TableId, Renamed] = {}
     for event in events:
         if not isinstance(event.fact, Ddl):
             continue
@@ -56,13 +66,23 @@ def existence(events: Iterable[SchemaEvent], start: Position) -> Existence:
             if isinstance(name, TableId):
                 there[name] = is_there
                 made.pop(name, None)
+                renamed.pop(name, None)
                 if is_there and _made_empty(event.text):
                     made[name] = event.at
                 continue
             schemas.add(name)
             there = {table: known and table.schema != name for table, known in there.items()}
+        renamed |= {name: Renamed(before, event.at) for before, name in _renames(event.text)}
     born = {table: Birth(start, at) for table, at in made.items() if there[table]}
-    return Existence(frozenset(schemas), there, born)
+    renamed = {table: one for table, one in renamed.items() if there[table]}
+    return Existence(frozenset(schemas), there, born, renamed)
+
+
+def _renames(text: Text) -> Iterator[tuple[TableId, TableId]]:
+    """What a RENAME TABLE, which reads in one way, renamed to what."""
+    if len(text.readings) == 1 and text.readings[0][:1] and text.readings[0][0].keyword == "RENAME":
+        names = [name for name, _ in _changes(text) if isinstance(name, TableId)]
+        yield from zip(names[::2], names[1::2], strict=False)
 
 
 def _made_empty(text: Text) -> bool:

@@ -106,7 +106,7 @@ class Metrics:
         self._stand_at(manifest)
         self._bytes.labels(self._feed, "log").inc(manifest.log_bytes)
         self._bytes.labels(self._feed, "chunk").inc(manifest.chunk_bytes)
-        for delta in manifest.deltas:
+        for delta in (one for one in manifest.deltas if one.shape.place_of is None):
             table = str(delta.shape.table)
             self._copied.labels(self._feed, table).inc(delta.copied)
             self._changes.labels(self._feed, table, "upsert").inc(delta.upserts)

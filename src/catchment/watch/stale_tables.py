@@ -36,7 +36,7 @@ class StaleTables:
         carried = {shape.table for shape in manifest.shapes}
         for table in known.keys() - self._known.keys():
             if table in carried:
-                _log.info("%s is copied again, and exact as of epoch %s", table, epoch_text(manifest.epoch))
+                _log.info("%s is exact again as of epoch %s", table, epoch_text(manifest.epoch))
 
     def _take(self, manifest: Manifest) -> None:
         self._known = {one.table: one for one in manifest.stale}

@@ -19,6 +19,7 @@ def as_before(manifest: Manifest) -> dict[str, Any]:
     """A manifest as its JSON was."""
     found: dict[str, Any] = msgspec.to_builtins(manifest)
     assert not found.pop("stale")
+    assert not found.pop("shadows")
     assert not any(out.pop("keeps") for out in found["outside"])
     cut = found.pop("cut")
     states = cut.pop("shards")

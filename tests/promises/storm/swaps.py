@@ -17,6 +17,7 @@ from tests.world.servers.compiled import compile_program
 from tests.world.servers.debian import NotHere
 
 _GH_OST = "1.1.8"
+_SLOWLY = {"gh-ost": ("--nice-ratio=9",), "pt-online-schema-change": ("--sleep=0.05",)}
 _TRIES = 3  # a lock that others hold for too long ends either tool
 
 Swap = Callable[[PrivateServer, str, str, str], None]
@@ -31,10 +32,11 @@ OF_SERVERS: dict[str, tuple[str, ...]] = {
 """Which tools work with a kind of server (tests/world/servers/chosen.py)."""
 
 
-def swaps_for(kind: str) -> dict[str, Swap]:
-    """The tools that work with a kind of server. Raises NotHere where one cannot be had."""
+def swaps_for(kind: str, *, slowly: bool = False) -> dict[str, Swap]:
+    """The tools that work with a kind of server. `slowly`: they rest between chunks. Raises NotHere where one cannot be
+    had."""
     had = {"gh-ost": _of_gh_ost, "pt-online-schema-change": _of_percona}
-    return {name: had[name]() for name in OF_SERVERS[kind]}
+    return {name: had[name](_SLOWLY[name] if slowly else ()) for name in OF_SERVERS[kind]}
 
 
 @functools.cache
@@ -47,7 +49,7 @@ def gh_ost() -> Path:
     return home / "gh-ost"
 
 
-def _of_gh_ost() -> Swap:
+def _of_gh_ost(options: Sequence[str]) -> Swap:
     program = str(gh_ost())
 
     def swap(server: PrivateServer, schema: str, table: str, alter: str) -> None:
@@ -57,20 +59,20 @@ def _of_gh_ost() -> Swap:
         command += ["--skip-port-validation", "--skip-metadata-lock-check", "--ok-to-drop-table"]
         command += ["--initially-drop-ghost-table", "--initially-drop-old-table"]
         command += ["--initially-drop-socket-file", f"--serve-socket-file={server.socket}.gh-ost"]
-        command += ["--chunk-size=50", "--default-retries=20", "--cut-over-lock-timeout-seconds=5"]
+        command += ["--chunk-size=50", "--default-retries=20", "--cut-over-lock-timeout-seconds=5", *options]
         _run(command)
 
     return swap
 
 
-def _of_percona() -> Swap:
+def _of_percona(options: Sequence[str]) -> Swap:
     program = "pt-online-schema-change"
     if shutil.which(program) is None:
         raise NotHere(f"{program} is not installed (Debian's package percona-toolkit)")
 
     def swap(server: PrivateServer, schema: str, table: str, alter: str) -> None:
         command = [program, "--execute", "--no-version-check", "--recursion-method=none", "--chunk-size=50"]
-        command += ["--no-check-alter", f"--alter={alter}"]
+        command += ["--no-check-alter", f"--alter={alter}", *options]
         _run([*command, f"F={server.defaults_file},D={schema},t={table}"])
 
     return swap

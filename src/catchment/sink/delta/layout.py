@@ -89,12 +89,17 @@ class Tail(msgspec.Struct, frozen=True, cache_hash=True):
     @classmethod
     def of(cls, shape: TableShape) -> "Tail":
         """The tail of a table as an epoch has it."""
-        return cls(shape.table, shape.generation)
+        return cls(shape.lake_table, shape.generation)
 
 
 def tail_dir(root: Root, table: TableId, generation: int = 0) -> Root:
     """Directory of the tail of a table's copy: what its plain table does not have yet."""
     return table_dir(tails_dir(root, generation), table)
+
+
+def tail_of(root: Root, shape: TableShape) -> Root:
+    """Directory of the tail of a table as an epoch has it."""
+    return tail_dir(root, shape.lake_table, shape.generation)
 
 
 def tails_dir(root: Root, generation: int = 0) -> Root:

@@ -89,7 +89,7 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
         found = waiting(
             order.tail,
             identity_columns(order.shape),
-            since=since,
+            since=0 if anew else since,
             until=order.until,
             limits=order.limits,
             whole=anew,

@@ -54,7 +54,7 @@ class DeltaSink:
         Raises LeaseLost when a later runner wrote the table, SinkConflict when other writers won every
         attempt. Raises SinkError when the lake refuses, or the table is another feed's or is gone.
         """
-        name, tail = delta.shape.table, Tail.of(delta.shape)
+        name, tail = delta.shape.lake_table, Tail.of(delta.shape)
         log = self._log(tail)
         first = first or delta.shape.generation == epoch
 
@@ -93,7 +93,7 @@ class DeltaSink:
                 for d in manifest.deltas
             }
         versions = {name: future.result() for name, future in work.items()}
-        for shape in manifest.shapes:
+        for shape in manifest.followed:
             if str(shape.table) not in versions:
                 versions[str(shape.table)] = self._recent_version(Tail.of(shape))
         return versions
@@ -101,7 +101,7 @@ class DeltaSink:
     def must_be_free(self, manifest: Manifest) -> None:
         """Raise SinkError when a table that the feed's first epoch would create holds something already."""
         with world.pool(_THREADS) as pool:
-            list(pool.map(lambda d: self._must_be_free(d.shape.table, manifest), manifest.deltas))
+            list(pool.map(lambda d: self._must_be_free(d.shape, manifest), manifest.deltas))
 
     def take_over(self, shapes: Iterable[TableShape], fence: int) -> None:
         """Carry the fence of a new runner in every table that exists, so that an older one cannot commit to any.
@@ -113,7 +113,7 @@ class DeltaSink:
             list(pool.map(lambda shape: self._take_over_one(shape, fence), shapes))
 
     def _take_over_one(self, shape: TableShape, fence: int) -> None:
-        name, log = shape.table, self._log(Tail.of(shape))
+        name, log = shape.lake_table, self._log(Tail.of(shape))
 
         def attempt(on: Snapshot) -> bool | None:
             must_lead(on, self.feed, fence, str(name))
@@ -123,9 +123,10 @@ class DeltaSink:
         if log.newest() is not None:
             commit(log, attempt, lambda: gone(str(name), log.directory))
 
-    def _must_be_free(self, name: TableId, manifest: Manifest) -> None:
-        plain, mine = DeltaLog(table_dir(self.root, name)), Tail.of(manifest.shape(name))
-        again = manifest.had(name)
+    def _must_be_free(self, shape: TableShape, manifest: Manifest) -> None:
+        name = shape.lake_table
+        plain, mine = DeltaLog(table_dir(self.root, name)), Tail.of(shape)
+        again = shape.place_of is not None or manifest.had(name)
         before = [plain]
         before += [
             DeltaLog(directory)
@@ -166,7 +167,7 @@ class DeltaSink:
     def _commit(self, on: Snapshot, delta: TableDelta, epoch: int, fence: int) -> int | None:
         """One try on top of one version; None when another commit came first."""
         now_ms = world.now_us() // 1000
-        marks = [fenced(self.feed, fence), Txn(epoch_app(self.feed, delta.shape.table), epoch, now_ms)]
+        marks = [fenced(self.feed, fence), Txn(epoch_app(self.feed, delta.shape.lake_table), epoch, now_ms)]
         adds = [add_action(file) for file in delta.files if file.rows]
         info = commit_info("WRITE", now_ms, **{EPOCH_NOTE: str(epoch)})
         shape, tail = delta.shape, Tail.of(delta.shape)

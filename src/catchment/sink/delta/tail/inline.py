@@ -12,7 +12,7 @@ from catchment.model.location import Location
 from catchment.model.table import TableId
 from catchment.sink.delta.conform import conform
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
+from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_of
 
 # Most of the time of a small file goes into waiting for the disk (two flushes).
 _THREADS = 16
@@ -29,7 +29,7 @@ def write_inline(root: Location, epoch: int, gathered: Gathered) -> dict[TableId
             inline.setdefault((output.table, output.part), []).append(output.held.rows)
         else:
             files.setdefault(output.table, []).append(output.held)
-    shapes = {shape.table: shape for shape in gathered.shapes}
+    shapes = {shape.table: shape for shape in gathered.followed}
     with world.pool(_THREADS, "inline") as pool:
         written = [
             (table, pool.submit(_write, root, epoch, shapes[table], part, parts))
@@ -46,5 +46,5 @@ def _write(root: Location, epoch: int, shape: TableShape, part: Part, parts: Seq
         # A task may have seen fewer columns, or narrower ones: its shard has not been altered yet.
         tables = [conform(table, schema) for table in tables]
     name = f"{epoch}-{world.token()[:12]}"
-    directory = tail_dir(root, shape.table, shape.generation)
+    directory = tail_of(root, shape)
     return write_file(directory, part, name, tables, schema, identity_columns(shape)[1:])

@@ -11,7 +11,7 @@ from catchment.model.epoch import Part, TableShape
 from catchment.model.image import DELETED
 from catchment.model.location import Location
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_dir
+from catchment.sink.delta.layout import arrow_schema, identity_columns, tail_of
 
 # Fewer bytes than this go to the driver, which writes one file per table and epoch for all tasks.
 INLINE_BYTES = 256 << 10
@@ -72,6 +72,6 @@ class LakeWriter:
         if second is None and first.nbytes <= INLINE_BYTES:
             return Output(shape.table, part, FewRows(first), counts["upserts"], counts["deletes"])
         batches = chain([first], [] if second is None else [second], stream)
-        directory = tail_dir(self.root, shape.table, shape.generation)
+        directory = tail_of(self.root, shape)
         file = write_file(directory, part, name, batches, arrow_schema(shape), identity_columns(shape)[1:])
         return Output(shape.table, part, file, counts["upserts"], counts["deletes"])

@@ -6,7 +6,7 @@ epochs.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +21,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.erasure.places import data_files
 from catchment.sink.delta.files import delete, exists, lake_file, lake_files, name_within
 from catchment.sink.delta.kept.hold import hold
-from catchment.sink.delta.layout import epochs_dir, kept_dir, table_dir, tail_dir, versions_dir
+from catchment.sink.delta.layout import Tail, epochs_dir, kept_dir, table_dir, tail_of, versions_dir
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.log.opened import open_table
 from catchment.sink.delta.log.thinning import floor_of, thin_out
@@ -65,15 +65,18 @@ def clean_feed(root: Location, feed: str, keeping: Keeping) -> CleanReport:
     for derived in (versions_dir(root), kept_dir(root)):
         reports.append(_clean_derived(derived, 3600.0 * window_hours(keep_s)))
     failures: list[SinkError] = []
-    for shape in row.manifest.shapes:
-        directory = tail_dir(root, shape.table, shape.generation)
+    kept_tails = {Tail.of(shape) for shape in row.manifest.followed}
+    for shape in row.manifest.followed:
+        directory = tail_of(root, shape)
         version = row.commit.versions.get(str(shape.table))
         if version is None:
             continue
         try:
             reports.append(clean_attempts(directory, row.manifest.epoch, version, keeping.attempt_seconds))
             reports.append(_clean_replaced(directory, keep_s, [version]))
-            reports.append(_clean_table(root, feed, shape, keeping))
+            if shape.place_of is None:
+                reports.append(_clean_table(root, feed, shape, keeping))
+                reports.append(_clean_given_up(root, shape, row.manifest.epoch, kept_tails))
         except SinkError as error:
             failures.append(error)
     if failures:
@@ -175,6 +178,17 @@ def _clean_table(root: Location, feed: str, shape: TableShape, keeping: Keeping)
             if before < shape.generation:
                 _delete_all(directory, [name_within(directory, path) for path in data_files(directory)])
     return _delete_all(log.directory, [*lost, *old_change_data(log.directory, seconds)])
+
+
+def _clean_given_up(root: Location, shape: TableShape, epoch: int, kept: Collection[Tail]) -> CleanReport:
+    """Clean the tails of shadow tables that never took the place of a table. `epoch`: the committed one, which keeps
+    others."""
+    report = CleanReport(0, 0)
+    for began, directory in tails_of(root, shape.table).items():
+        if shape.generation < began <= epoch and Tail(shape.table, began) not in kept:
+            names = [name_within(directory, path) for path in data_files(directory)]
+            report = CleanReport(0, report.replaced + _delete_all(directory, names).replaced)
+    return report
 
 
 def _clean_derived(directory: Location, seconds: float) -> CleanReport:

@@ -18,7 +18,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.kept.choice import Past, chosen
 from catchment.sink.delta.kept.record import KeptEpochs
 from catchment.sink.delta.kept.settled import SettledEpochs
-from catchment.sink.delta.layout import Tail, epoch_app, settled_app, table_dir, tail_dir
+from catchment.sink.delta.layout import Tail, epoch_app, settled_app, table_dir, tail_of
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.plain.index import Index, clean_index
@@ -90,6 +90,8 @@ class Keeper:
                 continue
             if settled:
                 changes[str(shape.table)] = settled
+        for shadow in newest.shadows:
+            checkpoint(self._logs_of(shadow.shape)[1])
         try:
             self._settle_standing(order, newest)
             self._versions.record({shape.table: self._logs_of(shape)[0] for shape in shapes})
@@ -152,8 +154,8 @@ class Keeper:
         copy = Tail.of(shape)
         if copy not in self._logs:
             plain, tail = (
-                table_dir(self._root, shape.table),
-                tail_dir(self._root, shape.table, shape.generation),
+                table_dir(self._root, shape.lake_table),
+                tail_of(self._root, shape),
             )
             self._logs[copy] = DeltaLog(plain), DeltaLog(tail)
         return self._logs[copy]

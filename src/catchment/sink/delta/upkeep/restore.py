@@ -7,9 +7,8 @@ from catchment.model.epoch import EpochRow, Manifest, TableShape
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.location import Location
-from catchment.model.table import TableId
 from catchment.sink.delta.files import exists
-from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_dir
+from catchment.sink.delta.layout import epoch_app, settled_app, table_dir, tail_of
 from catchment.sink.delta.log.actions import Txn
 from catchment.sink.delta.log.commit import commit, fenced, gone
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
@@ -29,14 +28,14 @@ def must_hold(root: Location, row: EpochRow) -> None:
     """
 
     def check(shape: TableShape) -> None:
-        name = shape.table
+        name = shape.lake_table
         if not shape.generation:
             must_not_be_older(root, name)
-        directory = tail_dir(root, name, shape.generation)
+        directory = tail_of(root, shape)
         tail = DeltaLog(directory).newest()
         if tail is None:
             gone(str(name), directory)
-        version = row.commit.versions[str(name)]
+        version = row.commit.versions[str(shape.table)]
         if tail.version < version:
             raise SinkRestored(
                 f"{name}: the lake table at {directory} stands at version {tail.version}, but epoch "
@@ -56,7 +55,7 @@ def must_hold(root: Location, row: EpochRow) -> None:
             )
 
     with world.pool(_THREADS) as pool:
-        list(pool.map(check, row.manifest.shapes))
+        list(pool.map(check, row.manifest.followed))
 
 
 def restore(root: Location, feed: str, row: EpochRow, fence: int, applies: int | None = None) -> int:
@@ -67,23 +66,23 @@ def restore(root: Location, feed: str, row: EpochRow, fence: int, applies: int |
     applied, should a state store that is put back have its manifest. Its rows would be missing.
     """
     highest = row.manifest.epoch
-    for shape in row.manifest.shapes:
-        directory = tail_dir(root, shape.table, shape.generation)
+    for shape in row.manifest.followed:
+        name, directory = shape.lake_table, tail_of(root, shape)
         log = DeltaLog(directory)
         tail = log.newest()
         if tail is None:
-            gone(str(shape.table), directory)
-        carried = tail.transactions.get(epoch_app(feed, shape.table), 0)
+            gone(str(name), directory)
+        carried = tail.transactions.get(epoch_app(feed, name), 0)
         if carried > row.manifest.epoch and carried != applies:
             highest = max(highest, carried)
-            _restore(log, feed, shape.table, row, fence)
-        plain = DeltaLog(table_dir(root, shape.table))
-        highest = max(highest, take_back(plain, epoch_app(feed, shape.table), row.manifest.epoch))
+            _restore(log, feed, shape, row, fence)
+        plain = DeltaLog(table_dir(root, name))
+        highest = max(highest, take_back(plain, epoch_app(feed, name), row.manifest.epoch))
     return highest
 
 
-def _restore(log: DeltaLog, feed: str, name: TableId, row: EpochRow, fence: int) -> None:
-    version = row.commit.versions[str(name)]
+def _restore(log: DeltaLog, feed: str, shape: TableShape, row: EpochRow, fence: int) -> None:
+    name, version = shape.lake_table, row.commit.versions[str(shape.table)]
     then = last_complete(log, epoch_app(feed, name), row.manifest.epoch, version)
     if then is None:
         raise SinkError(
@@ -106,8 +105,7 @@ def must_have_files(root: Location, feed: str, manifest: Manifest) -> None:
     So it can be with the manifest of a state store that was put back.
     """
     for delta in manifest.deltas:
-        name = delta.shape.table
-        directory = tail_dir(root, name, delta.shape.generation)
+        name, directory = delta.shape.lake_table, tail_of(root, delta.shape)
         tail = DeltaLog(directory).newest()
         if tail is not None and tail.transactions.get(epoch_app(feed, name)) == manifest.epoch:
             continue

@@ -83,6 +83,8 @@ class LakeUpkeep:
             if known is None or known.stale_since(one.table) is None:
                 self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
         for delta in manifest.deltas:
+            if delta.shape.place_of is not None:
+                continue  # it waits for its place
             rows = sum(file.rows for file in delta.files)
             if not delta.files and (delta.shape.emptied or delta.shape.fills or delta.shape.widened):
                 rows = 1  # of older rows the shape alone says what became

@@ -1,0 +1,86 @@
+"""The epoch in which a shadow table takes the place of the table that it was filled beside."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from catchment.config import Feed, SchemaChange
+from catchment.feed.born import Births
+from catchment.feed.families import Families, has_keys
+from catchment.feed.newcomers import must_hide_still, with_copies
+from catchment.model.birth import Birth, Born
+from catchment.model.epoch import Manifest, Shadow, TableDelta, TableShape
+from catchment.model.errors import Unsupported
+from catchment.model.shard import Copy, ShardState
+from catchment.model.source import Endpoint
+from catchment.schema.columns import table_on
+from catchment.source.catalog import read_table
+from catchment.source.comments import commented_now
+from catchment.source.session import connect
+
+
+@dataclass(frozen=True, slots=True)
+class Swaps:
+    """Lets shadow tables take their places. Under the carried table's name the log is read once more, from the epoch
+    with the RENAME on. What stands in front of the RENAME is in the tail."""
+
+    feed: Feed
+    endpoints: Mapping[str, Endpoint]
+    births: Births
+
+    def epoch(self, standing: Manifest, shadow: Shadow) -> Manifest:
+        """An epoch that ends where `standing` does. Raises SourceError, Unsupported where the table is to be copied."""
+        shape = self._shape(standing, shadow)
+        states = dict(standing.cut.shards)
+        for shard, birth in shadow.swapped.items():
+            self._must_be_near(shard, states[shard], birth, shape)
+            states[shard] = self._with_keys(shard, states[shard], shape, standing)
+        entering = replace(
+            standing.repeated(standing.epoch + 1),
+            shapes=(*standing.shapes, shape),
+            deltas=(TableDelta(shape, ()),),
+            shadows=tuple(one for one in standing.shadows if one.place_of != shape.table),
+        )
+        entering = replace(entering, cut=replace(entering.cut, shards=states))
+        born = {shard: Born(birth, birth.at) for shard, birth in shadow.swapped.items()}
+        read = self.births.read(entering, shape, born)
+        if read.copies.keys() != born.keys():
+            raise Unsupported(f"what stands behind the RENAME of {shadow.table} cannot be told from the log")
+        entered = self.births.written(with_copies(entering, read.copies), shape, read.outputs)
+        return replace(entered, stale=tuple(one for one in entered.stale if one.table != shape.table))
+
+    def _shape(self, standing: Manifest, shadow: Shadow) -> TableShape:
+        """The shape of the carried table from now on; it is what the shadow table's was."""
+        table = shadow.place_of
+        treatment, stale = self.feed.treatment_of(table), standing.stale_since(table)
+        shape = replace(shadow.shape, table=table, place_of=None, arrangement=treatment.arrangement)
+        if self.feed.schema_change_of(table) is not SchemaChange.EVOLVE:
+            raise Unsupported(f"schema_change of {table} does not follow it any more")
+        if (treatment.mode, treatment.rules) != (shape.mode, shape.rules):
+            raise Unsupported(
+                f"the feed file says other things of {table} than when the shadow table was made"
+            )
+        if stale is not None:
+            must_hide_still(stale, shape)
+        (commented,) = commented_now([shape], [self.endpoints[shard] for shard in shadow.swapped])
+        return commented
+
+    def _must_be_near(self, shard: str, state: ShardState, birth: Birth, shape: TableShape) -> None:
+        """Raise Unsupported where the log since the RENAME is too much to be read once more. Also where the catalog has
+        the table otherwise: it was altered, perhaps behind the cut."""
+        if not self.births.is_near(shard, state, birth):
+            raise Unsupported(f"on shard {shard} more log lies behind the RENAME than copy.log_budget")
+        with connect(self.endpoints[shard], state.position.server) as session:
+            found = read_table(session, shape.table)
+        if (set(found.columns), found.key) != (set(table_on(shape, shard).columns), shape.key):
+            raise Unsupported(f"shard {shard} has other columns, or another key, than the shadow table had")
+
+    def _with_keys(self, shard: str, state: ShardState, shape: TableShape, standing: Manifest) -> ShardState:
+        """The state of a shard that has the table. Raises Unsupported where foreign keys may have changed its rows."""
+        if has_keys(self.endpoints[shard], state, shape.table):
+            raise Unsupported(f"shard {shard}: what its foreign keys did to the shadow table is in no log")
+        here = {copy.table for copy in state.copies}
+        shapes = [one for one in (*standing.shapes, shape) if one.table in here or one is shape]
+        keys = Families(()).keys(self.endpoints[shard], state, shapes, shape.table)
+        return replace(state, copies=(*state.copies, Copy(shape.table)), keys=keys)
