@@ -38,6 +38,7 @@ _SAVEPOINT = re.compile(
     r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
 )
 _ALTER = re.compile(r"\s*ALTER\s+TABLE\s+(?:`?(\w+)`?\.)?`?(\w+)`?\s+(.*)", re.IGNORECASE | re.DOTALL)
+_NAMED = re.compile(r"(?:RENAME\s+COLUMN\s+(\w+)\s+TO|CHANGE\s+(?:COLUMN\s+)?(\w+))\s+(\w+)", re.IGNORECASE)
 _DEFAULT = re.compile(
     r"ADD\s+COLUMN\s+(\w+)\s+\w+(?:\([\d,]+\))?(?:\s+NOT\s+NULL)?\s+DEFAULT\s+('[^']*'|-?[\d.]+|CURRENT_TIMESTAMP)",
     re.IGNORECASE,
@@ -248,14 +249,17 @@ class Oracle:
                 self._touched.append((end, table, new))
 
     def _define(self, event: QueryEvent) -> None:
-        """DDL: ADD COLUMN (nullable, or with a default that is a literal or the time), DROP COLUMN, TRUNCATE, DROP
-        TABLE."""
+        """DDL: ADD COLUMN (nullable, or with a default that is a literal or the time), DROP COLUMN, RENAME COLUMN,
+        CHANGE that leaves values as they are, TRUNCATE, DROP TABLE."""
         query, schema = _text(event.query), _text(event.schema)
         if alter := _ALTER.match(query):
             rows = self.state.get(f"{alter[1] or schema}.{alter[2]}", {})
             defaults = {
                 column: _default(value, event.timestamp) for column, value in _DEFAULT.findall(alter[3])
             }
+            for renamed, changed, new in _NAMED.findall(alter[3]):
+                for row in rows.values():
+                    row[new] = row.pop(renamed or changed)
             for verb, column in _COLUMN.findall(alter[3]):
                 for row in rows.values():
                     row.pop(column, None)

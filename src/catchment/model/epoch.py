@@ -107,9 +107,9 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
                 return one.type
         return column.column.type
 
-    def filled(self, column: str, shard: str, before: int, value: str) -> "TableShape":
-        """The same with a value in rows of one more shard."""
-        return replace(self, fills=filled_too(self.fills, column, shard, before, value))
+    def filled(self, shard: str, said: Fill) -> "TableShape":
+        """The same, where a fill holds for rows of one more shard."""
+        return replace(self, fills=filled_too(self.fills, shard, said))
 
     @property
     def kept(self) -> tuple[LakeColumn, ...]:

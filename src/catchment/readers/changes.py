@@ -26,17 +26,18 @@ from catchment.rewind.states import (
     in_commit_order,
     last_images,
     states_of,
+    with_name,
     with_value,
     without_values,
     without_voids,
 )
 from catchment.schema.columns import shape_after, table_on
+from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvent, tables_here
 from catchment.schema.existence import existence
-from catchment.schema.filling import Filled
 from catchment.schema.follow import Followed
+from catchment.schema.last_names import name_behind
 from catchment.schema.passage import Alteration, MetTable, Passage, Stopped
-from catchment.schema.shape import lasts
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_log
 from catchment.source.stored_at import StoredAt
@@ -68,7 +69,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
         went = went_through(shard, shapes, stored, task.changes, task.aside, task.unseen)
         altered, stopped = went.altered, aside | {one.table: one for one in went.stopped}
-        stopped |= _without_keys(task, [shapes[table] for table in here if table not in stopped], stored)
+        keyed = [shapes[table] for table in here if table not in stopped]
+        stopped |= _without_keys(task, keyed, stored) | family.renamed(altered)
         exists, ends = existence(events, start), commits(shard, start.prepared, stretch.xa)
         swapped = swaps(shard, [shapes[table] for table in here], events, exists, stopped)
         prepared = _prepared(task, ends, family)
@@ -164,7 +166,13 @@ def _states(
     columns = table_on(shape, task.endpoint.shard).columns
     kinds = ((column.name, kept_type(shape.rules, column)) for column in columns)
     types = {name: kind for name, kind in kinds if kind is not None}
-    widened = {told.column for alteration in altered for told in alteration.effect.modified}
+    effects = [alteration.effect for alteration in altered]
+    widened = {
+        name
+        for place, effect in enumerate(effects)
+        for told in effect.modified
+        if (name := name_behind(told.column, effects[place:])) is not None
+    }
 
     def last(images: pa.Table) -> pa.Table:
         return last_images(in_commit_order(without_voids(images, stretch.voids), ends.moves), shape.key)
@@ -175,8 +183,9 @@ def _states(
             if alteration.effect.emptied:
                 kept = behind(kept, alteration.group)
             kept = without_values(kept, alteration.effect.dropped, alteration.group)
-            lasting = lasts(alteration.effect, (later.effect for later in altered[place + 1 :]))
-            kept = _with_values(kept, shape, lasting, alteration.group, types)
+            for one in alteration.effect.renamed:
+                kept = with_name(kept, one.old, one.new, alteration.group)
+            kept = _with_values(kept, shape, alteration, effects[place + 1 :], types)
         if kept.num_rows:
             yield _together(task, shape, states_of(kept), types, widened)
 
@@ -184,17 +193,18 @@ def _states(
 def _with_values(
     images: pa.Table,
     shape: TableShape,
-    filled: Iterable[Filled],
-    group: int,
+    alteration: Alteration,
+    later: Sequence[Columns],
     types: Mapping[str, pa.DataType],
 ) -> pa.Table:
-    """The images with the values that columns came with in a group. Those that no row event of the shard shows are
+    """The images with the values that columns came with by an ALTER. Those that no row event of the shard shows are
     filled by the shape, which may have them from another shard already. `types`: of the columns that the shard has."""
-    for told in filled:
-        column = shape.column(told.column)
+    for told in alteration.effect.filled:
+        name = name_behind(told.column, later)
+        column = shape.column(name) if name is not None else None
         kind = None if column is None else types.get(column.column.name)
-        if column is not None and kind is not None and told.value is not None:
-            images = with_value(images, column.column.name, scalar_of(told.value, kind), group)
+        if kind is not None and told.value is not None:
+            images = with_value(images, told.column, scalar_of(told.value, kind), alteration.group)
     return images
 
 

@@ -22,6 +22,7 @@ from catchment.schema.filling import UNLOGGED
 from catchment.schema.indexes import touch
 from catchment.schema.judge import ByText
 from catchment.schema.passage import Alteration, Stopped
+from catchment.schema.redeclared import REDEFINED
 from catchment.schema.statement import beginning
 from catchment.source.catalog import read_table
 from catchment.source.log import read_facts
@@ -114,10 +115,12 @@ def alterations(
         if judged.effect.filled:
             way_out = ADD_PLAIN.format(table=table)
             raise Unsupported(f"shard {shard}, {table} at {event.at}: {UNLOGGED}; {way_out}")
-        if judged.effect.modified:
-            table, names = judged.effect.table, ", ".join(one.column for one in judged.effect.modified)
+        if judged.effect.modified or judged.effect.renamed:
+            named = [one.column for one in judged.effect.modified] + [
+                one.old for one in judged.effect.renamed
+            ]
             raise Unsupported(
-                f"shard {shard}, {table} at {event.at}: a column was given another definition ({names}); "
+                f"shard {shard}, {table} at {event.at}: {REDEFINED} ({', '.join(dict.fromkeys(named))}); "
                 + AGAIN.format(table=table)
             )
         found.append(judged)
@@ -211,7 +214,8 @@ def _said(did: Columns) -> str:
     if did.emptied:
         return TRUNCATED
     modified = tuple(one.column for one in did.modified)
-    parts = [(did.added, "added"), (did.dropped, "dropped"), (modified, "modified")]
+    renamed = tuple(f"{one.old} to {one.new}" for one in did.renamed)
+    parts = [(did.added, "added"), (did.dropped, "dropped"), (modified, "modified"), (renamed, "renamed")]
     return "columns were altered: " + ", ".join(
         f"{', '.join(names)} {verb}" for names, verb in parts if names
     )

@@ -22,7 +22,7 @@ from catchment.rewind.states import BEFORE, in_commit_order, without_voids
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvent
 from catchment.schema.foreign_keys import columns_of, dropped_keys
-from catchment.schema.passage import Stopped
+from catchment.schema.passage import Alteration, Stopped
 from catchment.source.foreign_keys import REMEDY, cascading
 from catchment.source.session import connect
 from catchment.source.stretch import Stretch
@@ -112,6 +112,23 @@ class KeyImages:
             images = images.filter(_changed(images))
         if images.num_rows:
             self._held.setdefault(table, []).append(images.select([*names, *INTERNAL]))
+
+    def renamed(self, altered: Iterable[Alteration]) -> dict[TableId, Stopped]:
+        """The tables of which a column was renamed that a foreign key is about: servers rename it in the key, too.
+
+        Raises Unsupported for what is to end the run.
+        """
+        named = {(key.child, name.lower()) for key in self.keys for name in key.columns}
+        named |= {(key.parent, name.lower()) for key in self.keys for name in key.referenced}
+        found = {}
+        for effect in (one.effect for one in altered):
+            told = {name for one in effect.renamed for name in (one.old, one.new)}
+            if about := sorted(name for name in told if (effect.table, name.lower()) in named):
+                why = f"shard {self._task.endpoint.shard}: column {about[0]} was renamed, and a foreign key is about it"
+                if not self._task.changes.follows(effect.table):
+                    raise Unsupported(why)
+                found[effect.table] = Stopped(effect.table, why)
+        return found
 
     def follow(
         self,

@@ -84,6 +84,34 @@ def with_value(images: pa.Table, column: str, value: pa.Scalar, group: int) -> p
     return images.append_column(pa.field(name, value.type), pc.if_else(earlier, value, null))
 
 
+def with_name(images: pa.Table, old: str, new: str, group: int) -> pa.Table:
+    """Images that have in the column `new` what they had in the column `old` before a group: it renamed the column.
+
+    Both are named in any case. What they had in `new` themselves must be gone, but for what a group before has filled.
+    """
+    earlier = pc.less(images.column(GROUP), group)
+    for name in [name for name in images.schema.names if source_name(name).lower() == old.lower()]:
+        at = images.schema.get_field_index(name)
+        field, nothing = images.schema.field(at), pa.scalar(None, images.schema.field(at).type)
+        moved = pc.if_else(earlier, images.column(at), nothing)
+        left = pc.if_else(earlier, nothing, images.column(at))
+        gone = left.null_count == images.num_rows
+        images = images.remove_column(at) if gone else images.set_column(at, field, left)
+        images = _with_those(images, new, moved)
+    return images
+
+
+def _with_those(images: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
+    """Images with values in a column, where there are any."""
+    if values.null_count == images.num_rows:
+        return images
+    for at, field in enumerate(images.schema):
+        if source_name(field.name).lower() == column.lower() and field.type == values.type:
+            return images.set_column(at, field, pc.coalesce(values, images.column(at)))
+    name = apart_name(column, values.type) if column in images.schema.names else column
+    return images.append_column(pa.field(name, values.type), values)
+
+
 def behind(images: pa.Table, group: int) -> pa.Table:
     """Images from a group on: it took all rows that were there. No XA transaction is prepared in front of it and
     committed behind, since servers let none pass a TRUNCATE."""

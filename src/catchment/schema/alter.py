@@ -12,7 +12,8 @@ from sqlglot import exp
 from catchment.model.errors import Unsupported
 from catchment.schema.filling import UNLOGGED, Filled, filled
 from catchment.schema.partitions import keeps_rows
-from catchment.schema.redeclared import REDEFINED, Redeclared, declared_as, redeclared
+from catchment.schema.redeclared import REDEFINED, Redeclared, declared_as, definition_of, redeclared
+from catchment.schema.renamed import Renamed, are_clear, renamed
 from catchment.schema.statement import NOT_UNDERSTOOD, AmbiguousText, Word, parted
 
 _PRIMARY = "its primary key was changed"
@@ -63,13 +64,14 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 @dataclass(frozen=True, slots=True)
 class Altered:
     """Columns added and dropped, or the `reason` why rows may have changed (`by_adding` a column). `filled`: those of
-    the added ones that have a value in every row. `modified`: columns that got another definition. `declared`: those of
-    added ones, as far as they are told."""
+    the added ones that have a value in every row. `modified`: columns that got another definition, under the names that
+    they had. `renamed`: those that got another name. `declared`: those of added ones, as far as they are told."""
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     filled: tuple[Filled, ...] = ()
     modified: tuple[Redeclared, ...] = ()
+    renamed: tuple[Renamed, ...] = ()
     declared: tuple[Redeclared, ...] = ()
     reason: str = ""
     by_adding: bool = False
@@ -91,14 +93,38 @@ def read_alter(
     """
     if [w.keyword for w in actions] in (["DISABLE", "KEYS"], ["ENABLE", "KEYS"]) or keeps_rows(actions):
         return Altered()
-    others = [action for action in parted(actions) if not _leaves_rows(action)]
-    modified = [redeclared(action, strict=strict) for action in others]
-    others = [action for action, one in zip(others, modified, strict=True) if one is None]
-    altered = Altered(modified=tuple(one for one in modified if one is not None))
-    if not others and actions:
-        return altered
-    rest = _read(name, others, columns, time)
-    return rest if rest.reason else replace(rest, modified=altered.modified)
+    parts = [action for action in parted(actions) if not _leaves_rows(action)]
+    told = [_Told.of(action, strict=strict) for action in parts]
+    others = [action for action, one in zip(parts, told, strict=True) if not one.is_known]
+    modified = tuple(one.modified for one in told if one.modified is not None)
+    names = tuple(one.renamed for one in told if one.renamed is not None and one.is_known)
+    there = {column.lower() for column in columns} - {one.old.lower() for one in names}
+    rest = _read(name, others, there, time) if others or not actions else Altered()
+    if rest.reason:
+        return rest
+    stay = (one.modified.column for one in told if one.modified is not None and one.renamed is None)
+    if names and not are_clear(names, parts, rest.added, rest.dropped, stay):
+        return Altered(reason=REDEFINED)
+    return replace(rest, modified=modified, renamed=names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What one action says of a column that stays: its definition, and its name."""
+
+    modified: Redeclared | None
+    renamed: Renamed | None
+    defines: bool
+
+    @classmethod
+    def of(cls, action: Sequence[Word], *, strict: bool) -> "_Told":
+        defines = bool(definition_of(action))
+        return cls(redeclared(action, strict=strict), renamed(action), defines)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says no more than that."""
+        return self.modified is not None or (self.renamed is not None and not self.defines)
 
 
 def _read(

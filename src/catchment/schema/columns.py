@@ -3,11 +3,13 @@ result.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SourceError
 from catchment.model.table import Column, Table
 from catchment.schema.ddl import AGAIN, Columns
+from catchment.schema.last_names import names_after, under_last_names
 from catchment.schema.passage import Passage
 from catchment.schema.shape import evolve, must_fit_still
 
@@ -31,7 +33,8 @@ def shape_after(
     if passage.met is not None:
         after = _met(after, shard, shards, passage.met, passage, epoch)
     if passage.behind:
-        after = _unmet(after, shard, shards, passage.behind, passage.catalog, epoch)
+        effects = _of_known(table_on(after, shard), under_last_names(passage.behind))
+        after = _unmet(after, shard, shards, effects, passage.catalog, epoch)
     if after is not shape:
         must_fit_still(after, shard)
     return after
@@ -42,17 +45,32 @@ def _met(
 ) -> TableShape:
     """The shape as of the last row event. Columns that it has and that are new without an effect were added in an
     earlier epoch that changed no rows."""
-    effects: Sequence[Columns] = passage.effects
+    before, table = table_on(shape, shard), Table(met.id, met.columns, shape.key)
+    effects = _of_known(before, under_last_names(passage.effects))
     if not _results_from(met, effects):
         must_fill_none(shape, shard, effects)
         return _unmet(shape, shard, shards, effects, passage.catalog, epoch)
-    before, table = table_on(shape, shard), Table(met.id, met.columns, shape.key)
-    announced = {name.lower() for e in effects for name in e.added} | {c.name.lower() for c in before.columns}
+    announced = names_after(effects).keys() | {c.name.lower() for c in before.columns}
     late = tuple(c.name for c in table.columns if c.name.lower() not in announced)
     effects = [Columns(shape.table, late, ()), *effects] if late else effects
     if table == before and not effects:
         return shape
     return evolve(shape, table, effects, epoch, shard=shard, others=_others(shape, shards, shard))
+
+
+def _of_known(before: Table, effects: Sequence[Columns]) -> list[Columns]:
+    """The effects, of which none renames a column that the table lacks. An epoch that showed no row of it has added it,
+    so it comes under its new name."""
+    known = {c.name.lower() for c in before.columns}
+    found = []
+    for effect in effects:
+        known -= {name.lower() for name in effect.dropped}
+        there = tuple(one for one in effect.renamed if one.old.lower() in known)
+        late = tuple(one.new for one in effect.renamed if one not in there)
+        found.append(replace(effect, renamed=there, added=(*late, *effect.added)))
+        known -= {one.old.lower() for one in there}
+        known |= {name.lower() for name in (*late, *effect.added, *(one.new for one in there))}
+    return found
 
 
 def _unmet(
@@ -83,8 +101,10 @@ def _without_added(effects: Sequence[Columns]) -> list[Columns]:
     found = []
     for effect in effects:
         modified = tuple(one for one in effect.modified if one.column.lower() not in added)
-        found.append(Columns(effect.table, (), effect.dropped, modified=modified, emptied=effect.emptied))
+        renamed = tuple(one for one in effect.renamed if one.old.lower() not in added)
+        added |= {one.new.lower() for one in effect.renamed if one not in renamed}
         added |= {name.lower() for name in effect.added}
+        found.append(replace(effect, added=(), filled=(), modified=modified, renamed=renamed, declared=()))
     return found
 
 
@@ -133,7 +153,13 @@ def _resulting(
             known_as = columns.get(told.column.lower())
             if known_as is not None:
                 columns[told.column.lower()] = Column(known_as.name, told.with_charset(charset))
-        for name in map(str.lower, e.added):
+        for one in e.renamed:
+            was = columns.pop(one.old.lower(), None)
+            lacking.discard(one.old.lower())
+            if was is not None:
+                columns[one.new.lower()] = Column(one.new, was.type)
+        lost = {one.new for one in e.renamed if one.new.lower() not in columns}
+        for name in map(str.lower, (*lost, *e.added)):
             if name in columns:
                 continue
             if name in known:
@@ -144,9 +170,5 @@ def _resulting(
 
 
 def _results_from(table: Table, effects: Sequence[Columns]) -> bool:
-    stays: dict[str, bool] = {}
-    for e in effects:
-        stays |= {name.lower(): False for name in e.dropped}
-        stays |= {name.lower(): True for name in e.added}
     names = {c.name.lower() for c in table.columns}
-    return all((name in names) == there for name, there in stays.items())
+    return all((name in names) == there for name, there in names_after(effects).items())

@@ -2,7 +2,8 @@
 
 An allow-list decides (DESIGN 4 and 5). A statement that names a chosen table passes only when its effect on the rows is
 known. It has none, takes all rows, drops columns, or adds some of which every row has the same value. Or it gives
-columns another definition that may leave all values as they are. Pure: looks at no server and no catalog.
+columns another name, or another definition that may leave all values as they are. Pure: looks at no server and no
+catalog.
 """
 
 import re
@@ -13,6 +14,7 @@ from catchment.model.table import TableId
 from catchment.schema.filling import Filled
 from catchment.schema.names import without_marks
 from catchment.schema.redeclared import REDEFINED, Redeclared
+from catchment.schema.renamed import Renamed
 from catchment.schema.statement import NOT_UNDERSTOOD, Word
 from catchment.schema.text import Text, read_text
 from catchment.schema.verbs import DATABASES, Act, kind_of, object_of
@@ -27,8 +29,9 @@ class Harmless:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of `table` were dropped, others `modified`, and others added. Those have the value of `filled` in every
-    row, else NULL. `emptied`: a TRUNCATE took all its rows, and no column came or went.
+    """Columns of `table` were dropped, then others `modified`, then some of these and others `renamed`, then others
+    added. Those have the value of `filled` in every row, else NULL. `emptied`: a TRUNCATE took all its rows, and no
+    column came or went.
 
     `declared`: added columns, as far as it is told. `actions`: the words of the ALTER TABLE behind the table's name;
     none when they may be read in two ways.
@@ -39,6 +42,7 @@ class Columns:
     dropped: tuple[str, ...]
     filled: tuple[Filled, ...] = ()
     modified: tuple[Redeclared, ...] = ()
+    renamed: tuple[Renamed, ...] = ()
     declared: tuple[Redeclared, ...] = field(default=(), compare=False)
     actions: tuple[Word, ...] = field(default=(), compare=False)
     emptied: bool = False
@@ -120,7 +124,7 @@ def effect_of(text: Text, chosen: Collection[TableId], here: Here | None = None)
             for words in text.readings
         ]
     )
-    if isinstance(found, Columns) and text.doubtful and (found.emptied or found.modified):
+    if isinstance(found, Columns) and text.doubtful and (found.emptied or found.modified or found.renamed):
         return _stop(found.table, TRUNCATED if found.emptied else REDEFINED)
     return found
 
@@ -298,7 +302,7 @@ class _Reading:
             return _stop(table, change.reason, ADD_PLAIN if change.by_adding else AGAIN)
         if change.modified and not usual:
             return _stop(table, REDEFINED)
-        if not (change.added or change.dropped or change.modified):
+        if not (change.added or change.dropped or change.modified or change.renamed):
             return HARMLESS
         schema = target[0].text if len(target) > 1 else self.default_schema
         if (schema, target[-1].text) != (table.schema, table.name):
@@ -309,6 +313,7 @@ class _Reading:
             change.dropped,
             change.filled,
             change.modified,
+            change.renamed,
             change.declared if usual else (),
             actions,
         )

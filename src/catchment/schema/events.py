@@ -98,8 +98,9 @@ def _behind(event: SchemaEvent) -> Here | None:
     here, did = event.here, event.effect
     if here is None or not isinstance(did, Columns):
         return here
-    dropped, added = ({name.lower() for name in names} for names in (did.dropped, did.added))
-    return {**here, did.table: (frozenset(here[did.table]) - dropped) | added}
+    gone = {name.lower() for name in (*did.dropped, *(one.old for one in did.renamed))}
+    came = {name.lower() for name in (*did.added, *(one.new for one in did.renamed))}
+    return {**here, did.table: (frozenset(here[did.table]) - gone) | came}
 
 
 def text_of(fact: Ddl | Statement) -> Text:

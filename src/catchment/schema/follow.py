@@ -12,6 +12,7 @@ from catchment.schema.ddl import AGAIN, Columns, Here, Stop
 from catchment.schema.declaration import read_column
 from catchment.schema.events import SchemaEvents, stops
 from catchment.schema.redeclared import definition_of
+from catchment.schema.renamed import renamed
 from catchment.schema.statement import NO_BACKSLASH_ESCAPES, AmbiguousText, Word, beginning, parted
 from catchment.wire.log.facts import Ddl, Fact
 
@@ -74,7 +75,8 @@ class Followed:
 
 
 def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int = 0) -> Definition:
-    """The definition after an ALTER TABLE: first columns go, then others change and come, in the statement's order.
+    """The definition after an ALTER TABLE: first columns go, then others change and get names, then others come, each
+    in the statement's order.
 
     Raises AmbiguousText when a column's type or place cannot be told, AlteredUnseen when the table is not as the
     statement found it.
@@ -93,6 +95,8 @@ def altered(definition: Definition, did: Columns, *, mysql: bool, sql_mode: int 
     for action in actions:
         if action[0].keyword in ("MODIFY", "CHANGE"):
             columns = _modified(definition, columns, action, mysql=mysql)
+        elif action[0].keyword == "RENAME":
+            columns = _renamed(definition, columns, action)
         if action[0].keyword == "ADD" and (at := _column_at(action)):
             columns = _added(definition, columns, action, at, mysql=mysql)
     return replace(definition, columns=tuple(columns))
@@ -126,17 +130,32 @@ def _dropped(definition: Definition, columns: _Columns, action: Sequence[Word], 
 
 
 def _modified(definition: Definition, columns: _Columns, action: Sequence[Word], *, mysql: bool) -> _Columns:
-    """The columns after MODIFY, or CHANGE to the same name: one has another definition, and perhaps place."""
+    """The columns after MODIFY or CHANGE: one has another definition, and perhaps name and place."""
     words, place = _placed(definition_of(action))
-    name = words[0].text.lower()
-    index = next((i for i, c in enumerate(columns) if c.name.lower() == name), None)
-    if index is None:
-        raise _unseen(definition, f"an ALTER TABLE modifies {words[0].text}")
+    was = renamed(action)
+    index = _of_name(definition, columns, words[0].text if was is None else was.old, "modifies")
     new = read_column(words, definition.charset, mysql=mysql)
     others = [*columns[:index], *columns[index + 1 :]]
     if place is not None:
         index = _index(definition, others, new.name, place)
     return [*others[:index], new, *others[index:]]
+
+
+def _renamed(definition: Definition, columns: _Columns, action: Sequence[Word]) -> _Columns:
+    """The columns after RENAME COLUMN, or RENAME of something else."""
+    said = renamed(action)
+    if said is None:
+        return columns
+    index = _of_name(definition, columns, said.old, "renames")
+    return [*columns[:index], replace(columns[index], name=said.new), *columns[index + 1 :]]
+
+
+def _of_name(definition: Definition, columns: _Columns, name: str, act: str) -> int:
+    """Where the column stands that an action is about."""
+    index = next((i for i, c in enumerate(columns) if c.name.lower() == name.lower()), None)
+    if index is None:
+        raise _unseen(definition, f"an ALTER TABLE {act} {name}")
+    return index
 
 
 def _added(

@@ -70,8 +70,8 @@ class Passage:
 
     @property
     def drops(self) -> bool:
-        """Whether a column was dropped."""
-        return any(effect.dropped for effect in self.alters)
+        """Whether a name of a column was taken away."""
+        return any(effect.dropped or effect.renamed for effect in self.alters)
 
     @property
     def untold(self) -> bool:

@@ -1,4 +1,4 @@
-"""The definition that MODIFY gives a column, and CHANGE one that keeps its name.
+"""The definition that MODIFY gives a column, and CHANGE, which may rename it, too.
 
 Pure. What is not known here to leave the choice of values to the type alone is not told.
 """
@@ -14,6 +14,7 @@ from catchment.model.errors import Unsupported
 from catchment.model.table import ColumnType, Kind
 from catchment.schema.attributes import Untold, attributes
 from catchment.schema.declaration import attributes_of, read_column
+from catchment.schema.renamed import renamed
 from catchment.schema.statement import AmbiguousText, Word
 from catchment.wire.cells.types import from_catalog
 
@@ -42,8 +43,9 @@ class Redeclared:
 
 
 def redeclared(action: Sequence[Word], *, strict: bool) -> Redeclared | None:
-    """The column that an action of an ALTER TABLE gives a definition; None where it does something else, or what it
-    does is not known. `strict`: the statement fails where a NULL or a label does not fit."""
+    """The column that an action of an ALTER TABLE gives a definition, under the name that it had. None where the action
+    does something else, or what it does is not known. `strict`: the statement fails where a NULL or a label does not
+    fit."""
     words = definition_of(action)
     if not words:
         return None
@@ -59,7 +61,10 @@ def redeclared(action: Sequence[Word], *, strict: bool) -> Redeclared | None:
         return None
     if kind is Kind.TIMESTAMP and null is not True:
         return None  # NULL may become the time of the statement
-    return None if kind in _ROUNDED and arguments else found
+    if kind in _ROUNDED and arguments:
+        return None
+    was = renamed(action)
+    return found if was is None else Redeclared(was.old, found.type, found.declared)
 
 
 def declared_as(words: Sequence[Word]) -> Redeclared:
@@ -71,7 +76,8 @@ def declared_as(words: Sequence[Word]) -> Redeclared:
 
 
 def definition_of(action: Sequence[Word]) -> Sequence[Word]:
-    """`name type attributes` of MODIFY, and of CHANGE to the same name; nothing of other actions."""
+    """`name type attributes` of MODIFY and CHANGE, with the name that the column has behind it; nothing of other
+    actions."""
     head = action[0].keyword if action else ""
     rest = action[1:]
     if head not in ("MODIFY", "CHANGE"):
@@ -82,4 +88,4 @@ def definition_of(action: Sequence[Word]) -> Sequence[Word]:
         return ()
     if head == "MODIFY":
         return rest
-    return rest[1:] if len(rest) > 1 and rest[0].text == rest[1].text and rest[1].quote != "'" else ()
+    return rest[1:] if len(rest) > 1 and rest[1].quote != "'" else ()

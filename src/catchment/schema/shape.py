@@ -6,15 +6,14 @@ compares column names without regard to case; so does this module.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, count
 
 from msgspec.structs import replace
 
-from catchment.model.column_rule import ColumnRule, rule_of
+from catchment.model.column_rule import rule_of
 from catchment.model.emptied import emptied_too
 from catchment.model.epoch import LakeColumn, TableShape
-from catchment.model.epoch_number import gci_of
 from catchment.model.errors import ConfigError, SourceError, Unsupported
+from catchment.model.fill import Fill
 from catchment.model.table import (
     ENDED,
     RESERVED,
@@ -23,13 +22,25 @@ from catchment.model.table import (
     Column,
     Kind,
     Table,
-    TableId,
     Wording,
     without_case,
 )
 from catchment.model.treatment import PLAIN, Mode, Treatment
 from catchment.schema.ddl import AGAIN, Columns
 from catchment.schema.filling import Filled
+from catchment.schema.lake_columns import (
+    after_add,
+    after_drop,
+    by_name,
+    is_named,
+    lacking,
+    must_be_free,
+    new_column,
+    physical_name,
+    shown_as,
+)
+from catchment.schema.last_names import name_behind, names_after
+from catchment.schema.renaming import with_new_name
 from catchment.schema.widened import declared_first, modified, must_be_as_added, unclear, with_declared
 from catchment.wire.cells.masks import kept_type
 from catchment.wire.cells.types import logged_as_binary
@@ -52,8 +63,8 @@ def first_shape(
     columns: list[LakeColumn] = []
     taken: set[str] = set()
     for column in table.columns:
-        physical = _physical(_named(column.name, treatment.rules), taken)
-        columns.append(LakeColumn(column, physical, missing=_lacking(column.name, shards or {})))
+        physical = physical_name(shown_as(column.name, treatment.rules), taken)
+        columns.append(LakeColumn(column, physical, missing=lacking(column.name, shards or {})))
         taken.add(without_case(physical))
     shape = TableShape(
         table.id,
@@ -104,11 +115,6 @@ def must_fit(shape: TableShape) -> None:
         seen[name] = source
 
 
-def _named(name: str, rules: Sequence[ColumnRule]) -> str:
-    rule = rule_of(rules, name)
-    return name if rule is None else rule.name or name
-
-
 def logged_kinds(shape: TableShape) -> dict[str, Kind]:
     """The columns that the log declares as BINARY and are something else, by their names at the source."""
     return logged_as_binary(c.column for c in shape.columns if c.live)
@@ -138,55 +144,61 @@ def evolve(
     """
     if shape.table != table.id or any(e.table != table.id for e in effects):
         raise ValueError(f"shape of {shape.table}, table {table.id} and effects are not of one table")
-    columns, added = shape.columns, set[str]()
+    added = set[str]()
     for place, effect in enumerate(effects):
+        later = effects[place + 1 :]
         for name in effect.dropped:
-            columns = tuple(_dropped(c, name.lower(), shard, others) for c in columns)
-        shape = replace(shape, columns=columns)
-        shape = _modified(shape, effect, shard, others, added)
-        columns = shape.columns
+            columns = tuple(after_drop(c, name, shard, others) for c in shape.columns)
+            shape = replace(shape, columns=columns)
+        shape = _redefined(shape, effect, shard, others, epoch, added)
         for name in effect.added:
-            there = any(c.live and _is_named(c, name) for c in columns)
-            taken = {without_case(c.physical) for c in columns}
-            new = None if there else _new(name, table, epoch, taken, others, shape.rules)
-            if new is not None and without_case(name) in RESERVED:
-                raise Unsupported(
-                    f"shard {shard}: column {name} was added to {table.id}: the lake's tables use this name "
-                    "themselves; drop it again, then start the run again: it goes on"
-                )
-            if new is not None and not any(_is_dropped(later, name) for later in effects[place + 1 :]):
-                must_be_as_added(new, effect.declared, shard, table.id)
-            columns = _added(columns, name, shard, new, table.id)
+            new = _new(shape, name, table, epoch, others)
+            if new is not None:
+                must_be_free(name, shard, table.id)
+                if name_behind(name, later) is not None:
+                    must_be_as_added(new, effect.declared, shard, table.id)
+            shape = replace(shape, columns=after_add(shape.columns, name, shard, new, table.id))
         if effect.emptied:
             shape = _emptied(shape, shard, epoch)
         added |= {name.lower() for name in effect.added}
-        shape = replace(shape, columns=columns)
         shape = with_declared(shape, shard, effect.declared, effect.added, others)
-        lasting = lasts(effect, effects[place + 1 :])
-        shape = _filled(shape, columns, lasting, shard, before or epoch)
-    after = replace(shape, columns=columns)
-    faults = _faults(after, table, shard) + _untrue(table, effects)
+        shape = _filled(shape, lasts(effect, later), shard, before or epoch)
+    faults = _faults(shape, table, shard) + _untrue(table, effects)
     if faults:
         raise SourceError(
             f"shard {shard}: {table.id} does not match its lake table: {'; '.join(faults)}; "
             + AGAIN.format(table=table.id)
         )
-    return after
-
-
-def _modified(
-    shape: TableShape, effect: Columns, shard: str, others: Mapping[str, Table], added: Collection[str]
-) -> TableShape:
-    """The shape after columns got other definitions; `added`: by effects before. Raises SourceError."""
-    for told in effect.modified:
-        if told.column.lower() in added:
-            raise unclear(shard, shape.table, told)
-        shape = modified(shape, shard, told, others)
     return shape
 
 
-def _is_dropped(effect: Columns, name: str) -> bool:
-    return name.lower() in map(str.lower, effect.dropped)
+def _redefined(
+    shape: TableShape,
+    effect: Columns,
+    shard: str,
+    others: Mapping[str, Table],
+    epoch: int,
+    added: Collection[str],
+) -> TableShape:
+    """The shape after columns got other definitions and names; `added`: by effects before. Raises SourceError."""
+    for name in (*(one.column for one in effect.modified), *(one.old for one in effect.renamed)):
+        if name.lower() in added:
+            raise unclear(shard, shape.table, name)
+    for told in effect.modified:
+        shape = modified(shape, shard, told, others)
+    for one in effect.renamed:
+        shape = with_new_name(shape, shard, one, others, epoch)
+    return shape
+
+
+def _new(
+    shape: TableShape, name: str, table: Table, epoch: int, others: Mapping[str, Table]
+) -> LakeColumn | None:
+    """A column that the lake has not. None where it has it, or when a later effect drops it again: no row has a value
+    then."""
+    there = any(c.live and is_named(c, name) for c in shape.columns)
+    column = None if there else by_name(table).get(name.lower())
+    return None if column is None else new_column(column, epoch, shape.columns, others, shape.rules)
 
 
 def must_fit_still(shape: TableShape, shard: str) -> None:
@@ -230,47 +242,6 @@ def merge(tables: Mapping[str, Table]) -> Table:
     return Table(first.id, tuple(column for _, column in union.values()), first.key)
 
 
-def _lacking(name: str, shards: Mapping[str, Table]) -> tuple[str, ...]:
-    # Many shards share one table: each is looked at once.
-    tables = {id(table): table for table in shards.values()}
-    having = {one for one, table in tables.items() if name.lower() in _names(table)}
-    return tuple(sorted(shard for shard, table in shards.items() if id(table) not in having))
-
-
-def _names(table: Table) -> dict[str, Column]:
-    return {c.name.lower(): c for c in table.columns}
-
-
-def _dropped(known: LakeColumn, name: str, shard: str, others: Mapping[str, Table]) -> LakeColumn:
-    """A column after the DROP of `name`."""
-    if not known.live or known.column.name.lower() != name or shard in known.missing:
-        return known
-    live = len(_lacking(name, others)) < len(others)
-    return replace(known, live=live, torn=live, missing=tuple(sorted({*known.missing, shard})))
-
-
-def _added(
-    columns: tuple[LakeColumn, ...], name: str, shard: str, new: LakeColumn | None, table: TableId
-) -> tuple[LakeColumn, ...]:
-    """The columns after an ADD. One that is live came from another shard, else `new` is appended."""
-    for place, known in enumerate(columns):
-        if known.live and known.column.name.lower() == name.lower():
-            if known.torn and shard in known.missing:
-                raise Unsupported(
-                    f"shard {shard}: column {name} of {table} was added while another shard still has "
-                    "an old one, which some shard dropped: their values cannot be told apart; "
-                    + AGAIN.format(table=table)
-                    + "; next time drop it on every shard and let an epoch pass before it is added"
-                )
-            found = replace(known, missing=tuple(s for s in known.missing if s != shard))
-            return (*columns[:place], found, *columns[place + 1 :])
-    return (*columns, new) if new is not None else columns
-
-
-def _is_named(known: LakeColumn, name: str) -> bool:
-    return known.column.name.lower() == name.lower()
-
-
 def _emptied(shape: TableShape, shard: str, epoch: int) -> TableShape:
     """The shape behind a TRUNCATE. Of its epoch a segment brings what follows it. Raises SourceError for a mode that
     keeps more than the rows of now."""
@@ -284,18 +255,17 @@ def _emptied(shape: TableShape, shard: str, epoch: int) -> TableShape:
 
 def lasts(effect: Columns, later: Iterable[Columns]) -> list[Filled]:
     """The values that an effect gave to rows, of columns that none of the `later` ones drops."""
-    dropped = {name.lower() for one in later for name in one.dropped}
-    return [told for told in effect.filled if told.column.lower() not in dropped]
+    following = tuple(later)
+    return [told for told in effect.filled if name_behind(told.column, following) is not None]
 
 
-def _filled(
-    shape: TableShape, columns: Sequence[LakeColumn], lasting: Iterable[Filled], shard: str, before: int
-) -> TableShape:
+def _filled(shape: TableShape, lasting: Iterable[Filled], shard: str, before: int) -> TableShape:
     """The shape with the values of columns that came with some."""
     for told in lasting:
-        for known in columns:
-            if known.live and _is_named(known, told.column):
-                shape = shape.filled(known.physical, shard, before, _value_of(known, told, shape, shard))
+        for known in shape.columns:
+            if known.live and is_named(known, told.column):
+                value = _value_of(known, told, shape, shard)
+                shape = shape.filled(shard, Fill(known.physical, (), before, value))
     return shape
 
 
@@ -319,33 +289,6 @@ def _value_of(known: LakeColumn, told: Filled, shape: TableShape, shard: str) ->
     return told.value
 
 
-def _new(
-    name: str,
-    table: Table,
-    epoch: int,
-    taken: Collection[str],
-    others: Mapping[str, Table],
-    rules: Sequence[ColumnRule],
-) -> LakeColumn | None:
-    """A column that the lake has not; None when a later effect drops it again: no row has a value then.
-
-    Its physical name is its own, else `name__gci`, else `name__gci_2` and so on.
-    """
-    column = _names(table).get(name.lower())
-    if column is None:
-        return None
-    shown = _named(column.name, rules)
-    free = without_case(shown) not in taken
-    physical = shown if free else _physical(f"{shown}__{gci_of(epoch)}", taken)
-    return LakeColumn(column, physical, missing=_lacking(name, others))
-
-
-def _physical(name: str, taken: Collection[str]) -> str:
-    """The name, or the first of `name_2`, `name_3`, ... that no reader of the lake takes for one of those taken."""
-    names = chain((name,), (f"{name}_{number}" for number in count(2)))
-    return next(name for name in names if without_case(name) not in taken)
-
-
 def _alike(table: Table) -> list[str]:
     """Columns whose names differ in nothing but the case of a letter, which servers do not know of all letters."""
     first = {c.name.lower(): c.name for c in reversed(table.columns)}
@@ -362,7 +305,7 @@ def _faults(shape: TableShape, table: Table, shard: str) -> list[str]:
     if table.key != shape.key:
         faults.append(f"its key is {_key(table)}, the lake's ({', '.join(shape.key)})")
     live = {c.column.name.lower(): c for c in shape.columns if c.live}
-    here = _names(table)
+    here = by_name(table)
     for name, column in here.items():
         if name not in live or shard in live[name].missing:
             faults.append(f"column {_say(column)} is new without an ADD COLUMN in the log")
@@ -378,12 +321,8 @@ def _faults(shape: TableShape, table: Table, shard: str) -> list[str]:
 
 
 def _untrue(table: Table, effects: Sequence[Columns]) -> list[str]:
-    """Columns that were added last of all and are not there: `table` is older than the effects."""
-    there: dict[str, bool] = {}
-    for effect in effects:
-        there |= {name.lower(): False for name in effect.dropped}
-        there |= {name.lower(): True for name in effect.added}
-    here = _names(table)
+    """Columns that came last of all and are not there: `table` is older than the effects."""
+    here, there = by_name(table), names_after(effects)
     return [f"column {n} was added but is not there" for n, stays in there.items() if stays and n not in here]
 
 

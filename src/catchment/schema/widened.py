@@ -33,15 +33,26 @@ def modified(shape: TableShape, shard: str, said: Redeclared, others: Collection
         raise _unknown(shape, shard, said)
     if has_length(new):
         shape = _with_length(shape, shard, said, column, others)
-    lake = column.column.type
-    if holds_type(lake, new):
-        return _on(shape, column, {shard: new})
-    if not holds_type(new, lake):
+    after = typed_on(shape, shard, column, new, others)
+    if after is None:
         raise _unknown(shape, shard, said, "is of a type that other shards have not")
+    return after
+
+
+def typed_on(
+    shape: TableShape, shard: str, column: LakeColumn, kind: ColumnType, others: Collection[str]
+) -> TableShape | None:
+    """The shape where a shard has a column in this type, and the lake in one that holds it, too. None where neither of
+    the two types holds the other. `others`: the other shards."""
+    lake = column.column.type
+    if holds_type(lake, kind):
+        return _on(shape, column, {shard: kind})
+    if not holds_type(kind, lake):
+        return None
     behind = {other: shape.type_on(other, column) for other in others if other not in column.missing}
-    wider = replace(column, column=replace(column.column, type=new))
+    wider = replace(column, column=replace(column.column, type=kind))
     shape = replace(shape, columns=tuple(wider if one is column else one for one in shape.columns))
-    return _on(shape, wider, {**behind, shard: new}, lake)
+    return _on(shape, wider, {**behind, shard: kind}, lake)
 
 
 def held(shape: TableShape, shard: str, name: str) -> LakeColumn | None:
@@ -78,13 +89,22 @@ def with_declared(
     return shape
 
 
+def same_declaration(
+    shape: TableShape, shard: str, former: LakeColumn, new: LakeColumn, others: Collection[str]
+) -> TableShape:
+    """The shape where a shard declares a column as it did another one. `others`: the other shards."""
+    if not has_length(new.column.type):
+        return shape
+    return _declared_as(shape, shard, new, _declared(shape, shard, former), others)
+
+
 def must_be_as_added(new: LakeColumn, told: Iterable[Redeclared], shard: str, table: TableId) -> None:
     """Raise SourceError for a column that is of another type by now than the statement that added it told."""
     kind = replace(new.column.type, charset="")
     for one in told:
         said = replace(one.type, charset="")
         if one.column.lower() == new.column.name.lower() and said != kind and not _may_become(one.type, kind):
-            raise unclear(shard, table, one)
+            raise unclear(shard, table, one.column)
 
 
 def _may_become(said: ColumnType, kind: ColumnType) -> bool:
@@ -96,11 +116,11 @@ def _may_become(said: ColumnType, kind: ColumnType) -> bool:
     return bytes_of_text or (said.kind is Kind.JSON and kind.kind is Kind.TEXT)
 
 
-def unclear(shard: str, table: TableId, told: Redeclared) -> SourceError:
-    """Of a column that was given another definition before its first one is known."""
+def unclear(shard: str, table: TableId, column: str) -> SourceError:
+    """Of a column that was given another definition or name before its first one is known."""
     return SourceError(
-        f"shard {shard}: column {told.column} of {table} was added, and given another definition before a row showed "
-        "it; " + AGAIN.format(table=table)
+        f"shard {shard}: column {column} of {table} was added, and given another definition or name before a row "
+        "showed it; " + AGAIN.format(table=table)
     )
 
 

@@ -24,6 +24,7 @@ from catchment.model.treatment import PLAIN, Treatment
 from catchment.rewind.states import BEFORE
 from catchment.schema.ddl import Columns, Stop
 from catchment.schema.events import SchemaEvents
+from catchment.schema.redeclared import REDEFINED
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
 from catchment.source.catalog import list_tables, read_table
@@ -209,9 +210,9 @@ def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Colle
     stored = StoredAt(endpoint, position.server, position.at, behind.at, events)
     for event in stored.events:
         did = stored.judged(event, tables)
-        if isinstance(did, Columns) and did.modified:
+        if isinstance(did, Columns) and (did.modified or did.renamed):
             raise CutMissed(
-                f"shard {endpoint.shard}, {did.table} at {event.at}: a column was given another definition, and the "
+                f"shard {endpoint.shard}, {did.table} at {event.at}: {REDEFINED}, and the "
                 "log proves that visible only when something follows: commit any transaction on the shard, then start "
                 "again"
             )

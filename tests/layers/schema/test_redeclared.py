@@ -199,7 +199,7 @@ def test_a_text_of_a_table_of_bytes_is_bytes(kind: Kind) -> None:
     result = Table(T, (*table().columns, Column("w", ColumnType(kind))), ("id",))
     shape = after(begun(), "a", "ADD w VARCHAR(5)", result)
     assert shape.columns[-1].column.type.kind is kind
-    with pytest.raises(SourceError, match="given another definition before a row showed it"):
+    with pytest.raises(SourceError, match="given another definition or name before a row showed it"):
         after(begun(), "a", "ADD w VARCHAR(5) CHARACTER SET utf8mb4", result)
     for later in ("VARCHAR(9)", "VARBINARY(9)", "BLOB", "MEDIUMTEXT"):
         with pytest.raises(SourceError, match="not known to leave its values"):

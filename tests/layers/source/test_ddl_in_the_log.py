@@ -110,7 +110,7 @@ STOPS = [
     (["DROP TABLE shop.t", "CREATE TABLE shop.t (x TEXT)", "INSERT INTO shop.t VALUES ('x')"], "dropped"),
     (["RENAME TABLE shop.t TO shop.u, shop.o TO shop.t", "INSERT INTO shop.t VALUES (1, 2, 'x')"], "renamed"),
     (["ALTER TABLE shop.t MODIFY a BIGINT"], "another definition"),
-    (["ALTER TABLE shop.t RENAME COLUMN a TO x", "INSERT INTO shop.t (x, id) VALUES (1, 2)"], "renamed"),
+    (["ALTER TABLE shop.t RENAME COLUMN a TO x"], "renamed"),
     (["ALTER TABLE shop.t ADD n INT AS (a + 1)"], "a non-NULL default was added"),
     (["ALTER TABLE shop.t PARTITION BY HASH (id) PARTITIONS 2", "ALTER TABLE shop.t TRUNCATE PARTITION p0"], "names"),
     (["ALTER TABLE shop.o PARTITION BY HASH (id) PARTITIONS 2",

@@ -49,7 +49,7 @@ WAYS = {
     ),
     "narrowed": (["UPDATE t SET n = 1", "ALTER TABLE t MODIFY n TINYINT"], ("id", "n")),
     "default": (["ALTER TABLE t ADD COLUMN m INT NOT NULL DEFAULT 4"], ("id", "n", "m")),
-    "renamed column": (["ALTER TABLE t CHANGE n m INT"], ("id", "m")),
+    "renamed column": (["ALTER TABLE t CHANGE n m SMALLINT"], ("id", "m")),
     "text": (["ALTER TABLE t MODIFY n VARCHAR(20)"], ("id", "n")),
     "another key": (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (n)"], ("id", "n")),
     "swap": (

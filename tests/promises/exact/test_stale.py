@@ -216,7 +216,7 @@ def test_ddl_upon_ddl_begins_anew_each_time(steps: Steps) -> None:
     steps.renew(*PROOF)
     steps.must_be_equal("t", "id", "n")
     first = newest(steps).shape(TableId(steps.schema, "t")).generation
-    steps.everywhere("ALTER TABLE t CHANGE n m INT", *PROOF)
+    steps.everywhere("ALTER TABLE t CHANGE n m SMALLINT", *PROOF)
     steps.renew(*PROOF)
     steps.must_be_equal("t", "id", "m")
     assert newest(steps).shape(TableId(steps.schema, "t")).generation > first > 0

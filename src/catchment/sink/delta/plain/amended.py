@@ -1,13 +1,14 @@
 """Values that rows of a plain table have by its shape, and that no log has brought.
 
 Where a shard has dropped a column that others keep, its old rows lose their values. Where a column came with a value,
-older rows have that. Where a column's type became wider, older files have its values in the narrower one.
+older rows have that; where it was renamed, what they have in the former column. Where a column's type became wider,
+older files have its values in the narrower one.
 
 Catchment's own reader goes by the table's shape. Other readers know no shapes, so a settle writes such rows once more.
 The table's properties say what has been done.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -32,12 +33,13 @@ Torn = dict[str, list[str]]
 
 
 class Amended(msgspec.Struct, frozen=True):
-    """Columns that some shards have dropped and others keep, values that columns came with, and types that columns have
-    and older files have not."""
+    """Columns that some shards have dropped and others keep, what columns came with, and types that columns have and
+    older files have not. `lent`: columns, with their types, that the table has no more, and others came with."""
 
     torn: Torn
     fills: tuple[Fill, ...]
     types: dict[str, pa.DataType] = {}
+    lent: dict[str, pa.DataType] = {}
 
     def __bool__(self) -> bool:
         return bool(self.torn or self.fills or self.types)
@@ -54,7 +56,16 @@ def amended_in(shape: TableShape) -> Amended:
     kept = {c.physical for c in shape.kept}
     schema = arrow_schema(shape)
     types = {name: schema.field(name).type for name in former_types(shape) if name in kept}
-    return Amended(torn, tuple(fill for fill in shape.fills if fill.column in kept), types)
+    fills = _leading_to(kept, shape.fills)
+    lent = {fill.source: schema.field(fill.source).type for fill in fills if fill.source not in {"", *kept}}
+    return Amended(torn, fills, types, lent)
+
+
+def _leading_to(columns: set[str], fills: Iterable[Fill]) -> tuple[Fill, ...]:
+    """The fills of these columns, and those of columns that these came with."""
+    known, left = tuple(fill for fill in fills if fill.column in columns), tuple(fills)
+    sources = {fill.source for fill in known} - {"", *columns}
+    return known + _leading_to(sources, left) if sources else known
 
 
 def not_written(amended: Amended, metadata: MetaData) -> Amended:
@@ -70,7 +81,10 @@ def not_written(amended: Amended, metadata: MetaData) -> Amended:
         for fill in amended.fills
     )
     torn = {name: shards for name, shards in left.items() if shards}
-    return Amended(torn, tuple(fill for fill in fills if fill.shards), _others(amended, metadata))
+    left_fills = tuple(fill for fill in fills if fill.shards)
+    sources = {fill.source for fill in left_fills}
+    lent = {name: kind for name, kind in amended.lent.items() if name in sources}
+    return Amended(torn, left_fills, _others(amended, metadata), lent)
 
 
 def _others(amended: Amended, metadata: MetaData) -> dict[str, pa.DataType]:
@@ -92,26 +106,55 @@ def noted(amended: Amended, metadata: MetaData) -> MetaData:
     return msgspec.structs.replace(metadata, configuration=metadata.configuration | told)
 
 
+def schema_read(schema: pa.Schema, amended: Amended) -> pa.Schema:
+    """The columns that rows must have to be told what others came with: those of the table, and those that are lent."""
+    return pa.schema([*schema, *(pa.field(name, kind) for name, kind in amended.lent.items())])
+
+
 def as_told(rows: pa.Table, amended: Amended) -> pa.Table:
-    """The rows with the values that they have by the shape. A shard that has dropped a column has no value of it."""
-    for fill in amended.fills:
-        rows = _with(rows, fill.column, _older(rows, fill), fill.value)
+    """The rows with the values that they have by the shape, without columns that are lent. A shard that has dropped a
+    column has no value of it.
+
+    Of rows that were told once it is not known any more what renamed columns came with.
+    """
+    names = dict.fromkeys(fill.column for fill in amended.fills)
+    told = {name: _value(rows, name, amended.fills) for name in names if name in rows.column_names}
+    for name, values in told.items():
+        rows = _with(rows, name, values)
     for name, shards in amended.torn.items():
-        rows = _with(rows, name, pc.is_in(rows[SHARD], pa.array(shards, pa.string())), None)
-    return rows
+        if name in rows.column_names:
+            gone = pc.is_in(rows[SHARD], pa.array(shards, pa.string()))
+            rows = _with(rows, name, pc.if_else(gone, pa.scalar(None, rows[name].type), rows[name]))
+    return rows.drop_columns([name for name in amended.lent if name in rows.column_names])
 
 
-def _with(rows: pa.Table, column: str, where: pa.ChunkedArray, value: str | None) -> pa.Table:
+def _with(rows: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
     place = rows.schema.get_field_index(column)
-    if place < 0:
-        return rows
-    field = rows.schema.field(place)
-    said = pa.scalar(None, field.type) if value is None else scalar_of(value, field.type)
-    return rows.set_column(place, field, pc.if_else(where, said, rows[column]))
+    return rows.set_column(place, rows.schema.field(place), values)
+
+
+def _value(rows: pa.Table, column: str, fills: Sequence[Fill]) -> pa.ChunkedArray:
+    """What rows have in a column by these fills, each of which may take what they have in another one."""
+    values = rows[column]
+    for fill in fills:
+        if fill.column == column:
+            older = _older(rows, fill)
+            values = pc.if_else(older, _came_with(rows, fill, fills, older, values.type), values)
+    return values
+
+
+def _came_with(
+    rows: pa.Table, fill: Fill, fills: Sequence[Fill], older: pa.ChunkedArray, kind: pa.DataType
+) -> pa.ChunkedArray | pa.Scalar:
+    if not fill.source:
+        return scalar_of(fill.value, kind)
+    had = _value(rows, fill.source, fills)
+    # Of others it may have values that the type does not have.
+    return pc.if_else(older, had, pa.scalar(None, had.type)).cast(kind)
 
 
 def _older(rows: pa.Table | pa.RecordBatch, fill: Fill) -> pa.ChunkedArray | pa.Array:
-    """Of each row whether it is older than a column that came with a value."""
+    """Of each row whether it is older than what a column came with."""
     mine = pc.is_in(rows[SHARD], pa.array(fill.shards, pa.string()))
     return pc.and_(mine, pc.less(rows[EPOCH], fill.before))
 

@@ -25,6 +25,7 @@ from catchment.sink.delta.plain.amended import (
     is_narrower,
     not_written,
     rows_to_write,
+    schema_read,
 )
 from catchment.sink.delta.plain.arranged import Piece, cluster_columns, one_partition, pieces, pieces_of
 from catchment.sink.delta.plain.change_data import ChangeData
@@ -64,7 +65,7 @@ class Made:
         self.changes = self.died = 0
         self._plain, self._tail, self._shape = making.plain, making.tail, making.shape
         self._epoch, self._form, self._index = making.epoch, making.form, making.index
-        self._schema = plain_schema(making.shape)
+        self._schema = self._read = plain_schema(making.shape)
         self._amended = amended_in(making.shape)
         self._gone: Gone = ()
         self._now_ms = now_ms
@@ -76,6 +77,9 @@ class Made:
     def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
         stale = self._amended if on is None else not_written(self._amended, on.metadata)
+        # What columns came with is told once: the table's files may not have any more where it came from.
+        self._amended = msgspec.structs.replace(self._amended, fills=stale.fills, lent=stale.lent)
+        self._read = schema_read(self._schema, self._amended)
         self._gone = not_taken(self._shape.emptied, None if on is None else on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
         self._counts = {file.path: file.rows for file in files}
@@ -142,20 +146,24 @@ class Made:
         new = {path: rows - fresh[path] for path, rows in zip(fresh, in_chunks, strict=True)}
         for path, rows in new.items():
             fresh[path] |= rows
-        comes = living(conform(net.comes, self._schema), self._gone)
+        comes = as_told(living(conform(net.comes, self._read), self._gone), self._amended)
         if net.lost is not None:
+            # Their epochs are to be those of the deletes.
+            had = as_told(conform(net.lost.rows, self._read), self._amended)
             ended = (part for path, rows in {**dying, **new}.items() for part in self._rows(path, rows))
-            comes = with_deleted(net.lost, ended, comes, identity_columns(self._shape))
+            told = (as_told(part, self._amended) for part in ended)
+            lost = msgspec.structs.replace(net.lost, rows=had)
+            comes = with_deleted(lost, told, comes, identity_columns(self._shape))
         if self._told is not None:
             died = (part for path, rows in dying.items() for part in self._rows(path, rows))
-            self._told.changed(died, as_told(comes, self._amended))
+            self._told.changed(died, comes)
         self._bring_held(comes)
 
     def _append(self, found: Waiting | None) -> None:
         """Bring all changes of all epochs."""
         if found is None or not found.changes:
             return
-        rows = [conform(part, self._schema) for part in found.rows()]
+        rows = [conform(part, self._read) for part in found.rows()]
         self.changes += sum(part.num_rows for part in rows)
         self._bring(rows)
 
@@ -166,7 +174,7 @@ class Made:
         identity, shares = identity_columns(self._shape), []
         for changes in found.whole_shares() if found is not None else ():
             self.changes += changes.num_rows
-            versions = RowVersions(changes, identity, self._schema)
+            versions = RowVersions(changes, identity, self._read)
             shares.append(versions)
             changed = Changed(versions.keys)
             asked = [file for file in files if may_be_open(file) and changed.may_touch(file)]
@@ -178,10 +186,11 @@ class Made:
             died = [part for path, rows in dying.items() for part in self._rows(path, rows)]
             for path, rows in dying.items():
                 dead[path] |= rows
-            ended = [with_times(part, versions.ends_of(part), self._schema) for part in died]
+            ended = [with_times(part, versions.ends_of(part), self._read) for part in died]
             ended = [part for part in (versions.ended, *ended) if part.num_rows]
             if self._told is not None:
-                self._told.changed(iter(died), pa.concat_tables([versions.open, *ended]))
+                comes = pa.concat_tables([versions.open, *ended])
+                self._told.changed(iter(died), as_told(comes, self._amended))
             # Apart from those that last: files of ended ones alone are never asked again.
             if ended:
                 self._bring(ended)
@@ -194,7 +203,8 @@ class Made:
         # Of a commit with change data readers take that alone.
         if self._told is not None and self._told.actions:
             for path in chunks:
-                self._told.inserted(self._copied_versions(path, shares))
+                copied = self._copied_versions(path, shares)
+                self._told.inserted(as_told(part, self._amended) for part in copied)
 
     def _copied_versions(self, path: str, shares: Sequence[RowVersions]) -> Iterator[pa.Table]:
         """The rows of a chunk as versions, some of which have ended since."""
@@ -204,10 +214,10 @@ class Made:
                 ends = np.full(rows.num_rows, -1, np.int64)
                 for share in shares:
                     ends = np.maximum(ends, share.ends_of(rows))
-                yield with_times(rows, ends, self._schema)
+                yield with_times(rows, ends, self._read)
 
     def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
-        return rows_of(self._plain / path, rows, self._schema) if rows else ()
+        return rows_of(self._plain / path, rows, self._read) if rows else ()
 
     def _empty(self, files: Iterable[LakeFile], dead: Dead) -> None:
         """Rows of the table's files that a TRUNCATE took die, but for those that changes have replaced."""
@@ -286,12 +296,12 @@ class Made:
             values = one_partition(add, self._shape)
             if values is not None:
                 return [(msgspec.structs.replace(add, partition_values=values), rows)]
-        return list(self._written(self._tail_rows(path)))
+        return [self._file(piece, self._read) for piece in pieces(self._tail_rows(path), self._shape)]
 
     def _tail_rows(self, path: str) -> Iterator[pa.Table]:
         with lake_parquet(self._tail / path) as file:
             for group in range(file.num_row_groups):
-                yield conform(file.read_row_group(group), self._schema)
+                yield conform(file.read_row_group(group), self._read)
 
     def _linked(self, path: str) -> tuple[Add, int]:
         """A copied chunk under a name of the plain table: the same file, of which no byte is written again."""
@@ -309,22 +319,19 @@ class Made:
     def _bring(self, parts: Iterable[pa.Table], *, data_change: bool = True) -> None:
         """New files of rows that come in order of (shard, key)."""
         rows = (as_told(part, self._amended) for part in parts)
-        for add, _ in self._written(rows):
+        for piece in pieces(rows, self._shape):
+            add, _ = self._file(piece, self._schema)
             self.actions.append(msgspec.structs.replace(add, data_change=data_change))
 
     def _bring_held(self, rows: pa.Table) -> None:
-        """The same of rows that memory holds, several files at a time."""
-        found = each(self._file, pieces_of(as_told(rows, self._amended), self._shape))
+        """The same of rows that memory holds and that are told, several files at a time."""
+        found = each(lambda piece: self._file(piece, self._schema), pieces_of(rows, self._shape))
         self.actions += [add for add, _ in found]
 
-    def _written(self, parts: Iterable[pa.Table]) -> Iterator[tuple[Add, int]]:
-        """Rows in files, arranged as the table asks: what adds each file, and how many rows it has."""
-        yield from map(self._file, pieces(parts, self._shape))
-
-    def _file(self, piece: Piece) -> tuple[Add, int]:
-        """Write a file; what adds it, and how many rows it has."""
+    def _file(self, piece: Piece, schema: pa.Schema) -> tuple[Add, int]:
+        """Write a file, arranged as the table asks; what adds it, and how many rows it has."""
         target = self._plain / f"{self._epoch}-{uuid.uuid4().hex[:12]}.parquet"
         self._brought.append(target)
-        file = write_parquet(target, piece.rows, self._schema)
+        file = write_parquet(target, piece.rows, schema)
         add = described(file, self._shape, self._now_ms)
         return msgspec.structs.replace(add, partition_values=piece.values), file.footer.num_rows

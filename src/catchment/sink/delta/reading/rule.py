@@ -6,7 +6,7 @@ Of a table that keeps deleted rows, or versions that have ended, those do not co
 changes alone. Rows that a TRUNCATE took do not count either.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -24,16 +24,23 @@ from catchment.sink.delta.layout import (
     arrow_schema,
     identity_columns,
 )
-from catchment.sink.delta.reading.values import datafusion_value, duckdb_type, duckdb_value, spark_value
+from catchment.sink.delta.reading.values import (
+    datafusion_typed,
+    duckdb_type,
+    duckdb_typed,
+    spark_text,
+    spark_typed,
+)
 from catchment.sink.reading import double_quoted, literal
 
 
 class Dialect(NamedTuple):
     """An engine's SQL: how it quotes a name, and what makes it compare texts byte by byte. Keys are told apart so,
-    whatever collation its session has. `typed`: an expression of a text as a value of a type."""
+    whatever collation its session has. `text`: a text as a literal; `typed`: an expression as a value of a type."""
 
     quote: Callable[[str], str]
     bytewise: str
+    text: Callable[[str], str]
     typed: Callable[[str, pa.DataType], str]
 
 
@@ -143,9 +150,9 @@ def _bytewise(shape: TableShape, name: str, dialect: Dialect) -> str:
     return dialect.quote(name) + (dialect.bytewise if text else "")
 
 
-DUCKDB = Dialect(double_quoted, ' COLLATE "binary"', duckdb_value)
-SPARK = Dialect(backquoted, "", spark_value)
-DATAFUSION = Dialect(double_quoted, "", datafusion_value)
+DUCKDB = Dialect(double_quoted, ' COLLATE "binary"', literal, duckdb_typed)
+SPARK = Dialect(backquoted, "", spark_text, spark_typed)
+DATAFUSION = Dialect(double_quoted, "", literal, datafusion_typed)
 
 
 def _there(shape: TableShape) -> str:
@@ -161,14 +168,37 @@ def _output(shape: TableShape, dialect: Dialect, origin: bool) -> str:
 
 def _value(shape: TableShape, column: LakeColumn, dialect: Dialect) -> str:
     """A column's value. It is null for shards that dropped it while others still have it. Rows that are older than the
-    column have the value that it came with."""
-    name = dialect.quote(column.physical)
-    cases = [f"WHEN {SHARD} IN ({_listed(column.missing)}) THEN NULL"] if column.torn else []
+    column have what it came with."""
+    gone = (
+        [f"WHEN {SHARD} IN ({_listed(column.missing)}) THEN NULL"] if column.torn and column.missing else []
+    )
+    return _told(shape, column.physical, dialect, gone)
+
+
+def _told(
+    shape: TableShape,
+    physical: str,
+    dialect: Dialect,
+    cases: Sequence[str] = (),
+    shards: Collection[str] | None = None,
+) -> str:
+    """What rows have in a column, of some `shards` alone if these are given. What they had in another one that was
+    renamed to it, they have in that by the same rule. `cases` come first."""
+    found = [*cases]
     for fill in shape.fills:
-        if fill.column == column.physical:
-            value = dialect.typed(fill.value, arrow_schema(shape).field(fill.column).type)
-            cases.append(f"WHEN {SHARD} IN ({_listed(fill.shards)}) AND {EPOCH} < {fill.before} THEN {value}")
-    return f"CASE {' '.join(cases)} ELSE {name} END" if cases else name
+        mine = [shard for shard in fill.shards if shards is None or shard in shards]
+        if fill.column != physical or not mine:
+            continue
+        schema = arrow_schema(shape)
+        kind = schema.field(physical).type
+        if not fill.source:
+            value = dialect.typed(dialect.text(fill.value), kind)
+        else:
+            value = _told(shape, fill.source, dialect, shards=mine)
+            value = value if schema.field(fill.source).type == kind else dialect.typed(value, kind)
+        found.append(f"WHEN {SHARD} IN ({_listed(mine)}) AND {EPOCH} < {fill.before} THEN {value}")
+    name = dialect.quote(physical)
+    return f"CASE {' '.join(found)} ELSE {name} END" if found else name
 
 
 def _listed(shards: Sequence[str]) -> str:

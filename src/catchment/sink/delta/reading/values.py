@@ -2,8 +2,6 @@
 
 import pyarrow as pa
 
-from catchment.sink.reading import literal
-
 _DUCKDB_TYPES = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -70,22 +68,23 @@ def _spark_type(kind: pa.DataType) -> str:
     return _SPARK_TYPES[kind]
 
 
-def _typed(text: str, name: str) -> str:
-    return f"CAST({text} AS {name})"
-
-
-def duckdb_value(text: str, kind: pa.DataType) -> str:
-    """A value that is written down, as DuckDB has it."""
-    return _typed(literal(text), duckdb_type(kind))
-
-
-def spark_value(text: str, kind: pa.DataType) -> str:
-    """The same as Spark has it."""
-    # Quotes and backslashes have a backslash in front, and braces are doubled for the formatter of `SparkSession.sql`.
+def spark_text(text: str) -> str:
+    """A text as a literal of Spark: quotes and backslashes have a backslash in front, and braces are doubled for the
+    formatter of `SparkSession.sql`."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("{", "{{").replace("}", "}}")
-    return _typed(f"'{escaped}'", _spark_type(kind))
+    return f"'{escaped}'"
 
 
-def datafusion_value(text: str, kind: pa.DataType) -> str:
+def duckdb_typed(expression: str, kind: pa.DataType) -> str:
+    """An expression as DuckDB has it as a value of a type."""
+    return f"CAST({expression} AS {duckdb_type(kind)})"
+
+
+def spark_typed(expression: str, kind: pa.DataType) -> str:
+    """The same as Spark has it."""
+    return f"CAST({expression} AS {_spark_type(kind)})"
+
+
+def datafusion_typed(expression: str, kind: pa.DataType) -> str:
     """The same as DataFusion has it."""
-    return f"arrow_cast({literal(text)}, '{arrow_name(kind)}')"
+    return f"arrow_cast({expression}, '{arrow_name(kind)}')"

@@ -6,7 +6,6 @@ from catchment.model.epoch import TableShape
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.own_checkpoint import checkpoint_newest
 from catchment.sink.delta.plain import join
-from catchment.sink.delta.plain.amended import amended_in, not_written
 from catchment.sink.delta.plain.due import FileSize, due
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.settle import SettleOrder, settle
@@ -44,8 +43,8 @@ def _join(order: SettleOrder, fault: Injector) -> None:
     left, size = JOINS_MAX, FileSize(order.shape.arrangement.file_bytes)
     while left > 0:
         on = order.plain.newest()
-        if on is not None and not_written(amended_in(order.shape), on.metadata).types:
-            return  # somebody has settled a later epoch, which has other types
+        if on is not None and on.transactions.get(order.app, 0) > order.until:
+            return  # somebody has settled a later epoch, which may have other columns and types
         chosen = due(on, size)[:left] if on is not None else []
         joins = list(each(lambda files: join.prepare(order.plain.directory, order.shape, files), chosen))
         if not any(joins):
