@@ -26,6 +26,7 @@ _FEW = (
     "truncate_partition",
     "add_with_value",
     "modify",
+    "rename_column",
     "create",
     "drop",
     "drop_and_create",
