@@ -1,6 +1,6 @@
 """A task that reads one shard's log for an epoch and writes the net changes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
