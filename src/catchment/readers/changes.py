@@ -69,8 +69,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
         went = went_through(shard, shapes, stored, task.changes, task.aside, task.unseen)
         altered, stopped = went.altered, aside | {one.table: one for one in went.stopped}
-        keyed = [shapes[table] for table in here if table not in stopped]
-        stopped |= _without_keys(task, keyed, stored) | family.renamed(altered)
+        stopped |= _without_keys(task, [shapes[table] for table in here if table not in stopped], stored)
+        stopped |= family.renamed(altered)
         exists, ends = existence(events, start), commits(shard, start.prepared, stretch.xa)
         swapped = swaps(shard, [shapes[table] for table in here], events, exists, stopped)
         prepared = _prepared(task, ends, family)

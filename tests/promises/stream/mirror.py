@@ -46,4 +46,6 @@ class Mirror:
         for row in self.rows.get(place, {}).values():
             for name in event.dropped:
                 row.pop(name, None)
+            for old, new in event.renamed.items():
+                row[new] = row.pop(old)
             row.update(event.added)

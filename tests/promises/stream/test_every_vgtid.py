@@ -54,6 +54,9 @@ class Alters:
         self.number += 1
         if mine and self.rng.random() < 0.3:
             statement = f"ALTER TABLE {table} DROP COLUMN {mine.pop()}"
+        elif mine and self.rng.random() < 0.4:
+            old, mine[-1] = mine[-1], f"y{self.number}"
+            statement = f"ALTER TABLE {table} RENAME COLUMN {old} TO {mine[-1]}"
         elif self.rng.random() < 0.2:
             statement = f"TRUNCATE TABLE {table}"
         else:

@@ -198,17 +198,19 @@ def test_ddl(servers: Servers, schema: str) -> None:
         server.sql(
             "ALTER TABLE t1 ADD COLUMN n INT NOT NULL DEFAULT 5, DROP COLUMN val",
             "TRUNCATE TABLE t2",
+            "ALTER TABLE t1 RENAME COLUMN n TO m",
             "INSERT INTO t1 VALUES (3, 7)",
             database=schema,
         )
         found = up_to(stream, has(7))
         told = [event for event in found if isinstance(event, Ddl)]
-        assert [(one.table.name, one.added, one.dropped, one.emptied) for one in told] == [
-            ("t1", {"n": 5}, ("val",), False),
-            ("t2", {}, (), True),
+        assert [(one.table.name, one.added, one.dropped, one.renamed, one.emptied) for one in told] == [
+            ("t1", {"n": 5}, ("val",), {}, False),
+            ("t2", {}, (), {}, True),
+            ("t1", {}, (), {"n": "m"}, False),
         ]
         assert told[0].statement.startswith("ALTER TABLE t1")
-        server.sql("ALTER TABLE t1 MODIFY n VARCHAR(9) NOT NULL", database=schema)
+        server.sql("ALTER TABLE t1 MODIFY m VARCHAR(9) NOT NULL", database=schema)
         found = up_to(stream, lambda event: isinstance(event, CopyCompleted))
         assert [event.table.name for event in found if isinstance(event, Restart)] == ["t1"]
         assert rows(found) == [("t1", None, (1, "5")), ("t1", None, (2, "5")), ("t1", None, (3, "7"))]

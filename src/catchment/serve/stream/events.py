@@ -68,8 +68,9 @@ class Commit(msgspec.Struct, frozen=True, tag="commit"):
 class Ddl(msgspec.Struct, frozen=True, tag="ddl"):
     """A statement changed `table` on a shard; the log holds none of what it did to rows.
 
-    `emptied`: no row is left there. Else the columns `dropped` are gone from every row, and those in `added` came, each
-    with this value in every row.
+    `emptied`: no row is left there. Else, in this order, the columns `dropped` are gone from every row, those in
+    `renamed` have other names, and those in `added` came. Each of these has this value in every row. Names are as the
+    statement has them: a server takes them in any case.
     """
 
     keyspace: str
@@ -78,6 +79,7 @@ class Ddl(msgspec.Struct, frozen=True, tag="ddl"):
     statement: str
     added: Values
     dropped: tuple[str, ...] = ()
+    renamed: dict[str, str] = {}
     emptied: bool = False
 
 

@@ -19,7 +19,8 @@ def ddl_of(name: ShardName, altered: Altered) -> Ddl:
     for filled in did.filled:
         if filled.value is not None:
             added[filled.column] = scalar_of(filled.value, arrow_type(filled.type)).as_py()
-    return Ddl(*name, did.table, altered.statement, added, did.dropped, did.emptied)
+    renamed = {one.old: one.new for one in did.renamed}
+    return Ddl(*name, did.table, altered.statement, added, did.dropped, renamed, did.emptied)
 
 
 def restarts(name: ShardName, voids: Iterable[Void]) -> Iterator[Restart]:
