@@ -34,7 +34,7 @@ FLOORS = (
     ("doctor", "api"),
     ("feed", "serve/changes"),
     ("serve/spark_source", "serve/stream", "screen"),
-    ("demo",),
+    ("demo", "serve/formats"),
     ("cli",),
 )
 FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}

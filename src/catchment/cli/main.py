@@ -34,6 +34,7 @@ _COMMANDS = {
     "upgrade": "catchment.cli.upgrade:upgrade",
     "epochs": "catchment.cli.epochs:epochs_command",
     "views": "catchment.cli.views:views_command",
+    "tail": "catchment.cli.tail:tail_command",
     "demo": "catchment.cli.demo:demo",
 }
 
