@@ -32,7 +32,7 @@ from catchment.rewind.states import (
     without_voids,
 )
 from catchment.schema.columns import shape_after, table_on
-from catchment.schema.ddl import Columns
+from catchment.schema.ddl import Columns, Here
 from catchment.schema.events import SchemaEvent, tables_here
 from catchment.schema.existence import existence
 from catchment.schema.follow import Followed
@@ -59,8 +59,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
     family = KeyImages(task, {table: shapes[table] for table in here}, keys_of(task, here))
     with SegmentImages(shard, shapes, task.start.copying) as images:
         stretch, resets = _read(task, images, followed, family)
-        aside = without_columns(shard, stretch.facts, task.unseen)
-        aside |= set_aside(shard, stretch.facts, here, task.aside)
+        aside = _not_told(task, stretch, here)
         must_be_whole(shard, start, task.stop, stretch, aside)
         events = tuple(followed.events.of(stretch.facts))
         begin = None if task.born is None else begin_of(shard, task.born, events)
@@ -109,6 +108,13 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         keys=became.keys,
         swapped=tuple(swapped.values()),
     )
+
+
+def _not_told(task: SegmentTask, stretch: Stretch, here: Here) -> dict[TableId, Stopped]:
+    """The tables that a stretch does not tell, by an order or since nobody sees them; else that would end a run."""
+    shard = task.endpoint.shard
+    unseen = without_columns(shard, stretch.facts, task.unseen)
+    return unseen | set_aside(shard, stretch.facts, here, task.aside)
 
 
 def _defined(event: SchemaEvent, until: LogOffset) -> bool:
