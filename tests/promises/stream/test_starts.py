@@ -171,6 +171,17 @@ def test_resumed_from_the_last_vgtid(servers: Servers, schema: str) -> None:
     assert rows(found) == [("t1", (1, "a"), (1, "while away"))] * 3
 
 
+def test_empty_tables_are_copied_at_once(servers: Servers, fresh_schema: Callable[..., str]) -> None:
+    """A client that waits for the end of the copy need not know that there was nothing to copy."""
+    server = servers["-40"]
+    schema = fresh_schema(server)
+    server.sql("CREATE TABLE nothing (id INT PRIMARY KEY)", database=schema)
+    with catchment.stream(source_of({"-": server}), rules=[f"{schema}.*"]) as stream:
+        found = until_copied(stream)
+    tables = [event.table and event.table.name for event in found if isinstance(event, CopyCompleted)]
+    assert tables == ["nothing", None]
+
+
 def test_async(servers: Servers, schema: str) -> None:
     async def pulled() -> list[Event]:
         found: list[Event] = []

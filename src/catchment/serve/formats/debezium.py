@@ -13,8 +13,7 @@ from catchment.model.table import TableId
 from catchment.model.version import __version__
 from catchment.serve.formats.columns import Columns
 from catchment.serve.formats.debezium_values import debezium_writer
-from catchment.serve.formats.transactions import Transaction, Transactions
-from catchment.serve.stream.events import CopyCompleted, Ddl, Event, Field, Restart, Row, Values, VGtid
+from catchment.serve.stream.events import Begin, CopyCompleted, Ddl, Event, Field, Restart, Row, Values, VGtid
 
 _CONNECTOR = "mysql"
 _COPIED, _LAST_COPIED, _LOGGED = "true", "last", "false"
@@ -100,7 +99,8 @@ class DebeziumLines:
         self._now_ms = now_ms
         self._tombstones = tombstones
         self._columns = Columns(debezium_writer)
-        self._transactions = Transactions()
+        self._begun = Begin("", "")
+        self._rows = 0
         self._held: Message | None = None
 
     def lines(self, event: Event) -> Iterator[str]:
@@ -108,9 +108,14 @@ class DebeziumLines:
         yield from (msgspec.json.encode(message).decode() for message in self._messages(event))
 
     def _messages(self, event: Event) -> Iterator[Message]:
-        ended = self._transactions.take(event)
-        if ended is not None:
-            yield from self._copied(ended) if ended.copied else self._logged(ended)
+        if isinstance(event, Begin):
+            self._begun, self._rows = event, 0
+        elif isinstance(event, Field):
+            self._columns.take(event)
+        elif isinstance(event, Row):
+            yield from self._copied(event) if self._begun.copied else self._logged(event)
+        elif isinstance(event, Ddl) and event.emptied:
+            yield self._truncate(_place_of(event), self._begun.time * 1000)
         elif isinstance(event, Restart):
             yield self._truncate(_Place(event.keyspace, event.shard, event.table), self._now_ms())
         elif isinstance(event, CopyCompleted) and event.table is None:
@@ -125,32 +130,21 @@ class DebeziumLines:
         source = msgspec.structs.replace(held.value.source, snapshot=snapshot)
         yield msgspec.structs.replace(held, value=msgspec.structs.replace(held.value, source=source))
 
-    def _copied(self, chunk: Transaction) -> Iterator[Message]:
-        for event in chunk.told:
-            if isinstance(event, Field):
-                self._columns.take(event)
-            elif isinstance(event, Row):
-                yield from self._let_go(_COPIED)
-                place, sides, now = _place_of(event), self._sides(event), self._now_ms()
-                self._held = _message(place, sides, "r", place.source(now, _COPIED), now)
+    def _copied(self, row: Row) -> Iterator[Message]:
+        yield from self._let_go(_COPIED)
+        place, now = _place_of(row), self._now_ms()
+        self._held = _message(place, self._sides(row), "r", place.source(now, _COPIED), now)
 
-    def _logged(self, transaction: Transaction) -> Iterator[Message]:
-        ts_ms = transaction.time * 1000
-        number = 0
-        for event in transaction.told:
-            if isinstance(event, Field):
-                self._columns.take(event)
-            elif isinstance(event, Row):
-                source = msgspec.structs.replace(
-                    _place_of(event).source(ts_ms),
-                    server_id=_server_id(transaction.gtid),
-                    gtid=transaction.gtid or None,
-                    row=number,
-                )
-                number += 1
-                yield from self._changed(_place_of(event), self._sides(event), source)
-            elif isinstance(event, Ddl) and event.emptied:
-                yield self._truncate(_place_of(event), ts_ms)
+    def _logged(self, row: Row) -> Iterator[Message]:
+        place, gtid = _place_of(row), self._begun.gtid
+        source = msgspec.structs.replace(
+            place.source(self._begun.time * 1000),
+            server_id=_server_id(gtid),
+            gtid=gtid or None,
+            row=self._rows,
+        )
+        self._rows += 1
+        yield from self._changed(place, self._sides(row), source)
 
     def _changed(self, place: _Place, sides: _Sides, source: Source) -> Iterator[Message]:
         now = self._now_ms()

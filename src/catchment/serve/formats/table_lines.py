@@ -8,8 +8,7 @@ from typing import Any, Final
 from catchment.model.table import ColumnType, Kind, TableId
 from catchment.serve.formats.columns import Columns, Writer
 from catchment.serve.formats.texts import date_text, decimal_text, moment_text, shortest_float
-from catchment.serve.formats.transactions import Transaction, Transactions
-from catchment.serve.stream.events import Ddl, Event, Field, Restart, Row, Values
+from catchment.serve.stream.events import Begin, Ddl, Event, Field, Restart, Row, Values
 
 _VALUE_CHARACTERS = 60
 _STATEMENT_CHARACTERS = 120
@@ -22,33 +21,27 @@ class TableLines:
 
     def __init__(self) -> None:
         self._columns = Columns(text_writer)
-        self._transactions = Transactions()
+        self._copied, self._time = False, _NO_TIME
         self._widths = [19, 0, 0, 7, 0]
 
     def lines(self, event: Event) -> Iterator[str]:
         """The lines that an event completes."""
-        ended = self._transactions.take(event)
-        if ended is not None:
-            yield from map(self._aligned, self._of(ended))
+        if isinstance(event, Begin):
+            self._copied = event.copied
+            self._time = _NO_TIME if event.copied else _time_text(event.time)
+        elif isinstance(event, Field):
+            self._columns.take(event)
+        elif isinstance(event, Ddl):
+            said = _name(_cut(event.statement, _STATEMENT_CHARACTERS))
+            yield self._line(event, self._time, "ddl", "", said)
+        elif isinstance(event, Row):
+            yield self._line(event, self._time, *self._row(event, copied=self._copied))
         elif isinstance(event, Restart):
             said = "the table is gone" if event.gone else "its rows are copied again"
-            yield self._aligned(
-                [_NO_TIME, *_where(event.keyspace, event.shard, event.table), "restart", "", said]
-            )
+            yield self._line(event, _NO_TIME, "restart", "", said)
 
-    def _of(self, transaction: Transaction) -> Iterator[list[str]]:
-        time = _NO_TIME
-        if not transaction.copied:
-            time = datetime.fromtimestamp(transaction.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        for event in transaction.told:
-            if isinstance(event, Field):
-                self._columns.take(event)
-                continue
-            where = _where(event.keyspace, event.shard, event.table)
-            if isinstance(event, Ddl):
-                yield [time, *where, "ddl", "", _name(_cut(event.statement, _STATEMENT_CHARACTERS))]
-            else:
-                yield [time, *where, *self._row(event, copied=transaction.copied)]
+    def _line(self, event: Row | Ddl | Restart, time: str, *cells: str) -> str:
+        return self._aligned([time, *_where(event.keyspace, event.shard, event.table), *cells])
 
     def _row(self, row: Row, *, copied: bool) -> list[str]:
         """Operation, key and columns."""
@@ -132,3 +125,7 @@ _BY_KIND: Final[dict[Kind, Callable[[Any], str]]] = {
     Kind.TIME: _time,
     Kind.DATE: date_text,
 }
+
+
+def _time_text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

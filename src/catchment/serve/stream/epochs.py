@@ -17,7 +17,7 @@ from catchment.model.cut import Cut, Tick
 from catchment.model.errors import CatchmentError, CutMissed, Retry
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import TableId
+from catchment.model.table import ShardTable, TableId
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvents, stops
 from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
@@ -50,10 +50,13 @@ class ShardTurn:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the shards told up to a cut."""
+    """What the shards told up to a cut. `completes`: with it all rows are copied. `empty`: tables of which there was
+    none to copy."""
 
     stands: StreamCut
     shards: Sequence[ShardTurn]
+    completes: bool = False
+    empty: Sequence[ShardTable] = ()
 
     @property
     def told(self) -> bool:
@@ -91,7 +94,8 @@ class _Away:
 
 
 class Epochs:
-    """Turns, one after another; not thread-safe. `stands`: up to where all was given."""
+    """Turns, one after another; not thread-safe. `stands`: up to where all was given. `copies`: shards of which the
+    stream begins to copy all tables."""
 
     def __init__(
         self,
@@ -101,6 +105,7 @@ class Epochs:
         copying: CopyConfig,
         *,
         aligned: bool = False,
+        copies: Collection[str] = (),
     ) -> None:
         self.stands = stands
         self._chosen = chosen
@@ -111,6 +116,7 @@ class Epochs:
         }
         self._known: dict[str, Known | None] = dict.fromkeys(self._endpoints)
         self._aligned = aligned
+        self._copies = copies
         self._alignment: Alignment | None = None
         self._again: dict[str, Sequence[Void]] = {}
         self._away = _Away()
@@ -159,7 +165,14 @@ class Epochs:
 
     def begun(self) -> Turn:
         """Where the shards stand, with the copies that began again when the stream was resumed."""
-        return Turn(self.stands, [ShardTurn(shard, None, (), voids) for shard, voids in self._again.items()])
+        again = [ShardTurn(shard, None, (), voids) for shard, voids in self._again.items()]
+        empty = [
+            ShardTable(shard, copy.table)
+            for shard in self._copies
+            for copy in self.stands.cut.shards[shard].copies
+            if copy.done
+        ]
+        return Turn(self.stands, again, bool(self._copies) and self.stands.cut.copied, empty)
 
     def stop(self) -> None:
         """End the clock and its sessions."""
@@ -221,7 +234,8 @@ class Epochs:
         self.stands = StreamCut(Cut(tick.number, tick.time_us, shards), tuple(sorted(unshown)))
         assert self._clock is not None
         self._clock.verified(self.stands.cut.positions)
-        return Turn(self.stands, [step.turn for step in steps.values()])
+        completes = self.stands.cut.copied and not before.cut.copied
+        return Turn(self.stands, [step.turn for step in steps.values()], completes)
 
     def _step(self, shard: str, tick: Tick, until: int | None) -> _Step:
         state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]

@@ -16,11 +16,14 @@ Values = dict[str, Any]
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """A transaction begins. `gtid` as its server writes it; empty for copied rows, and where a server gave none."""
+    """A transaction begins, or rows that are `copied`. `gtid` as its server writes it, empty where it gave none.
+    `time`: when its server wrote it, in seconds since 1970. Copied rows have neither."""
 
     keyspace: str
     shard: str
     gtid: str = ""
+    time: int = 0
+    copied: bool = False
 
 
 class Field(msgspec.Struct, frozen=True, tag="field"):
@@ -57,7 +60,7 @@ class LastPk(msgspec.Struct, frozen=True, tag="last_pk"):
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit"):
-    """A transaction ends. `time`: when its server wrote it, in seconds since 1970; 0 for copied rows."""
+    """A transaction ends, or a chunk of copied rows. `gtid` and `time` as they began."""
 
     keyspace: str
     shard: str

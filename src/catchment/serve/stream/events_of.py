@@ -59,7 +59,7 @@ class Teller:
                 if group is not None:
                     yield Commit(*name, *groups.of(group))
                 group = item.group
-                yield Begin(*name, groups.of(group)[0])
+                yield Begin(*name, *groups.of(group))
             if isinstance(item, _Statement):
                 yield ddl_of(name, item.altered)
                 continue
@@ -70,7 +70,7 @@ class Teller:
 
     def _of_chunks(self, name: ShardName, copied: CopiedRows) -> Iterator[Event]:
         table = copied.table
-        yield Begin(*name)
+        yield Begin(*name, copied=True)
         yield from self._field(name, table)
         for values in _values(copied.rows):
             yield Row(*name, table.id, None, values)

@@ -18,7 +18,7 @@ from catchment.serve.stream.source import Given as GivenSource
 from catchment.serve.stream.source import Source, source_of
 from catchment.serve.stream.tables import ALL, Chosen
 from catchment.serve.stream.tables import Given as GivenRule
-from catchment.serve.stream.vgtid import CURRENT, Starts, StreamCut, read
+from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, StreamCut, read
 from catchment.serve.stream.vgtid import Given as GivenVGtid
 
 _WAIT_SECONDS = 1.0
@@ -136,13 +136,22 @@ def stream(
     shards, chosen, flags = source_of(source), Chosen.of(rules), flags or Flags()
     begin = read(vgtid, shards)
     current: list[str] = []
+    copies: list[str] = []
     if isinstance(begin, Starts):
         current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
+        copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
         stands = first_cut(begin, shards.endpoints, chosen)
     else:
         stands = begin
         _must_be_the_same(stands, shards, flags)
-    epochs = Epochs(shards.endpoints, chosen, stands, copy or CopyConfig(), aligned=flags.minimize_skew)
+    epochs = Epochs(
+        shards.endpoints,
+        chosen,
+        stands,
+        copy or CopyConfig(),
+        aligned=flags.minimize_skew,
+        copies=copies,
+    )
     try:
         epochs.start()
         epochs.reach_now(current)

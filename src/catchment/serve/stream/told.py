@@ -38,7 +38,8 @@ def completed(name: ShardName, copied: CopiedRows) -> Iterator[CopyCompleted]:
 
 def vgtid_of(turn: Turn) -> Iterator[CopyCompleted | VGtid]:
     """Where a turn ends, and whether all is copied since it."""
-    cut = turn.stands.cut
-    if cut.copied and any(copied.done for shard in turn.shards for copied in shard.copied):
+    for one in turn.empty:
+        yield CopyCompleted(*ShardName.parse(one.shard), one.table)
+    if turn.completes:
         yield CopyCompleted()
-    yield VGtid(written(turn.stands), cut.time_us)
+    yield VGtid(written(turn.stands), turn.stands.cut.time_us)

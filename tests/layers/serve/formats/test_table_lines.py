@@ -11,7 +11,7 @@ COLUMNS = (Column("id", ColumnType(Kind.INT)), Column("name", ColumnType(Kind.TE
 
 
 def transaction(*events: Event, time: int = 1_764_081_000) -> list[Event]:
-    return [Begin(*AT, "0-1-5"), *events, Commit(*AT, "0-1-5", time)]
+    return [Begin(*AT, "0-1-5", time), *events, Commit(*AT, "0-1-5", time)]
 
 
 def row(before: Values | None, after: Values | None) -> Row:
@@ -23,13 +23,14 @@ FIELD = Field(*AT, T, COLUMNS, ("id",))
 
 def test_each_operation() -> None:
     events = [
-        *transaction(FIELD, row(None, {"id": 1, "name": "a"}), LastPk(*AT, T, None), time=0),
+        Begin(*AT, copied=True),
+        *(FIELD, row(None, {"id": 1, "name": "a"}), LastPk(*AT, T, None), Commit(*AT)),
         *transaction(
             row(None, {"id": 12345, "name": "b"}),
             row({"id": 1, "name": "a"}, {"id": 2, "name": None}),
             row({"id": 2, "name": None}, None),
         ),
-        *transaction(Ddl(*AT, T, "TRUNCATE TABLE orders", {}, (), True)),
+        *transaction(Ddl(*AT, T, "TRUNCATE TABLE orders", {}, emptied=True)),
         Restart(*AT, T, "why"),
     ]
     assert lines_of(TableLines(), events) == [
