@@ -71,7 +71,7 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
         stopped |= _without_keys(task, [shapes[table] for table in here if table not in stopped], stored)
         stopped |= family.renamed(altered)
         exists, ends = existence(events, start), commits(shard, start.prepared, stretch.xa)
-        swapped = swaps(shard, [shapes[table] for table in here], events, exists, stopped)
+        swapped = swaps([shapes[table] for table in here], events, exists, stopped)
         prepared = _prepared(task, ends, family)
         for part in prepared:
             images.add(part)

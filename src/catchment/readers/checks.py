@@ -167,7 +167,7 @@ def went_through(
                 raise judged
             for stop in stopping:
                 reason = f"shard {shard} at {event.at}: {stop.reason}"
-                stopped.setdefault(stop.table, Stopped(stop.table, reason))
+                stopped.setdefault(stop.table, Stopped(stop.table, reason, event.at))
         elif changes.of(table := judged.effect.table) is SchemaChange.FREEZE:
             reason = f"shard {shard} at {event.at}: {_said(judged.effect)}, and schema_change is freeze"
             stopped.setdefault(table, Stopped(table, reason))

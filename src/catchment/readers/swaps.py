@@ -14,7 +14,6 @@ from catchment.wire.log.facts import Fact, PartialImage
 
 
 def swaps(
-    shard: str,
     here: Iterable[TableShape],
     events: Sequence[SchemaEvent],
     exists: Existence,
@@ -30,8 +29,8 @@ def swaps(
         renamed = exists.renamed.get(shape.place_of) if shape.place_of is not None else None
         if renamed is None or renamed.before != table or exists.there.get(table) is not False:
             continue
-        # Another reason than the RENAME may stand where the table was found wanting.
-        by_rename = table in stopped and stopped[table].reason.startswith(f"shard {shard} at {renamed.at}: ")
+        # The table may have been found wanting before.
+        by_rename = table in stopped and stopped[table].at == renamed.at
         if by_rename and _places(table, events) == [renamed.at]:
             found[table] = Swapped(table, renamed.at)
     return found

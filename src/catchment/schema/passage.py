@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from catchment.model.position import LogOffset
 from catchment.model.table import Table, TableId
 from catchment.schema.ddl import Columns
 
@@ -17,10 +18,12 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A table whose rows the log does not tell from some statement on. `reason` says which, where and why."""
+    """A table whose rows the log does not tell from some statement on. `reason` says which, where and why. `at`: where
+    it stands, if it stopped the table as DDL."""
 
     table: TableId
     reason: str
+    at: LogOffset | None = None
 
 
 @dataclass(frozen=True, slots=True)
