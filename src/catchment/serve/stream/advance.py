@@ -211,10 +211,9 @@ class _Kept:
         shape, copy = self.work.shapes[table], self.work.state.copying.get(table)
         if copy == Copy(table):
             return  # nothing of it was told, and the log may lie before the columns that it has by now
-        key = chunk_key(Table(table, read.table.columns, shape.key))
-        version = Table(table, read.table.columns, shape.key)
+        version = _version(read.table, shape.key)
         selection = self.work.known.selection(version)
-        followed = None if copy is None else follows_log(images, key, copy)
+        followed = None if copy is None else follows_log(images, chunk_key(version), copy)
         images = typed(images, followed) if selection is None else selection.images(images, followed)
         if not images.num_rows:
             return
@@ -231,6 +230,12 @@ class _Kept:
                 counted = counted.filter(pc.less(counted.column(GROUP), stretch.groups))
                 if counted.num_rows:
                     yield Changed(version, numbered(counted))
+
+
+def _version(table: Table, key: tuple[str, ...]) -> Table:
+    """A table as the log has it; without a key where that is of columns which come later, by an ALTER ahead."""
+    names = {column.name for column in table.columns}
+    return Table(table.id, table.columns, key if names.issuperset(key) else ())
 
 
 def _without_keys(work: Advance, events: Sequence[SchemaEvent], at: LogOffset) -> Iterator[Stopped]:
