@@ -22,5 +22,10 @@ class ImageSequence(Spilling):
         yield from map(self._read, self._places)
         yield from self._held
 
+    def table(self, number: int) -> pa.Table:
+        """One of the tables in which the images came. Raises TemporaryDisk."""
+        spilled = len(self._places)
+        return self._read(self._places[number]) if number < spilled else self._held[number - spilled]
+
     def _spill(self) -> None:
         self._places += [self._write(images) for images in self._taken()]

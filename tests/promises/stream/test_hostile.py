@@ -8,6 +8,8 @@ import pytest
 import catchment
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import Diverged, Purged, Retry
+from catchment.rewind.sequence import ImageSequence
+from catchment.serve.stream import kept_images
 from catchment.serve.stream.events import Event, Restart, Row
 from catchment.serve.stream.stream import Stream
 from tests.promises.stream.mirror import Mirror
@@ -131,9 +133,7 @@ def test_a_key_that_changes_while_nobody_reads(server: PrivateServer) -> None:
 def test_a_transaction_larger_than_memory_is_meant_to_be(
     server: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from catchment.rewind import spill
-
-    monkeypatch.setattr(spill, "MEMORY_BYTES", 1 << 16)
+    monkeypatch.setattr(kept_images, "ImageSequence", lambda: ImageSequence(1 << 16))
     with streamed(server) as stream:
         until_copied(stream)
         server.sql(

@@ -1,37 +1,30 @@
 """Reads a shard's log from where a stream stands: what it tells of rows and tables, and where the shard stands then."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from catchment.epoch.xa import Commits, commits
-from catchment.model.chunk import chunk_key
+from catchment.epoch.xa import commits
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Unsupported
-from catchment.model.image import GROUP
 from catchment.model.position import LogOffset
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import Table, TableId
+from catchment.model.table import TableId
 from catchment.model.treatment import Changes, SchemaChange
 from catchment.readers.checks import arrived, must_be_whole, must_keep_keys, went_through
 from catchment.readers.xa_rows import PreparedRows
-from catchment.rewind.change_types import typed
-from catchment.rewind.ranges import follows_log
-from catchment.rewind.sequence import ImageSequence
-from catchment.rewind.states import in_commit_order, without_voids
 from catchment.schema.ddl import Columns
 from catchment.schema.events import SchemaEvent
 from catchment.schema.existence import Existence, existence
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration, Stopped
-from catchment.serve.changes.rows import GroupFacts, numbered
+from catchment.serve.changes.rows import GroupFacts
+from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
 from catchment.source.identity import must_be_same_log
@@ -39,7 +32,7 @@ from catchment.source.log import EndedGroups, read_log
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
-from catchment.wire.log.facts import Ddl, Images
+from catchment.wire.log.facts import Ddl
 
 _EVOLVES: Final = Changes(SchemaChange.EVOLVE)
 REDEFINED: Final = "a column was given another definition"
@@ -92,14 +85,6 @@ class Void:
     gone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """Images of one version of a table, with their change types, in the order in which they were committed."""
-
-    table: Table
-    rows: pa.Table
-
-
 @dataclass(frozen=True)
 class Told:
     """What the log told, and the shard's state behind it. `groups`: ordinal, GTID and time of each transaction.
@@ -129,34 +114,34 @@ def advanced(work: Advance) -> Told:
     followed = Followed(work.shapes, work.state.definitions)
     wanted = Wanted.of(work.shapes.values(), work.state.definitions, before="full", on_ddl=followed.on_ddl)
     groups = GroupFacts()
-    with _Kept(work) as kept:
-        with read_log(
-            endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until
-        ) as log:
-            for piece in log:
-                if isinstance(piece, EndedGroups):
-                    groups.add(piece.batch)
-                else:
-                    kept.add(piece)
-        stretch = log.stretch
-        must_be_whole(endpoint.shard, start, None, stretch)
-        if stretch.at == start.at:
-            return _unmoved(work, groups, stretch)
-        if not stretch.reached_stop and stretch.whole:
-            raise CutMissed(
-                f"shard {endpoint.shard}: the log ends at {stretch.at}, before {work.stop}; cut again"
-            )
-        events = tuple(followed.events.of(stretch.facts))
-        stored = StoredAt(endpoint, start.server, start.at, stretch.at, events)
-        went = went_through(endpoint.shard, list(work.shapes), stored, _EVOLVES)
-        stopped = {one.table: one for one in (*_without_keys(work, events, stretch.at), *went.stopped)}
-        altered = _altered(work, went.altered, events, stopped)
-        ends = commits(endpoint.shard, start.prepared, stretch.xa)
-        for piece in PreparedRows(endpoint, start.server, ends.earlier, _as_prepared(wanted)):
-            kept.add(piece)
-        voids = _voids(work, stopped, existence(events, start))
-        void = {one.table for one in voids}
-        changed = [one for one in kept.changed(stretch, ends) if one.table.id not in void]
+    kept = KeptImages(work.known, work.state.copying)
+    with read_log(
+        endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until
+    ) as log:
+        for piece in log:
+            if isinstance(piece, EndedGroups):
+                groups.add(piece.batch)
+            else:
+                kept.add(piece)
+    stretch = log.stretch
+    must_be_whole(endpoint.shard, start, None, stretch)
+    if stretch.at == start.at:
+        return _unmoved(work, groups, stretch)
+    if not stretch.reached_stop and stretch.whole:
+        raise CutMissed(
+            f"shard {endpoint.shard}: the log ends at {stretch.at}, before {work.stop}; cut again"
+        )
+    events = tuple(followed.events.of(stretch.facts))
+    stored = StoredAt(endpoint, start.server, start.at, stretch.at, events)
+    went = went_through(endpoint.shard, list(work.shapes), stored, _EVOLVES)
+    stopped = {one.table: one for one in (*_without_keys(work, events, stretch.at), *went.stopped)}
+    altered = _altered(work, went.altered, events, stopped)
+    ends = commits(endpoint.shard, start.prepared, stretch.xa)
+    for piece in PreparedRows(endpoint, start.server, ends.earlier, _as_prepared(wanted)):
+        kept.add(piece)
+    voids = _voids(work, stopped, existence(events, start))
+    void = {one.table for one in voids}
+    changed = [one for one in kept.changed(stretch, ends) if one.table.id not in void]
     shown = stretch.reached_stop
     arrival = arrived(endpoint, start, work.state.sealed, stretch, stretch.at, shown=shown and work.shown)
     state = ShardState(
@@ -188,54 +173,6 @@ def _unmoved(work: Advance, groups: GroupFacts, stretch: Stretch) -> Told:
 def _as_prepared(wanted: Wanted) -> Wanted:
     """The same for rows that were prepared before: no DDL stands among them."""
     return Wanted(wanted.keys, wanted.kinds, wanted.definitions, wanted.before)
-
-
-@dataclass
-class _Kept:
-    """The images that count, by table, in memory or on disk until it is known which of them were undone."""
-
-    work: Advance
-    sequences: dict[TableId, ImageSequence] = field(default_factory=dict)
-    versions: dict[TableId, list[Table]] = field(default_factory=dict)
-    stack: ExitStack = field(default_factory=ExitStack)
-
-    def __enter__(self) -> "_Kept":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stack.close()
-
-    def add(self, read: Images) -> None:
-        table = read.table.id
-        images = pa.Table.from_batches([read.batch])
-        shape, copy = self.work.shapes[table], self.work.state.copying.get(table)
-        if copy == Copy(table):
-            return  # nothing of it was told, and the log may lie before the columns that it has by now
-        version = _version(read.table, shape.key)
-        selection = self.work.known.selection(version)
-        followed = None if copy is None else follows_log(images, chunk_key(version), copy)
-        images = typed(images, followed) if selection is None else selection.images(images, followed)
-        if not images.num_rows:
-            return
-        if table not in self.sequences:
-            self.sequences[table] = self.stack.enter_context(ImageSequence())
-        self.sequences[table].add(images)
-        self.versions.setdefault(table, []).append(version if selection is None else selection.table)
-
-    def changed(self, stretch: Stretch, ends: Commits) -> Iterator[Changed]:
-        """What counts of them."""
-        for table, sequence in self.sequences.items():
-            for version, images in zip(self.versions[table], sequence.tables(), strict=True):
-                counted = in_commit_order(without_voids(images, stretch.voids), ends.moves)
-                counted = counted.filter(pc.less(counted.column(GROUP), stretch.groups))
-                if counted.num_rows:
-                    yield Changed(version, numbered(counted))
-
-
-def _version(table: Table, key: tuple[str, ...]) -> Table:
-    """A table as the log has it; without a key where that is of columns which come later, by an ALTER ahead."""
-    names = {column.name for column in table.columns}
-    return Table(table.id, table.columns, key if names.issuperset(key) else ())
 
 
 def _without_keys(work: Advance, events: Sequence[SchemaEvent], at: LogOffset) -> Iterator[Stopped]:

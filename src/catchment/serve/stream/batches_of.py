@@ -42,7 +42,7 @@ def _of_log(name: ShardName, told: Told, epoch: int) -> Iterator[Part]:
 
 def _between(name: ShardName, told: Told, epoch: int, begin: int, end: Altered | None) -> Iterator[Batch]:
     """The rows of groups from one to the next that altered a table."""
-    for changed in told.changed:
+    for changed in sorted(told.changed, key=lambda one: one.first):
         rows = changed.rows
         if told.altered:
             groups = rows.column(GROUP)

@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from catchment.model.image import CHANGE, GROUP, INTERNAL, SEQ
 from catchment.model.table import Table, TableId
 from catchment.rewind.change_types import DELETE, INSERT, PREIMAGE
 from catchment.serve.changes.rows import GTID, TIMESTAMP
-from catchment.serve.stream.advance import Altered, Changed, Told
+from catchment.serve.stream.advance import Altered, Told
 from catchment.serve.stream.chunks import CopiedRows
 from catchment.serve.stream.epochs import ShardTurn, Turn
 from catchment.serve.stream.events import (
@@ -22,6 +23,7 @@ from catchment.serve.stream.events import (
     Row,
     Values,
 )
+from catchment.serve.stream.kept_images import Changed, chains
 from catchment.serve.stream.source import ShardName
 from catchment.serve.stream.told import completed, ddl_of, restarts, vgtid_of
 
@@ -53,7 +55,8 @@ class Teller:
     def _of_log(self, name: ShardName, told: Told) -> Iterator[Event]:
         group: int | None = None
         groups = _Groups(told.groups)
-        streams: list[Iterator[_Statement | _Row]] = [_statements(told), *map(_rows, told.changed)]
+        streams: list[Iterator[_Statement | _Row]] = [_statements(told)]
+        streams += [chain.from_iterable(map(_rows, run)) for run in chains(told.changed)]
         for item in heapq.merge(*streams, key=_place):
             if item.group != group:
                 if group is not None:

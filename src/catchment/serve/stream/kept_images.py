@@ -1,0 +1,108 @@
+"""The images of a turn that a stream tells: in memory or on disk, and read again when they are told."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catchment.epoch.xa import Commits
+from catchment.model.chunk import chunk_key
+from catchment.model.image import GROUP, SEQ
+from catchment.model.shard import Copy
+from catchment.model.table import Table, TableId
+from catchment.rewind.change_types import typed
+from catchment.rewind.ranges import follows_log
+from catchment.rewind.sequence import ImageSequence
+from catchment.rewind.states import in_commit_order, without_voids
+from catchment.serve.changes.rows import numbered
+from catchment.serve.stream.tables import Known
+from catchment.source.stretch import Stretch
+from catchment.wire.log.facts import Images
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Images of one version of a table, with their change types, in the order in which they were committed. `first` and
+    `last`: the least and the greatest of their numbers (SEQ)."""
+
+    table: Table
+    first: int
+    last: int
+    _kept: "_Kept"
+    _number: int
+
+    @property
+    def rows(self) -> pa.Table:
+        """The images, read again if they are on disk."""
+        return self._kept.rows(self._number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Those of one table, as they came."""
+
+    sequence: ImageSequence
+    stretch: Stretch
+    ends: Commits
+
+    def rows(self, number: int) -> pa.Table:
+        """What counts of a piece."""
+        images = without_voids(self.sequence.table(number), self.stretch.voids)
+        images = in_commit_order(images, self.ends.moves)
+        return numbered(images.filter(pc.less(images.column(GROUP), self.stretch.groups)))
+
+
+@dataclass
+class KeptImages:
+    """Takes the images of a turn that count. `known`: the shard's tables. `copying`: those not copied whole yet."""
+
+    known: Known
+    copying: Mapping[TableId, Copy]
+    _sequences: dict[TableId, ImageSequence] = field(default_factory=dict)
+    _versions: dict[TableId, list[Table]] = field(default_factory=dict)
+
+    def add(self, read: Images) -> None:
+        """Keep what is told of them."""
+        table = read.table.id
+        images = pa.Table.from_batches([read.batch])
+        shape, copy = self.known.shapes[table], self.copying.get(table)
+        if copy == Copy(table):
+            return  # nothing of it was told, and the log may lie before the columns that it has by now
+        version = _version(read.table, shape.key)
+        selection = self.known.selection(version)
+        followed = None if copy is None else follows_log(images, chunk_key(version), copy)
+        images = typed(images, followed) if selection is None else selection.images(images, followed)
+        if images.num_rows:
+            self._sequences.setdefault(table, ImageSequence()).add(images)
+            self._versions.setdefault(table, []).append(version if selection is None else selection.table)
+
+    def changed(self, stretch: Stretch, ends: Commits) -> Iterator[Changed]:
+        """What counts of them, now that it is known what was undone."""
+        for table, sequence in self._sequences.items():
+            kept = _Kept(sequence, stretch, ends)
+            for number, version in enumerate(self._versions[table]):
+                rows = kept.rows(number)
+                if rows.num_rows:
+                    told = rows.column(SEQ)
+                    yield Changed(version, told[0].as_py(), told[-1].as_py(), kept, number)
+
+
+def chains(changed: Iterable[Changed]) -> list[list[Changed]]:
+    """Runs of a table's images, each of which goes on behind the one before. A table that was altered back and forth,
+    and rows of XA transactions, come in several."""
+    found: list[list[Changed]] = []
+    for one in sorted(changed, key=lambda one: one.first):
+        mine = (run for run in found if run[-1].table.id == one.table.id and run[-1].last < one.first)
+        run = next(mine, None)
+        if run is None:
+            found.append([one])
+        else:
+            run.append(one)
+    return found
+
+
+def _version(table: Table, key: tuple[str, ...]) -> Table:
+    """A table as the log has it; without a key where that is of columns which come later, by an ALTER ahead."""
+    names = {column.name for column in table.columns}
+    return Table(table.id, table.columns, key if names.issuperset(key) else ())
