@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -180,6 +182,29 @@ def test_empty_tables_are_copied_at_once(servers: Servers, fresh_schema: Callabl
         found = until_copied(stream)
     tables = [event.table and event.table.name for event in found if isinstance(event, CopyCompleted)]
     assert tables == ["nothing", None]
+
+
+NEEDED = """
+import sys
+for name in ("pyspark", "py4j", "rich", "click", "prometheus_client", "deltalake", "duckdb"):
+    sys.modules[name] = None
+import json, catchment
+from catchment.serve.stream.events import CopyCompleted, Row
+rows = 0
+with catchment.stream(json.loads(sys.argv[1]), rules=[sys.argv[2]]) as stream:
+    for event in stream:
+        rows += isinstance(event, Row)
+        if isinstance(event, CopyCompleted) and event.table is None:
+            break
+print(rows)
+"""
+
+
+def test_a_program_needs_no_spark_and_no_lake(servers: Servers, schema: str) -> None:
+    """What the extra `stream` does not have cannot be imported."""
+    given = [json.dumps(source_of(servers)), f"{schema}.*"]
+    run = subprocess.run([sys.executable, "-c", NEEDED, *given], capture_output=True, text=True, check=False)
+    assert (run.stdout.strip(), run.stderr) == ("9", "")
 
 
 def test_async(servers: Servers, schema: str) -> None:
