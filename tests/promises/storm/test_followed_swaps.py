@@ -94,6 +94,7 @@ def test_no_row_is_read_from_the_source(
             for alter in ALTERS:
                 for number, tool in enumerate(tools.values()):
                     _on_all(servers, tool, schema, alter.format(number))
+                    run.wait_for_log(servers)  # the RENAME among it
                     run.wait("nothing is stale", lambda done: not done[-1].stale)
         run.wait_for_log(servers)
         epochs = run.epochs[copied:]

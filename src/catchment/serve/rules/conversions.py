@@ -169,12 +169,7 @@ def _union(told: list[Expression]) -> Sort:
     if any(sort.type.kind is Kind.FLOAT for sort in sorts):
         raise Refused("a result of FLOAT is rounded when it is shown; write CAST(... AS DOUBLE)")
     if families == {Family.INTEGER}:
-        if any(s.wide for s in sorts):
-            return (
-                BIGINT_UNSIGNED if all(s.type.unsigned for s in sorts) else decimal(BIGINT_UNSIGNED.digits, 0)
-            )
-        unsigned = Sort(Family.INTEGER, ColumnType(Kind.INT, unsigned=True), max(s.digits for s in sorts))
-        return unsigned if all(s.type.unsigned for s in sorts) else BIGINT
+        return _union_of_integers(sorts)
     if families <= EXACT_NUMBERS:
         front, scale = (max(part) for part in zip(*map(digits_of, sorts), strict=True))
         return decimal(fitting(front + scale), scale)
@@ -187,6 +182,16 @@ def _union(told: list[Expression]) -> Sort:
         kind = Kind.BLOB if families == {Family.BYTES} else sorts[0].type.kind
         return DATE if kind is Kind.DATE else Sort(sorts[0].family, ColumnType(kind, scale=scale))
     raise Refused(_not_alike(tuple(told)))
+
+
+def _union_of_integers(sorts: list[Sort]) -> Sort:
+    digits = max(s.digits for s in sorts)
+    if len({s.type.unsigned for s in sorts}) > 1:
+        return decimal(digits, 0)  # MariaDB; MySQL takes BIGINT, and refuses sums beyond it
+    if any(s.wide for s in sorts):
+        return BIGINT_UNSIGNED
+    unsigned = Sort(Family.INTEGER, ColumnType(Kind.INT, unsigned=True), digits)
+    return unsigned if sorts[0].type.unsigned else BIGINT
 
 
 def fitting(digits: int) -> int:

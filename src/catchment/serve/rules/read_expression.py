@@ -139,6 +139,9 @@ def _not(reader: Reader, tree: exp.Expression) -> Expression:
 def _is(reader: Reader, tree: exp.Expression) -> Expression:
     _must_have_only(tree, "this", "expression")
     value, other = reader.operand(tree.this), tree.expression
+    if isinstance(tree.this.unnest(), exp.NullSafeEQ) and isinstance(other, exp.Null):
+        # MySQL 8.0.15 says of dates that it is.
+        raise Refused(f"{_sql(tree.this)} is never NULL: leave that question out")
     if isinstance(other, exp.Null):
         return Call(pc.is_null, (value,), BOOLEAN)
     if isinstance(other, exp.Boolean):
