@@ -28,10 +28,12 @@ State = dict[tuple[str, int], tuple[int, str]]
 
 
 class Clock(Real):
-    """A clock that the test sets. It begins now: files that are written lie in the past of all later moments."""
+    """A clock that the test sets. It begins at the next one o'clock in the afternoon: files that are written lie in the
+    past of all later moments. Which epochs are the last of their hour and day must not depend on when the test runs."""
 
     def __init__(self) -> None:
-        self.seconds = Real().now_us() / 1e6 // HOUR * HOUR + HOUR
+        day, afternoon = 24 * HOUR, 13 * HOUR
+        self.seconds = (Real().now_us() / 1e6 - afternoon) // day * day + day + afternoon
 
     def now_us(self) -> int:
         return int(self.seconds * 1e6)
