@@ -69,16 +69,7 @@ class GroupRows:
 
 def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     """Read the group and write its rows; raises CatchmentError when nothing of it can count."""
-    try:
-        group = read_group(task)
-    except Purged as purged:
-        # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
-        floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
-        if floor is None:
-            raise CutMissed(
-                f"{purged}; copied in a later epoch, from a floor that the server has"
-            ) from purged
-        return copy_chunks(replace(task, floor=floor))
+    group = read_behind_purge(task)
     shapes = {shape.table: shape for shape in task.shapes}
     outputs = []
     for number, (table, rows) in enumerate(group.rows.items()):
@@ -87,6 +78,20 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
         outputs += [output] if output is not None else []
     copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
     return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.refused, group.log_bytes)
+
+
+def read_behind_purge(task: ChunkTask) -> GroupRows:
+    """As `read_group`, also where the file of the floor was purged. Raises CutMissed where no later floor will do."""
+    try:
+        return read_group(task)
+    except Purged as purged:
+        # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
+        floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
+        if floor is None:
+            raise CutMissed(
+                f"{purged}; copied in a later epoch, from a floor that the server has"
+            ) from purged
+        return read_behind_purge(replace(task, floor=floor))
 
 
 def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> GroupRows:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import catchment
 from catchment.model.errors import CatchmentError, ConfigError, Unsupported
+from catchment.serve.stream.alignment import _SILENT_SECONDS
 from catchment.serve.stream.events import (
     Batch,
     Begin,
@@ -171,6 +173,31 @@ def test_resumed_from_the_last_vgtid(servers: Servers, schema: str) -> None:
     with catchment.stream(source_of(servers), rules=[f"{schema}.*"], vgtid=text) as stream:
         found = up_to(stream, has("while away", 3))
     assert rows(found) == [("t1", (1, "a"), (1, "while away"))] * 3
+
+
+def test_resumed_with_other_rules(servers: Servers, schema: str) -> None:
+    """A table that is chosen only now is copied, and one that is chosen no more is told of no more."""
+    with catchment.stream(source_of(servers), rules=[f"{schema}.t1"]) as stream:
+        text = vgtid_of(until_copied(stream)[-1])
+    with catchment.stream(source_of(servers), rules=[f"{schema}.t2"], vgtid=text) as stream:
+        found = until_copied(stream)
+        changed(servers, schema, "of t1")
+        for server in servers.values():
+            server.sql("UPDATE t2 SET val = 'of t2'", database=schema)
+        later = up_to(stream, has("of t2", 3))
+    assert rows(found) == [("t2", None, (3, "c"))] * 3
+    assert rows(later) == [("t2", (3, "c"), (3, "of t2"))] * 3
+
+
+def test_some_shards_now_and_others_from_the_first_row(servers: Servers, schema: str) -> None:
+    """Shards that stand at now need not wait there for those that are copied."""
+    vgtid = [Start("ks", "-40", "current"), Start("ks", "40-c0", ""), Start("ks", "c0-", "")]
+    flags, begun = Flags(minimize_skew=True), time.monotonic()
+    with catchment.stream(source_of(servers), vgtid=vgtid, rules=[f"{schema}.*"], flags=flags) as stream:
+        stood = time.monotonic() - begun
+        found = until_copied(stream)
+    assert {event.shard for event in found if isinstance(event, Row)} == {"40-c0", "c0-"}
+    assert stood < _SILENT_SECONDS, "it waited as for shards that do not answer"
 
 
 def test_empty_tables_are_copied_at_once(servers: Servers, fresh_schema: Callable[..., str]) -> None:

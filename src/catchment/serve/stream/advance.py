@@ -1,5 +1,6 @@
 """Reads a shard's log from where a stream stands: what it tells of rows and tables, and where the shard stands then."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -78,11 +79,13 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """What was told of a table's rows does not hold any more, and why. `gone`: nor does the shard have the table."""
+    """What was told of a table's rows does not hold any more, and why. `gone`: nor does the shard have the table.
+    `came`: it is new, and nothing was told of it yet."""
 
     table: TableId
     reason: str
-    gone: bool
+    gone: bool = False
+    came: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def advanced(work: Advance) -> Told:
                 kept.add(piece)
     stretch = log.stretch
     must_be_whole(endpoint.shard, start, None, stretch)
-    if stretch.at == start.at:
+    if stretch.held is not None and stretch.at == start.at:
         return _unmoved(work, groups, stretch)
     if not stretch.reached_stop and stretch.whole:
         raise CutMissed(
@@ -172,7 +175,7 @@ def _unmoved(work: Advance, groups: GroupFacts, stretch: Stretch) -> Told:
 
 def _as_prepared(wanted: Wanted) -> Wanted:
     """The same for rows that were prepared before: no DDL stands among them."""
-    return Wanted(wanted.keys, wanted.kinds, wanted.definitions, wanted.before)
+    return dataclasses.replace(wanted, on_ddl=None)
 
 
 def _without_keys(work: Advance, events: Sequence[SchemaEvent], at: LogOffset) -> Iterator[Stopped]:
@@ -215,12 +218,12 @@ def _voids(work: Advance, stopped: Mapping[TableId, Stopped], there: Existence) 
         if not there.after(table, before=True):
             found[table] = Void(table, GONE, gone=True)
         elif table in stopped:
-            found[table] = Void(table, stopped[table].reason, gone=False)
+            found[table] = Void(table, stopped[table].reason)
         elif table not in work.shapes and copy != Copy(table):
-            found[table] = Void(table, UNTOLD, gone=False)
+            found[table] = Void(table, UNTOLD)
     for table, is_there in there.there.items():
         if is_there and table not in mine and work.chosen(table):
-            found[table] = Void(table, COME, gone=False)
+            found[table] = Void(table, COME, came=True)
     return [found[table] for table in sorted(found)]
 
 

@@ -1,10 +1,9 @@
 """Copies chunks of a shard's tables as of the cut to which its log was read.
 
-Of a table whose keys we cannot order, all changes are told from the start. So a chunk may bring
-rows that the log has changed and that do not belong to it. They are true as of the cut.
+Of a table whose keys we cannot order, all changes are told from the start. So a chunk may bring rows that the log has
+changed and that do not belong to it. They are true as of the cut.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,13 +15,12 @@ from catchment.feed.planner import Planner
 from catchment.model.chunk import Bound, Chunk
 from catchment.model.cut import Cut, Tick
 from catchment.model.epoch import TableShape
-from catchment.model.errors import CutMissed, Purged, TooManyImages
+from catchment.model.errors import TooManyImages
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import Table, TableId
-from catchment.readers.copy import GroupRows, read_group
+from catchment.readers.copy import GroupRows, read_behind_purge
 from catchment.serve.stream.tables import Known
-from catchment.source.prove import floor_behind_purge
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +94,8 @@ def _read(work: Copying, planner: Planner, group: Sequence[Chunk]) -> GroupRows 
         target=Target(Nowhere(), (work.endpoint.shard,), 0, "stream"),
         image_bytes=planner.image_bytes,
     )
-
     try:
-        return read_group(task)
-    except Purged as purged:
-        floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
-        if floor is None:
-            raise CutMissed(f"{purged}; copied at a later cut") from purged
-        return read_group(dataclasses.replace(task, floor=floor))
+        return read_behind_purge(task)
     except TooManyImages:
         planner.shrink(group)
         return None

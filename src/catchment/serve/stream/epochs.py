@@ -15,19 +15,17 @@ from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
 from catchment.model.cut import Cut, Tick
 from catchment.model.errors import CatchmentError, CutMissed, Retry
-from catchment.model.shard import Copy, ShardState
+from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, TableId
-from catchment.schema.ddl import Columns
-from catchment.schema.events import SchemaEvents, stops
+from catchment.model.table import ShardTable
 from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
+from catchment.serve.stream.resume import altered_since, copied_again, rechosen
 from catchment.serve.stream.tables import Chosen, Known, known_now
 from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
-from catchment.source.log import read_facts
 
 TICK_SECONDS = 0.1
 # Log of one shard and turn: after a long pause it comes in parts that a consumer can hold.
@@ -157,7 +155,7 @@ class Epochs:
                 )
             self._tick = tick.number
             offsets = {shard: at for shard, at in tick.offsets.items() if shard in left}
-            self._taken(replace(tick, offsets=offsets))
+            self._taken(replace(tick, offsets=offsets), None)
             reached = {s for s, at in offsets.items() if self.stands.cut.shards[s].position.at == at}
             left -= reached
             # Where a turn was too short for the log, the next one goes on to the same place.
@@ -195,7 +193,7 @@ class Epochs:
                 # A clock that has just ticked rests for longer, unless it is asked later.
                 world.sleep(min(TICK_SECONDS, left))
                 continue
-            turn = self._taken(tick)
+            turn = self._taken(tick, self._alignment)
             if turn is not None:
                 return turn
         return None
@@ -206,11 +204,10 @@ class Epochs:
             for shard in tick.offsets:
                 self._alignment.took(shard, None, world.now_us() / 1e6)
 
-    def _taken(self, tick: Tick) -> Turn | None:
+    def _taken(self, tick: Tick, align: Alignment | None) -> Turn | None:
         """What the shards tell up to a tick; None where nothing moved, and where none could be read."""
         before = self.stands
         now = world.now_us() / 1e6
-        align = self._alignment
         until = {shard: align.until(shard, now) for shard in tick.offsets} if align else {}
         with world.pool(len(tick.offsets), "turn") as pool:
             asked = {shard: pool.submit(self._step, shard, tick, until.get(shard)) for shard in tick.offsets}
@@ -264,22 +261,8 @@ class Epochs:
         return known
 
     def _resumed(self, shard: str) -> ShardState:
-        """The shard's state; tables that were altered since then while they were copied begin again.
-
-        Their chunks were asked for by the columns and the key of then.
-        """
-        state = self.stands.cut.shards[shard]
-        if state.copied:
-            return state
-        position = state.position
-        facts = read_facts(self._endpoints[shard], position.server, position, None).facts
-        altered: set[TableId] = set()
-        for event in SchemaEvents(state.copying).of(facts):
-            altered |= {stop.table for stop in stops(event, state.copying)}
-            altered |= {event.effect.table} if isinstance(event.effect, Columns) else set()
-        again = [copy.table for copy in state.copies if copy.table in altered and copy != Copy(copy.table)]
-        if not again:
-            return state
-        self._again[shard] = [Void(table, WHILE_COPIED, gone=False) for table in again]
-        copies = (Copy(copy.table) if copy.table in again else copy for copy in state.copies)
-        return replace(state, copies=tuple(copies))
+        """The shard's state, as what has become of its tables since allows it."""
+        endpoint, state = self._endpoints[shard], self.stands.cut.shards[shard]
+        again = altered_since(endpoint, state)
+        self._again |= {shard: [Void(table, WHILE_COPIED) for table in again]} if again else {}
+        return rechosen(endpoint, copied_again(state, again), self._chosen)

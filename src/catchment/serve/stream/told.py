@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from catchment.serve.stream.advance import COME, Altered, Void
+from catchment.serve.stream.advance import Altered, Void
 from catchment.serve.stream.chunks import CopiedRows
 from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import CopyCompleted, Ddl, Restart, VGtid
@@ -26,7 +26,7 @@ def ddl_of(name: ShardName, altered: Altered) -> Ddl:
 def restarts(name: ShardName, voids: Iterable[Void]) -> Iterator[Restart]:
     """Of tables of which something was told."""
     for void in voids:
-        if void.reason != COME:
+        if not void.came:
             yield Restart(*name, void.table, void.reason, void.gone)
 
 

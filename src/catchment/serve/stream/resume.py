@@ -1,0 +1,57 @@
+"""What became of a shard's tables since a stream stood there: by DDL ahead in the log, and by other rules."""
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from catchment.model.shard import Copy, ShardState
+from catchment.model.source import Endpoint
+from catchment.model.table import TableId
+from catchment.schema.ddl import Columns
+from catchment.schema.events import SchemaEvents, stops
+from catchment.schema.existence import existence
+from catchment.serve.stream.tables import Chosen, known_now
+from catchment.source.catalog import listed_tables
+from catchment.source.definitions_at import definitions_needed
+from catchment.source.log import read_facts
+from catchment.source.session import connect
+
+
+def altered_since(endpoint: Endpoint, state: ShardState) -> list[TableId]:
+    """The tables that were altered while they were copied. Their chunks were asked for by the columns and the key of
+    then. Raises SourceError."""
+    if state.copied:
+        return []
+    position = state.position
+    altered: set[TableId] = set()
+    for event in SchemaEvents(state.copying).of(read_facts(endpoint, position.server, position, None).facts):
+        altered |= {stop.table for stop in stops(event, state.copying)}
+        altered |= {event.effect.table} if isinstance(event.effect, Columns) else set()
+    return [copy.table for copy in state.copies if copy.table in altered and copy != Copy(copy.table)]
+
+
+def copied_again(state: ShardState, tables: Collection[TableId]) -> ShardState:
+    """The state with nothing copied of these tables."""
+    copies = (Copy(copy.table) if copy.table in tables else copy for copy in state.copies)
+    return replace(state, copies=tuple(copies))
+
+
+def rechosen(endpoint: Endpoint, state: ShardState, chosen: Chosen) -> ShardState:
+    """The state with the tables that are chosen now: others go, and more are copied from their first row on.
+
+    Those that the log ahead brings are left to it. Raises SourceError.
+    """
+    mine, position = {copy.table for copy in state.copies}, state.position
+    kept = state.without([table for table in mine if not chosen(table)])
+    with connect(endpoint, position.server) as session:
+        there = [table for table in listed_tables(session, chosen) if table not in mine]
+    more = set(known_now(endpoint, position.server, there, chosen).shapes)
+    if not more:
+        return kept
+    facts = read_facts(endpoint, position.server, position, None).facts
+    more -= {table for table, came in existence(SchemaEvents(()).of(facts), position).there.items() if came}
+    copies = sorted((*kept.copies, *map(Copy, more)), key=lambda copy: copy.table)
+    definitions = (
+        (*kept.definitions, *definitions_needed(endpoint, position, more)) if more else kept.definitions
+    )
+    return replace(kept, copies=tuple(copies), definitions=definitions)
