@@ -34,7 +34,8 @@ FLOORS = (
     ("doctor", "api"),
     ("feed", "serve/changes"),
     ("serve/spark_source", "serve/stream", "screen"),
-    ("demo", "serve/formats"),
+    ("demo", "serve/formats", "serve/hub"),
+    ("serve/flight",),
     ("cli",),
 )
 FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}

@@ -159,6 +159,26 @@ class SinkError(CatchmentError):
     exit_code = 5
 
 
+class TooSlow(CatchmentError):
+    """A client of a server takes what it is told more slowly than it comes."""
+
+    retry = Retry.SAME
+
+
+class TakenOver(CatchmentError):
+    """Another client has come under the name of this one."""
+
+
+class Denied(CatchmentError):
+    """A client of a server has not shown that it may read a feed."""
+
+
+class TooManyClients(CatchmentError):
+    """A server has as many clients as it may."""
+
+    retry = Retry.SAME
+
+
 class SinkConflict(SinkError):
     """Another writer committed first; start over from a fresh handle."""
 

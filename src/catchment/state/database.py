@@ -86,6 +86,15 @@ order_table = Table(
     Column("asked", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
     Column("answer", LargeBinary(_RECORD_BYTES_MAX), nullable=True),
 )
+# The same; a server adds it.
+subscriber_table = Table(
+    "catchment_subscriber",
+    metadata,
+    Column("feed", String(64), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("changes", BigInteger, nullable=False),
+    Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
+)
 _VERSION = select(version_table.c.version)
 _NEEDED = {table.name for table in (version_table, record_table, lease_table)}
 

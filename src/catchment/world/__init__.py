@@ -14,12 +14,14 @@ from catchment.world.door import (
     thread,
     token,
 )
-from catchment.world.port import Event, Future, Pool
+from catchment.world.port import Event, Future, Lock, Pool, Thread
 
 __all__ = [
     "Event",
     "Future",
+    "Lock",
     "Pool",
+    "Thread",
     "condition",
     "event",
     "instead",

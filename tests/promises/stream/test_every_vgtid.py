@@ -115,7 +115,7 @@ def _killed(
         with writers.paused(), xa.paused():
             want = {table: source_rows(servers, table, key) for table, key in keys.items()}
             ends = time.monotonic() + 60
-            while _rows(mirror, keys) != want:
+            while rows_of(mirror, keys) != want:
                 assert time.monotonic() < ends, "the client does not come to what SELECT shows"
                 mirror.take(next(stream))
         stream.close()
@@ -123,7 +123,7 @@ def _killed(
     return court
 
 
-def _rows(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def rows_of(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     return {
         table: {
             (shard, key): row

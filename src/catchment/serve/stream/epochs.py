@@ -17,7 +17,7 @@ from catchment.model.cut import Cut, Tick
 from catchment.model.errors import CatchmentError, CutMissed, Retry
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable
+from catchment.model.table import ShardTable, Table, TableId
 from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
@@ -93,7 +93,7 @@ class _Away:
 
 class Epochs:
     """Turns, one after another; not thread-safe. `stands`: up to where all was given. `copies`: shards of which the
-    stream begins to copy all tables."""
+    stream begins to copy all tables. `turn_bytes`: of the log of a shard in one turn."""
 
     def __init__(
         self,
@@ -104,6 +104,7 @@ class Epochs:
         *,
         aligned: bool = False,
         copies: Collection[str] = (),
+        turn_bytes: int = TURN_BYTES,
     ) -> None:
         self.stands = stands
         self._chosen = chosen
@@ -115,6 +116,7 @@ class Epochs:
         self._known: dict[str, Known | None] = dict.fromkeys(self._endpoints)
         self._aligned = aligned
         self._copies = copies
+        self._turn_bytes = turn_bytes
         self._alignment: Alignment | None = None
         self._again: dict[str, Sequence[Void]] = {}
         self._away = _Away()
@@ -147,7 +149,7 @@ class Epochs:
         left, ends = set(shards), world.steady_seconds() + _NOW_SECONDS_MAX
         tick = None
         while left:
-            tick = tick or self._clock.after(max(self.stands.cut.epoch, self._tick), _NOW_SECONDS_MAX)
+            tick = tick or self._clock.after(self.tick, _NOW_SECONDS_MAX)
             if tick is None or world.steady_seconds() > ends:
                 raise CutMissed(
                     f"shards {', '.join(sorted(left))}: no group of their logs ended where they said that they stand, "
@@ -172,6 +174,27 @@ class Epochs:
         ]
         return Turn(self.stands, again, bool(self._copies) and self.stands.cut.copied, empty)
 
+    @property
+    def tick(self) -> int:
+        """The number of the last tick; turns to come have greater ones."""
+        return max(self.stands.cut.epoch, self._tick)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether no row is to be copied, and each shard stands where a tick showed its end."""
+        return self.stands.cut.idle and not self.stands.unshown
+
+    def definitions(self, table: TableId) -> list[Table]:
+        """A table as its rows are told now, by the shards that have it."""
+        found = (known.told(table) for known in self._known.values() if known is not None)
+        return [one for one in found if one is not None]
+
+    def turn_to(self, cut: Cut) -> Turn | None:
+        """What the shards tell up to a later cut of another stream; None where nothing moved. Raises CatchmentError."""
+        turn = self._taken(cut.tick, None)
+        self._tick = max(self._tick, cut.epoch)
+        return turn
+
     def stop(self) -> None:
         """End the clock and its sessions."""
         if self._clock is not None:
@@ -184,7 +207,7 @@ class Epochs:
         assert self._clock is not None, "start first"
         ends = world.steady_seconds() + timeout
         while (left := ends - world.steady_seconds()) > 0:
-            tick = self._clock.after(max(self.stands.cut.epoch, self._tick), left)
+            tick = self._clock.after(self.tick, left)
             if tick is None:
                 return None
             self._tick = tick.number
@@ -241,7 +264,9 @@ class Epochs:
         if state.position.at != tick.offsets[shard]:
             shown = shard not in self.stands.unshown
             stop = tick.offsets[shard]
-            told = advanced(Advance(endpoint, state, shown, known, stop, TURN_BYTES, self._chosen, until))
+            told = advanced(
+                Advance(endpoint, state, shown, known, stop, self._turn_bytes, self._chosen, until)
+            )
             state = told.state
             lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
             if told.voids or told.altered or lacking:

@@ -112,6 +112,14 @@ class VGtid(msgspec.Struct, frozen=True, tag="vgtid"):
     time_us: int
 
 
+class Gap(msgspec.Struct, frozen=True, tag="gap"):
+    """What happened between two vgtids is not told: a server's client was too slow, and had asked for this. What it has
+    is no state of the source any more."""
+
+    since: str
+    until: str
+
+
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     """Nothing else has come for `heartbeat_interval`; the shards answer. `time_us`: since 1970."""
 
@@ -133,5 +141,5 @@ class Batch(msgspec.Struct, frozen=True, tag="batch"):
     rows: pa.Table
 
 
-Event = Begin | Field | Row | LastPk | Commit | Ddl | Restart | CopyCompleted | VGtid | Heartbeat
-Part = Batch | Ddl | Restart | LastPk | CopyCompleted | VGtid | Heartbeat
+Event = Begin | Field | Row | LastPk | Commit | Ddl | Restart | CopyCompleted | VGtid | Gap | Heartbeat
+Part = Batch | Ddl | Restart | LastPk | CopyCompleted | VGtid | Gap | Heartbeat

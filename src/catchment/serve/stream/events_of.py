@@ -1,7 +1,7 @@
 """A turn as events: transactions in the order of each shard's log, then what was copied, then the vgtid."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -33,15 +33,20 @@ _ROWS = 1024
 
 @dataclass
 class Teller:
-    """Tells turns as events. It keeps which columns were told of each table."""
+    """Tells turns as events. `told`: the columns that were told of each table, by `keyspace/shard` and table."""
 
-    told: dict[tuple[str, TableId], Table] = field(default_factory=dict)
+    told: Mapping[tuple[str, TableId], Table] = field(default_factory=dict)
 
     def events(self, turn: Turn) -> Iterator[Event]:
         """The events of a turn; the last one is its vgtid."""
         for shard in turn.shards:
             yield from self._of_shard(shard)
         yield from vgtid_of(turn)
+
+    def catch_up(self, told: Mapping[tuple[str, TableId], Table]) -> Iterator[Event]:
+        """The columns that another one has told, and this one has not."""
+        for (shard, _), table in sorted(told.items()):
+            yield from self._field(ShardName.parse(shard), table)
 
     def _of_shard(self, turn: ShardTurn) -> Iterator[Event]:
         name = ShardName.parse(turn.shard)
@@ -84,7 +89,8 @@ class Teller:
     def _field(self, name: ShardName, table: Table) -> Iterator[Event]:
         place = (str(name), table.id)
         if self.told.get(place) != table:
-            self.told[place] = table
+            # Another mapping: clients that share a reader hold those of before.
+            self.told = {**self.told, place: table}
             yield Field(*name, table.id, table.columns, table.key)
 
 

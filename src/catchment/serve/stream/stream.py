@@ -5,24 +5,19 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from catchment import world
 from catchment.config import CopyConfig
 from catchment.model.errors import ConfigError
 from catchment.serve.stream.batches_of import parts
-from catchment.serve.stream.begin import first_cut
 from catchment.serve.stream.epochs import Epochs, Turn
 from catchment.serve.stream.events import Event, Heartbeat, Part
 from catchment.serve.stream.events_of import Teller
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Given as GivenSource
-from catchment.serve.stream.source import Source, source_of
+from catchment.serve.stream.source import source_of
 from catchment.serve.stream.tables import ALL, Chosen
 from catchment.serve.stream.tables import Given as GivenRule
-from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, StreamCut, read
+from catchment.serve.stream.turns import Pace, started
 from catchment.serve.stream.vgtid import Given as GivenVGtid
-
-_WAIT_SECONDS = 1.0
-_PLACE_SECONDS = 10.0
 
 
 class Stream(Iterator[Event], AsyncIterator[Event]):
@@ -101,20 +96,12 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
             yield from [turn] if isinstance(turn, Heartbeat) else teller.events(turn)
 
     def _turns(self) -> Generator[Turn | Heartbeat, None, None]:
-        """A vgtid comes first, and from then on at least every ten seconds in which a log went on. A client may begin
-        again there, however seldom its own tables change."""
         yield self._epochs.begun()
-        heard = placed = world.steady_seconds()
-        wait = min(self._flags.heartbeat_interval or _WAIT_SECONDS, _WAIT_SECONDS)
+        pace = Pace(self._flags.heartbeat_interval)
         while True:
-            turn = self._epochs.turn(wait)
-            now = world.steady_seconds()
-            if turn is not None and (turn.told or now - placed >= _PLACE_SECONDS):
-                yield turn
-                heard = placed = world.steady_seconds()
-            elif self._flags.heartbeat_interval and now - heard >= self._flags.heartbeat_interval:
-                yield Heartbeat(world.now_us())
-                heard = world.steady_seconds()
+            told = pace.told(self._epochs.turn(pace.wait))
+            if told is not None:
+                yield told
 
 
 def stream(
@@ -133,38 +120,5 @@ def stream(
 
     Raises ConfigError, Unsupported for tables that cannot be streamed, and SourceError where a shard cannot serve.
     """
-    shards, chosen, flags = source_of(source), Chosen.of(rules), flags or Flags()
-    begin = read(vgtid, shards)
-    current: list[str] = []
-    copies: list[str] = []
-    if isinstance(begin, Starts):
-        current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
-        copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
-        stands = first_cut(begin, shards.endpoints, chosen)
-    else:
-        stands = begin
-        _must_be_the_same(stands, shards, flags)
-    epochs = Epochs(
-        shards.endpoints,
-        chosen,
-        stands,
-        copy or CopyConfig(),
-        aligned=flags.minimize_skew,
-        copies=copies,
-    )
-    try:
-        epochs.start()
-        epochs.reach_now(current)
-    except BaseException:
-        epochs.stop()
-        raise
-    return Stream(epochs, flags)
-
-
-def _must_be_the_same(stands: StreamCut, source: Source, flags: Flags) -> None:
-    added = sorted(source.endpoints.keys() - stands.cut.shards.keys())
-    if added and flags.stop_on_reshard:
-        raise ConfigError(
-            f"vgtid: it stands for {', '.join(sorted(stands.cut.shards))}, and the source has {', '.join(added)}, too: "
-            "flags.stop_on_reshard ends the stream there; begin those shards in a stream of their own"
-        )
+    flags = flags or Flags()
+    return Stream(started(source_of(source), Chosen.of(rules), vgtid, flags, copy or CopyConfig()), flags)

@@ -99,6 +99,14 @@ class Known:
             self._selections[table] = compiled(rule, table, self._collations.get(table.id))
         return self._selections[table]
 
+    def told(self, table: TableId) -> Table | None:
+        """A table as its rows are told now; None where they cannot be."""
+        shape = self.shapes.get(table)
+        if shape is None:
+            return None
+        selection = self.selection(shape.definition)
+        return shape.definition if selection is None else selection.table
+
     def selects(self, table: TableId) -> bool:
         """Whether a rule has columns or conditions of its own, which another definition may change."""
         rule = self._chosen.rule_of(table)

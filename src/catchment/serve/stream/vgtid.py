@@ -59,6 +59,10 @@ class Starts:
     shards: Mapping[str, Start]
 
 
+# Built once: msgspec 0.22 crashes the process where two threads build one at once.
+_CUTS = msgspec.json.Decoder(StreamCut)
+_STARTS = msgspec.json.Decoder(Start)
+
 Given = str | Mapping[str, Any] | Start | Sequence[Start | Mapping[str, Any]] | None
 
 
@@ -106,7 +110,7 @@ def _read_value(value: dict[str, Any], source: Source) -> StreamCut | Starts:
             "that gave it, or a later one"
         )
     try:
-        stands = msgspec.convert(value, StreamCut)
+        stands = _CUTS.decode(msgspec.json.encode(value))
     except (msgspec.ValidationError, ValueError) as fault:
         raise ConfigError(f"vgtid: not one that a stream gave: {fault}") from None
     strange = sorted(stands.cut.shards.keys() - source.endpoints.keys())
@@ -125,7 +129,7 @@ def _start(given: Start | Mapping[str, Any]) -> Start:
         named = {key.lower().replace("_", ""): value for key, value in given.items()}
         tables = named.pop("tables", named.pop("tablepks", ()))
         names = [one["table_name"] if isinstance(one, Mapping) else one for one in tables]
-        found = msgspec.convert({**named, "tables": names}, Start)
+        found = _STARTS.decode(msgspec.json.encode({**named, "tables": names}))
     except (AttributeError, KeyError, TypeError, msgspec.ValidationError) as fault:
         raise ConfigError(
             f"vgtid: {str(given)[:100]} is no position; it has keyspace, shard, gtid and tables ({fault})"

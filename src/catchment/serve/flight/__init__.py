@@ -1,0 +1,1 @@
+"""One table of a stream by Arrow Flight: rows in batches, and where they end beside them."""

@@ -1,0 +1,1 @@
+"""Shares one reader of the shards among the clients of a server."""

@@ -1,0 +1,216 @@
+"""A client of a server: it reads by itself until it stands where a shared reader stands, and then hears that one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Generic, Protocol
+
+from catchment import world
+from catchment.model.errors import TooSlow
+from catchment.model.table import Table, TableId
+from catchment.serve.hub.ask import Slow
+from catchment.serve.hub.following import Following
+from catchment.serve.hub.meeting import meet
+from catchment.serve.hub.ring import Overtaken, Place
+from catchment.serve.hub.telling import Known, M, Telling
+from catchment.serve.stream.epochs import Epochs, Turn
+from catchment.serve.stream.events import Gap
+from catchment.serve.stream.turns import Pace
+from catchment.serve.stream.vgtid import StreamCut, written
+
+
+class Reading(Enum):
+    """Who reads the shards for a client."""
+
+    OWN = "own"
+    SHARED = "shared"
+    CLOSED = "closed"
+
+
+# Which may follow which, and when.
+MOVES: Final = {
+    (Reading.OWN, Reading.SHARED): "it stands where the shared reader stands, or gives its own to be shared",
+    (Reading.SHARED, Reading.OWN): "it was overtaken: it reads again what the buffer has let go",
+    (Reading.OWN, Reading.CLOSED): "it left, or its reader failed",
+    (Reading.SHARED, Reading.CLOSED): "it left, the reader failed, or it was overtaken and is to end",
+}
+
+
+class Readers(Protocol[M]):
+    """Where the readers of clients that ask for the same come from."""
+
+    def join(self) -> Following[M] | None:
+        """The shared reader with one client more; None where there is none."""
+        ...
+
+    def share(self, epochs: Epochs, known: Known) -> Following[M] | None:
+        """Make a reader the shared one, and join it; None where another client was first."""
+        ...
+
+    def leave(self, following: Following[M]) -> None:
+        """It has one client less."""
+        ...
+
+    def own(self, stands: StreamCut) -> Epochs:
+        """A reader that goes on from there. Raises CatchmentError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a client fares. `behind`: seconds since the shards stood where it stands; 0 where it lacks nothing.
+    `waiting` and `waiting_bytes`: entries of the buffer that it has not taken. `given`: messages so far."""
+
+    reading: Reading
+    behind: float
+    waiting: int
+    waiting_bytes: int
+    given: int
+
+
+class Client(Generic[M]):
+    """Messages while somebody pulls. One thread at a time pulls or closes; any may look at `standing`."""
+
+    def __init__(
+        self, readers: Readers[M], epochs: Epochs, telling: Telling[M], pace: Pace, slow: Slow
+    ) -> None:
+        self._readers = readers
+        self._telling = telling
+        self._pace = pace
+        self._slow = slow
+        self._reading = Reading.OWN
+        self._epochs: Epochs | None = epochs
+        self._following: Following[M] | None = None
+        self._last = Place(0, epochs.stands, telling.known, epochs.tick)
+        self._begun = False
+        self._given = 0
+
+    @property
+    def stands(self) -> StreamCut:
+        """Up to where all was told, once what was pulled is taken."""
+        return self._last.stands
+
+    def definitions(self, table: TableId) -> list[Table]:
+        """A table as its rows are told now, by the shards that have it. Ask before the first pull."""
+        assert self._epochs is not None, "a shared reader serves it"
+        return self._epochs.definitions(table)
+
+    @property
+    def standing(self) -> Standing:
+        """As of now."""
+        following, last = self._following, self._last
+        waiting, nbytes = following.ring.waiting(last.index) if following is not None else (0, 0)
+        at_end = following is not None and not waiting
+        behind = 0.0 if at_end else max(0.0, (world.now_us() - last.stands.cut.time_us) / 1e6)
+        return Standing(self._reading, behind, waiting, nbytes, self._given)
+
+    def pull(self) -> Iterator[M]:
+        """The next messages; none where nothing came for a second. Take all of them before the next pull.
+
+        Raises CatchmentError; TooSlow where the client was overtaken and is to end.
+        """
+        for message in self._next():
+            self._given += 1
+            yield message
+
+    def close(self) -> None:
+        """End it, and give back its reader."""
+        if self._reading is not Reading.CLOSED:
+            self._to(Reading.CLOSED)
+
+    def _next(self) -> Iterator[M]:
+        if self._following is not None:
+            yield from self._heard(self._following)
+            return
+        assert self._epochs is not None, "it is closed"
+        if not self._begun:
+            self._begun = True
+            yield from self._telling.messages(self._epochs.begun())
+        else:
+            yield from self._read(self._epochs)
+
+    def _read(self, epochs: Epochs) -> Iterator[M]:
+        """By itself; and from then on by the shared reader, where both stand at one place."""
+        if not epochs.caught_up:
+            yield from self._turned(epochs, epochs.turn(self._pace.wait))
+            return
+        following = self._readers.join()
+        if following is None:
+            self._share(epochs)
+            return
+        at = None
+        try:
+            meeting = meet(epochs, following.ring, self._pace.wait)
+            at = meeting.at
+        finally:
+            if at is None:
+                self._readers.leave(following)
+        if at is not None:
+            self._to(Reading.SHARED, following=following, last=at)
+        yield from self._turned(epochs, meeting.turn)
+        if at is not None:
+            yield from self._telling.catch_up(at.known)
+
+    def _turned(self, epochs: Epochs, turn: Turn | None) -> Iterator[M]:
+        told = self._pace.told(turn)
+        if told is not None:
+            yield from self._telling.messages(told)
+        if self._epochs is epochs:
+            self._last = Place(0, epochs.stands, self._telling.known, epochs.tick)
+
+    def _share(self, epochs: Epochs) -> None:
+        """Give the reader to all who ask for the same; nothing where another client was first."""
+        following = self._readers.share(epochs, self._telling.known)
+        if following is not None:
+            self._epochs = None
+            self._to(Reading.SHARED, following=following, last=following.begin)
+
+    def _heard(self, following: Following[M]) -> Iterator[M]:
+        try:
+            entry = following.ring.after(self._last.index, self._pace.wait)
+        except Overtaken:
+            yield from self._overtaken(following)
+            return
+        if entry is None:
+            told = self._pace.told(None)
+            yield from self._telling.messages(told) if told is not None else ()
+            return
+        yield from entry.messages
+        self._pace.heard()
+        self._last = entry.behind
+
+    def _overtaken(self, following: Following[M]) -> Iterator[M]:
+        """The buffer has let go of what comes next."""
+        last = self._last
+        since = written(last.stands)
+        for _ in self._telling.catch_up(last.known):
+            pass  # the shared reader told it
+        if self._slow is Slow.END:
+            self._to(Reading.CLOSED)
+            raise TooSlow(
+                "the client took its events so slowly that the server's buffer is full; begin again with the last "
+                "vgtid, or ask for slow: reread"
+            )
+        if self._slow is Slow.REREAD:
+            self._to(Reading.OWN, epochs=self._readers.own(last.stands))
+            return
+        self._last = following.ring.end
+        yield from self._telling.messages(Gap(since, written(self._last.stands)))
+        yield from self._telling.catch_up(self._last.known)
+
+    def _to(
+        self,
+        reading: Reading,
+        *,
+        epochs: Epochs | None = None,
+        following: Following[M] | None = None,
+        last: Place | None = None,
+    ) -> None:
+        assert (self._reading, reading) in MOVES, f"no move from {self._reading} to {reading}"
+        epochs_before, following_before = self._epochs, self._following
+        self._reading, self._epochs, self._following = reading, epochs, following
+        self._last = last or self._last
+        if epochs_before is not None:
+            epochs_before.stop()
+        if following_before is not None:
+            self._readers.leave(following_before)

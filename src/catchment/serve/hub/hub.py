@@ -1,0 +1,99 @@
+"""The clients of one source: how many there are, and what each one reads."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from catchment import world
+from catchment.config import CopyConfig
+from catchment.model.errors import TooManyClients
+from catchment.serve.hub.ask import Ask, Slow
+from catchment.serve.hub.client import Client, Standing
+from catchment.serve.hub.shared import ReadersOf, Same, SharedReaders
+from catchment.serve.hub.telling import M, Telling
+from catchment.serve.stream.epochs import Epochs
+from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.source import Source
+from catchment.serve.stream.tables import Chosen
+from catchment.serve.stream.turns import Pace, started
+from catchment.serve.stream.vgtid import Given, StreamCut, written
+
+# Log of one shard and turn: many clients may catch up at once.
+_TURN_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`clients`: at once. `buffer`: bytes of messages that a shared reader keeps for those that are slow. `slow`: what
+    becomes of these, unless they say it themselves."""
+
+    clients: int = 100
+    buffer: int = 64 << 20
+    slow: Slow = Slow.REREAD
+
+
+class Hub:
+    """Opens clients; any thread may. Those that ask for the same tables, rules and form share a reader."""
+
+    def __init__(self, source: Source, copy: CopyConfig | None = None, limits: Limits | None = None) -> None:
+        self._source = source
+        self._copy = copy or CopyConfig()
+        self._limits = limits or Limits()
+        self._shared = SharedReaders(self._limits.buffer)
+        self._lock = world.lock()
+        self._opening = 0
+        self._clients: set[Client[Any]] = set()
+
+    def open(self, ask: Ask, form: Callable[[], Telling[M]]) -> Client[M]:
+        """A client, which whoever asked closes. Raises TooManyClients, and what `catchment.stream` raises."""
+        same = Same(Chosen.of(ask.rules), ask.flags.minimize_skew, form)
+        with self._lock:
+            if self._opening + len(self._clients) >= self._limits.clients:
+                raise TooManyClients(
+                    f"{self._limits.clients} clients follow this feed here, and clients_max allows no more; begin "
+                    "later, or at another server"
+                )
+            self._opening += 1
+        try:
+            client = self._client(ask, same)
+        finally:
+            with self._lock:
+                self._opening -= 1
+        with self._lock:
+            self._clients.add(client)
+        return client
+
+    def close(self, client: Client[Any]) -> None:
+        """End a client. Nobody may be pulling."""
+        try:
+            client.close()
+        finally:
+            with self._lock:
+                self._clients.discard(client)
+
+    def standings(self) -> list[Standing]:
+        """How the clients fare."""
+        with self._lock:
+            clients = list(self._clients)
+        return [client.standing for client in clients]
+
+    @property
+    def readers(self) -> int:
+        """How many readers are shared."""
+        return len(self._shared)
+
+    def stop(self) -> None:
+        """End the shared readers; clients get an error once they have heard what was told."""
+        self._shared.stop()
+
+    def _client(self, ask: Ask, same: Same) -> Client[Any]:
+        def begin(vgtid: Given, flags: Flags) -> Epochs:
+            return started(self._source, same.chosen, vgtid, flags, self._copy, _TURN_BYTES)
+
+        def again(stands: StreamCut) -> Epochs:
+            return begin(written(stands), Flags(minimize_skew=same.minimize_skew))
+
+        epochs = begin(ask.vgtid, ask.flags)
+        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
+        pace = Pace(ask.flags.heartbeat_interval)
+        return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow)

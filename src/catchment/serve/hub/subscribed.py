@@ -1,0 +1,100 @@
+"""A client with a name: what it has acknowledged is kept, and what it has not is told again, by another server too."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Generic
+
+from catchment import world
+from catchment.model.errors import TakenOver
+from catchment.model.subscription import Subscription
+from catchment.serve.hub.client import Client
+from catchment.serve.hub.telling import M
+from catchment.serve.stream.vgtid import written
+
+# How often what was acknowledged is looked up: elsewhere, and while there is nothing else to do.
+_LOOK_SECONDS: Final = 1.0
+_FULL_LOOK_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A vgtid that was given, and the bytes of all messages up to it."""
+
+    vgtid: str
+    nbytes: int
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """How far a subscriber lags behind what it was given: vgtids, bytes, and seconds since the first of them."""
+
+    vgtids: int
+    nbytes: int
+    seconds: float
+
+
+class Subscribed(Generic[M]):
+    """Gives no more than `bytes_max` that is not acknowledged, and then waits. `kept`: the subscriber as it is now.
+
+    One thread at a time pulls.
+    """
+
+    def __init__(
+        self,
+        client: Client[M],
+        size: Callable[[M], int],
+        mine: Subscription,
+        kept: Callable[[], Subscription | None],
+        bytes_max: int,
+    ) -> None:
+        self.client = client
+        self._size = size
+        self._mine = mine
+        self._kept = kept
+        self._bytes_max = bytes_max
+        self._given: deque[_Given] = deque()
+        self._bytes = self._acknowledged = 0
+        self._looked = world.steady_seconds()
+
+    @property
+    def slip(self) -> Slip:
+        """As of the last look."""
+        given = list(self._given)
+        age = (world.now_us() - given[0].time_us) / 1e6 if given else 0.0
+        return Slip(len(given), self._bytes - self._acknowledged, max(0.0, age))
+
+    def pull(self) -> Iterator[M]:
+        """As that of a client. Raises TakenOver once another one of this name has come."""
+        if self._bytes - self._acknowledged >= self._bytes_max:
+            world.sleep(_FULL_LOOK_SECONDS)
+            self._look()
+            return
+        if world.steady_seconds() - self._looked >= _LOOK_SECONDS:
+            self._look()
+        before, nbytes = self.client.stands, 0
+        for message in self.client.pull():
+            nbytes += self._size(message)
+            yield message
+        stands = self.client.stands
+        if nbytes and stands is not before:
+            self._bytes += nbytes
+            self._given.append(_Given(written(stands), self._bytes, world.now_us()))
+
+    def _look(self) -> None:
+        """What was acknowledged since, here or elsewhere."""
+        self._looked = world.steady_seconds()
+        kept = self._kept()
+        if kept is None or kept.generation != self._mine.generation:
+            raise TakenOver(
+                f"subscriber {self._mine.name}: another client of this name has come, or it was removed; one at a time"
+            )
+        if any(one.vgtid == kept.vgtid for one in self._given):
+            while self._acknowledge() != kept.vgtid:
+                pass
+
+    def _acknowledge(self) -> str:
+        one = self._given.popleft()
+        self._acknowledged = one.nbytes
+        return one.vgtid

@@ -1,0 +1,125 @@
+"""The subscribers of a feed: they begin where they have acknowledged, at whichever server."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from catchment import world
+from catchment.model.errors import ConfigError, StateError
+from catchment.model.position import reaches
+from catchment.model.subscription import Subscription
+from catchment.serve.hub.ask import Ask
+from catchment.serve.hub.hub import Hub
+from catchment.serve.hub.subscribed import Subscribed
+from catchment.serve.hub.telling import M, Telling
+from catchment.serve.stream.source import Source
+from catchment.serve.stream.tables import Chosen
+from catchment.serve.stream.vgtid import StreamCut, read, written
+from catchment.state import subscribers
+from catchment.state.store import Store
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ATTEMPTS: Final = 20
+
+
+class Subscribers:
+    """Those of the feed of `store`. `bytes_max`: of messages that one is given before it acknowledges. Any thread may
+    use it."""
+
+    def __init__(self, hub: Hub, source: Source, store: Store, bytes_max: int) -> None:
+        self._hub = hub
+        self._source = source
+        self._store = store
+        self._bytes_max = bytes_max
+
+    def open(self, name: str, ask: Ask, form: Callable[[], Telling[M]]) -> Subscribed[M]:
+        """A client of that name, which takes the place of any other; `ask.vgtid` is where it begins for the first time.
+
+        Raises ConfigError for a name that cannot be one, and for other rules than those with which it began; and what
+        Hub.open raises.
+        """
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                "subscriber: a name has up to 64 letters, digits, dots, hyphens and underscores"
+            )
+        asked = _text(ask)
+        kept = subscribers.find(self._store, name)
+        if kept is not None and kept.asked != asked:
+            raise ConfigError(
+                f"subscriber {name}: it began with other rules or flags; give those, another name, or remove it first"
+            )
+        client = self._hub.open(ask if kept is None else replace(ask, vgtid=kept.vgtid), form)
+        try:
+            mine = self._come(name, asked, client.stands)
+        except BaseException:
+            self._hub.close(client)
+            raise
+        return Subscribed(
+            client, form().size, mine, lambda: subscribers.find(self._store, name), self._bytes_max
+        )
+
+    def close(self, subscribed: Subscribed[M]) -> None:
+        """End it; what it has acknowledged stays."""
+        self._hub.close(subscribed.client)
+
+    def acknowledge(self, name: str, vgtid: str) -> bool:
+        """The subscriber has all up to `vgtid`; False where it has acknowledged that, or more, before.
+
+        Raises ConfigError where there is none of that name, and for what it cannot have been given.
+        """
+        given = read(vgtid, self._source)
+        if not isinstance(given, StreamCut):
+            raise ConfigError("acknowledge: give the text of a vgtid event; this is a place to begin")
+        for _ in range(_ATTEMPTS):
+            kept = subscribers.find(self._store, name)
+            if kept is None:
+                raise ConfigError(
+                    f"subscriber {name[:64]!r}: there is none; it comes about by a stream of that name"
+                )
+            if not self._is_later(name, kept, given):
+                return False
+            if subscribers.replace(self._store, kept, vgtid=vgtid, acknowledged_us=world.now_us()):
+                return True
+        raise StateError(
+            f"subscriber {name}: other servers wrote it {_ATTEMPTS} times first; acknowledge again"
+        )
+
+    def remove(self, name: str) -> bool:
+        """Forget one; whether there was one. Its stream ends."""
+        return subscribers.remove(self._store, name)
+
+    def listed(self) -> list[Subscription]:
+        """All of the feed, by name."""
+        return subscribers.listed(self._store)
+
+    def _come(self, name: str, asked: str, begins: StreamCut) -> Subscription:
+        """Note that it has come."""
+        for _ in range(_ATTEMPTS):
+            kept = subscribers.find(self._store, name)
+            if kept is None:
+                new = Subscription(name, written(begins), asked, 1, world.now_us())
+                if subscribers.add(self._store, new):
+                    return new
+            elif came := subscribers.replace(self._store, kept, generation=kept.generation + 1):
+                return came
+        raise StateError(f"subscriber {name}: other servers wrote it {_ATTEMPTS} times first; begin again")
+
+    def _is_later(self, name: str, kept: Subscription, given: StreamCut) -> bool:
+        before = read(kept.vgtid, self._source)
+        assert isinstance(before, StreamCut)
+        if before.cut.shards.keys() != given.cut.shards.keys():
+            raise ConfigError(f"subscriber {name}: the vgtid is of other shards than its stream")
+        there, here = given.cut.positions, before.cut.positions
+        forth = [reaches(there[shard].at, here[shard].at) for shard in here]
+        if all(forth):
+            return given.cut.epoch > before.cut.epoch
+        if any(not reaches(here[shard].at, there[shard].at) for shard in here):
+            raise ConfigError(f"subscriber {name}: the vgtid is not one of those that it was given")
+        return False
+
+
+def _text(ask: Ask) -> str:
+    return msgspec.json.encode([Chosen.of(ask.rules), ask.flags]).decode()

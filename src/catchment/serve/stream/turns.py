@@ -1,0 +1,96 @@
+"""The turns of a stream as they are told: which of them, and what comes while nothing happens."""
+
+from catchment import world
+from catchment.config import CopyConfig
+from catchment.model.errors import ConfigError
+from catchment.serve.stream.begin import first_cut
+from catchment.serve.stream.epochs import TURN_BYTES, Epochs, Turn
+from catchment.serve.stream.events import Heartbeat
+from catchment.serve.stream.flags import Flags
+from catchment.serve.stream.source import Source
+from catchment.serve.stream.tables import Chosen
+from catchment.serve.stream.vgtid import COPY, CURRENT, Starts, StreamCut, read
+from catchment.serve.stream.vgtid import Given as GivenVGtid
+
+WAIT_SECONDS = 1.0
+_PLACE_SECONDS = 10.0
+
+
+class Pace:
+    """Chooses among turns. Where a log goes on, a vgtid is told at least every ten seconds.
+
+    So a client may begin again at a new place, however seldom its own tables change.
+    """
+
+    def __init__(self, heartbeat_interval: float = 0.0) -> None:
+        self._interval = heartbeat_interval
+        self._heard = self._placed = world.steady_seconds()
+
+    @property
+    def wait(self) -> float:
+        """For how many seconds a turn may be waited for."""
+        return min(self._interval or WAIT_SECONDS, WAIT_SECONDS)
+
+    def heard(self) -> None:
+        """Something was told."""
+        self._heard = world.steady_seconds()
+
+    def told(self, turn: Turn | None) -> Turn | Heartbeat | None:
+        """What is told of a turn; `turn` None where nothing was written."""
+        now = world.steady_seconds()
+        if turn is not None and (turn.told or now - self._placed >= _PLACE_SECONDS):
+            self._heard = self._placed = now
+            return turn
+        if self._interval and now - self._heard >= self._interval:
+            self._heard = now
+            return Heartbeat(world.now_us())
+        return None
+
+
+def started(
+    source: Source,
+    chosen: Chosen,
+    vgtid: GivenVGtid,
+    flags: Flags,
+    copy: CopyConfig,
+    turn_bytes: int = TURN_BYTES,
+) -> Epochs:
+    """The turns of these tables from `vgtid` on. Whoever has them stops them. `turn_bytes`: of one shard's log.
+
+    Raises ConfigError, Unsupported for tables that cannot be streamed, and SourceError where a shard cannot serve.
+    """
+    begin = read(vgtid, source)
+    current: list[str] = []
+    copies: list[str] = []
+    if isinstance(begin, Starts):
+        current = [shard for shard, start in begin.shards.items() if start.gtid == CURRENT]
+        copies = [shard for shard, start in begin.shards.items() if start.gtid == COPY and not start.tables]
+        stands = first_cut(begin, source.endpoints, chosen)
+    else:
+        stands = begin
+        _must_be_the_same(stands, source, flags)
+    epochs = Epochs(
+        source.endpoints,
+        chosen,
+        stands,
+        copy,
+        aligned=flags.minimize_skew,
+        copies=copies,
+        turn_bytes=turn_bytes,
+    )
+    try:
+        epochs.start()
+        epochs.reach_now(current)
+    except BaseException:
+        epochs.stop()
+        raise
+    return epochs
+
+
+def _must_be_the_same(stands: StreamCut, source: Source, flags: Flags) -> None:
+    added = sorted(source.endpoints.keys() - stands.cut.shards.keys())
+    if added and flags.stop_on_reshard:
+        raise ConfigError(
+            f"vgtid: it stands for {', '.join(sorted(stands.cut.shards))}, and the source has {', '.join(added)}, too: "
+            "flags.stop_on_reshard ends the stream there; begin those shards in a stream of their own"
+        )

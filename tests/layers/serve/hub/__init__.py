@@ -1,0 +1,1 @@
+"""Shared readers by themselves."""

@@ -1,0 +1,1 @@
+"""A server of streams: its clients, and the readers that they share."""
