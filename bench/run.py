@@ -29,6 +29,7 @@ BENCHMARKS = {
     "latency": ("bench.latency", False),
     "read": ("bench.read_lake", True),
     "tables": ("bench.many_tables", False),
+    "stream": ("bench.stream", True),
     "shards": ("bench.many_shards", False),
     "upkeep": ("bench.upkeep", False),
     "start": ("bench.start", True),

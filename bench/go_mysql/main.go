@@ -1,21 +1,30 @@
-// Counts the rows that one stretch of a binary log holds, as go-mysql decodes them: the reference of bench/decode_log.py.
+// Counts the rows that a stretch of a binary log holds, as go-mysql decodes them: a reference of the benchmarks.
 //
-// go-mysql FILE START STOP: prints rows, and the seconds of processor time that decoding took.
+// go-mysql parse FILE START STOP: of a log file; prints rows, and the seconds of processor time that it took.
+// go-mysql sync HOST PORT USER FILE START ROWS: from a server, which BENCH_PASSWORD opens; rows, and seconds.
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"log"
+	"log/slog"
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 )
 
 func main() {
-	start, stop := offset(os.Args[2]), offset(os.Args[3])
+	if os.Args[1] == "sync" {
+		synced()
+		return
+	}
+	start, stop := number(os.Args[3]), number(os.Args[4])
 	parser := replication.NewBinlogParser()
 	parser.SetFlavor(mysql.MariaDBFlavor)
 	// Catchment verifies every checksum, too.
@@ -30,13 +39,39 @@ func main() {
 		}
 		return nil
 	}
-	if err := parser.ParseFile(os.Args[1], start, count); err != nil {
+	if err := parser.ParseFile(os.Args[2], start, count); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(rows, spent()-before)
 }
 
-func offset(text string) int64 {
+func synced() {
+	began := time.Now()
+	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
+		ServerID: 4000000001, Flavor: mysql.MariaDBFlavor, Host: os.Args[2], Port: uint16(number(os.Args[3])),
+		User: os.Args[4], Password: os.Getenv("BENCH_PASSWORD"), VerifyChecksum: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	defer syncer.Close()
+	streamer, err := syncer.StartSync(mysql.Position{Name: os.Args[5], Pos: uint32(number(os.Args[6]))})
+	if err != nil {
+		log.Fatal(err)
+	}
+	wanted := int(number(os.Args[7]))
+	rows := 0
+	for rows < wanted {
+		event, err := streamer.GetEvent(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		if changed, ok := event.Event.(*replication.RowsEvent); ok {
+			rows += len(changed.Rows)
+		}
+	}
+	fmt.Println(rows, time.Since(began).Seconds())
+}
+
+func number(text string) int64 {
 	value, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		log.Fatal(err)

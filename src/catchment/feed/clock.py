@@ -63,6 +63,7 @@ class Clock:
         self._condition = world.condition()
         self._newest: Tick | None = None
         self._tried_at = self._wanted_since = 0.0
+        self._apart = seconds
         self._failed: Exception | None = None
         self._stopping = world.event()
         self._wake = world.event()
@@ -100,15 +101,20 @@ class Clock:
         """The highest number that it has used."""
         return self._number
 
-    def after(self, number: int, timeout: float) -> Tick | None:
+    def after(self, number: int, timeout: float, apart: float | None = None) -> Tick | None:
         """The newest tick beyond tick `number`, once the clock has tried to take one just now; None at the timeout if
         there is none. Raises what ended the clock, and ConnectionLost while a shard has been silent for too long: later
         the clock may go on.
+
+        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last.
         """
         since = world.steady_seconds() - self._seconds
         with self._condition:
             if self._tried_at < since:
                 self._wanted_since = since
+                self._wake.set()
+            if apart is not None and not self._beyond(number):
+                self._wanted_since, self._apart = world.steady_seconds(), apart
                 self._wake.set()
             self._condition.wait_for(
                 lambda: self._failed or (self._tried_at >= since and self._beyond(number)), timeout
@@ -169,7 +175,7 @@ class Clock:
             while self._questions:
                 self._answer(self._questions.popleft(), pool)
             wanted = self._tried_at < self._wanted_since
-            pause = self._seconds if wanted else max(self._seconds, _IDLE_SECONDS)
+            pause = self._apart if wanted else max(self._seconds, _IDLE_SECONDS)
             if not self._wake.wait(max(0.0, pause - (world.steady_seconds() - began))):
                 return
 

@@ -12,7 +12,7 @@ from catchment.epoch.xa import commits
 from catchment.model.definition import Definition
 from catchment.model.epoch import TableShape
 from catchment.model.errors import CutMissed, Unsupported
-from catchment.model.position import LogOffset
+from catchment.model.position import LogOffset, Resets
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
@@ -28,7 +28,7 @@ from catchment.serve.changes.rows import GroupFacts
 from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
-from catchment.source.identity import must_be_same_log
+from catchment.source.identity import must_be_unbroken
 from catchment.source.log import EndedGroups, read_log
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
@@ -49,7 +49,7 @@ class Advance:
     """A shard's log from `state` to `stop`, no more than `budget` bytes of it. `until`: nothing that was written
     later, in seconds since 1970 by the shard's clock.
 
-    `known`: its tables. `shown`: a tick showed where it begins.
+    `known`: its tables. `shown`: a tick showed where it begins. `resets`: how often RESET was said, as of now.
     `chosen`: which tables are followed once they come.
     """
 
@@ -59,6 +59,7 @@ class Advance:
     known: Known
     stop: LogOffset
     budget: int
+    resets: Resets
     chosen: Callable[[TableId], bool]
     until: int | None = None
 
@@ -113,7 +114,7 @@ class Told:
 def advanced(work: Advance) -> Told:
     """Read the log. Raises CatchmentError; CutMissed where no group ends at `stop`: take another tick."""
     start, endpoint = work.state.position, work.endpoint
-    resets = must_be_same_log(endpoint, start)
+    must_be_unbroken(endpoint, start, work.resets)
     followed = Followed(work.shapes, work.state.definitions)
     wanted = Wanted.of(work.shapes.values(), work.state.definitions, before="full", on_ddl=followed.on_ddl)
     groups = GroupFacts()
@@ -148,7 +149,7 @@ def advanced(work: Advance) -> Told:
     shown = stretch.reached_stop
     arrival = arrived(endpoint, start, work.state.sealed, stretch, stretch.at, shown=shown and work.shown)
     state = ShardState(
-        replace(arrival.position, resets=resets),
+        replace(arrival.position, resets=work.resets),
         arrival.sealed or work.state.sealed,
         _copies(work.state.copies, voids),
         _definitions(followed.now.values(), voids),

@@ -14,7 +14,8 @@ from catchment.config import CopyConfig
 from catchment.feed.clock import Clock
 from catchment.feed.planner import Limits, Planner
 from catchment.model.cut import Cut, Tick
-from catchment.model.errors import CatchmentError, CutMissed, Retry
+from catchment.model.errors import CatchmentError, ConnectionLost, CutMissed, Retry
+from catchment.model.position import Resets
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, Table, TableId
@@ -27,7 +28,8 @@ from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
 
-TICK_SECONDS = 0.1
+# Between two ticks: while logs stand still, and behind one by which something was told.
+TICK_SECONDS, _BUSY_SECONDS = 0.1, 0.005
 # Log of one shard and turn: after a long pause it comes in parts that a consumer can hold.
 TURN_BYTES = 32 << 20
 AWAY_SECONDS_MAX = 600.0
@@ -121,7 +123,9 @@ class Epochs:
         self._again: dict[str, Sequence[Void]] = {}
         self._away = _Away()
         self._clock: Clock | None = None
+        self._pool = world.pool(len(self._endpoints), "turn")
         self._tick = 0
+        self._apart = TICK_SECONDS
 
     def start(self) -> None:
         """Begin to ask the shards where their logs end. Raises Diverged or Purged where one does not go on."""
@@ -201,23 +205,24 @@ class Epochs:
             self._clock.stop()
         for planner in self._planners.values():
             planner.close()
+        self._pool.shutdown()
 
     def turn(self, timeout: float) -> Turn | None:
         """The next turn; None where nothing was written for so many seconds. Raises CatchmentError."""
         assert self._clock is not None, "start first"
         ends = world.steady_seconds() + timeout
         while (left := ends - world.steady_seconds()) > 0:
-            tick = self._clock.after(self.tick, left)
+            tick = self._clock.after(self.tick, left, self._apart)
             if tick is None:
                 return None
             self._tick = tick.number
+            self._apart = min(self._apart * 2, TICK_SECONDS)
             if self.stands.cut.idle and self.stands.cut.stood_at(tick):
                 self._rested(tick)
-                # A clock that has just ticked rests for longer, unless it is asked later.
-                world.sleep(min(TICK_SECONDS, left))
                 continue
             turn = self._taken(tick, self._alignment)
             if turn is not None:
+                self._apart = _BUSY_SECONDS
                 return turn
         return None
 
@@ -232,17 +237,20 @@ class Epochs:
         before = self.stands
         now = world.now_us() / 1e6
         until = {shard: align.until(shard, now) for shard in tick.offsets} if align else {}
-        with world.pool(len(tick.offsets), "turn") as pool:
-            asked = {shard: pool.submit(self._step, shard, tick, until.get(shard)) for shard in tick.offsets}
-            steps: dict[str, _Step] = {}
-            for shard, future in asked.items():
-                try:
-                    steps[shard] = future.result()
-                    self._away.met(shard)
-                    if align:
-                        align.took(shard, steps[shard].turn.told, now)
-                except CatchmentError as error:
-                    self._away.missed(shard, error)
+        resets = self._resets(tick)
+        asked = {
+            shard: self._pool.submit(self._step, shard, tick, resets.get(shard), until.get(shard))
+            for shard in tick.offsets
+        }
+        steps: dict[str, _Step] = {}
+        for shard, future in asked.items():
+            try:
+                steps[shard] = future.result()
+                self._away.met(shard)
+                if align:
+                    align.took(shard, steps[shard].turn.told, now)
+            except CatchmentError as error:
+                self._away.missed(shard, error)
         self._away.pause(gained=bool(steps))
         shards = {**before.cut.shards, **{shard: step.state for shard, step in steps.items()}}
         moved = any(step.state != before.cut.shards[shard] for shard, step in steps.items())
@@ -257,16 +265,27 @@ class Epochs:
         completes = self.stands.cut.copied and not before.cut.copied
         return Turn(self.stands, [step.turn for step in steps.values()], completes)
 
-    def _step(self, shard: str, tick: Tick, until: int | None) -> _Step:
+    def _resets(self, tick: Tick) -> Mapping[str, Resets]:
+        """How often RESET was said on the shards whose logs went on; of those that answer."""
+        shards = self.stands.cut.shards
+        moved = [shard for shard, at in tick.offsets.items() if shards[shard].position.at != at]
+        try:
+            return self._clock.resets(moved) if self._clock is not None and moved else {}
+        except CatchmentError as error:
+            if error.retry is Retry.NEVER:
+                raise
+            return {}
+
+    def _step(self, shard: str, tick: Tick, resets: Resets | None, until: int | None) -> _Step:
         state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]
         known = self._tables(shard, state)
         told = None
         if state.position.at != tick.offsets[shard]:
+            if resets is None:
+                raise ConnectionLost(f"shard {shard}: it does not answer")
             shown = shard not in self.stands.unshown
-            stop = tick.offsets[shard]
-            told = advanced(
-                Advance(endpoint, state, shown, known, stop, self._turn_bytes, self._chosen, until)
-            )
+            stop, budget = tick.offsets[shard], self._turn_bytes
+            told = advanced(Advance(endpoint, state, shown, known, stop, budget, resets, self._chosen, until))
             state = told.state
             lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
             if told.voids or told.altered or lacking:

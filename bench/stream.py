@@ -1,0 +1,178 @@
+"""`catchment.stream` in one program: a copy, a backlog of transactions of 1 and of 100 rows, and ages at 400 a second.
+
+As typed events and as Arrow, one client. Beside it go-mysql's syncer, which reads the same backlog from the same
+server (Go installed), in wall time. Run: `python -m bench --only stream`.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from bench.figures import Figure, figure, percentile
+from bench.go_reference import program, synced_rows_per_second
+from bench.stress import SCHEMA, TABLE, create, writing
+from catchment.demo.server import PrivateServer
+from catchment.model.position import LogOffset
+from catchment.serve.stream.events import Batch, CopyCompleted, Row, VGtid
+from catchment.serve.stream.stream import Stream, stream
+from catchment.serve.stream.vgtid import StreamCut
+
+EVENTS_AIM, BATCHES_AIM = 200_000, 1_000_000
+P50_AIM, P99_AIM = 0.005, 0.020
+PER_SECOND = 400
+SECONDS = 20.0
+COMMITS = f"{SCHEMA}.commits"
+# Of a row as the source has it: id, a digest of 40 characters, c.
+ROW_BYTES = 8 + 40 + 8
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """Changes that are in the log, and the vgtid in front of them."""
+
+    vgtid: str
+    rows: int
+
+
+def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
+    """Medians over the runs; events, batches and go-mysql take turns."""
+    with PrivateServer(settings={"innodb_buffer_pool_size": "1G"}) as server:
+        create(server)
+        server.sql(
+            f"INSERT INTO {TABLE} SELECT seq, SHA1(seq), LEFT(MD5(seq), 8) FROM {SCHEMA}.seq_1_to_{rows}"
+        )
+        found = _both("copy", rows, runs, lambda ask: _seconds(server, "", ask, _copied))
+        small, large = rows // 10, rows // 2
+        for per, changes in ((1, small), (100, large)):
+            backlog = _written(server, per, changes)
+            name = f"changes, {per} a transaction"
+            found += _both(name, changes, runs, partial(_caught_up, server, backlog))
+            found += _beside(server, name, backlog, runs)
+        return found + _ages(server, runs)
+
+
+Ask = Callable[[Stream], Any]
+
+
+def _both(name: str, rows: int, runs: int, seconds: Callable[[Ask], float]) -> list[Figure]:
+    pairs = [(seconds(iter), seconds(Stream.batches)) for _ in range(runs)]
+    events, batches = zip(*pairs, strict=True)
+    return [
+        figure(f"stream of events, {name}", [rows / s for s in events], "rows/s", "aim", [EVENTS_AIM] * runs),
+        figure(
+            f"stream of batches, {name}", [rows / s for s in batches], "rows/s", "aim", [BATCHES_AIM] * runs
+        ),
+        figure(
+            f"stream of batches, {name}",
+            [rows * ROW_BYTES / s / 1e6 for s in batches],
+            "MB/s",
+            "of events",
+            [rows * ROW_BYTES / s / 1e6 for s in events],
+        ),
+    ]
+
+
+def _beside(server: PrivateServer, name: str, backlog: Backlog, runs: int) -> list[Figure]:
+    built = program()
+    if built is None:
+        return []
+    ours = [backlog.rows / _seconds(server, backlog.vgtid, iter, _all(backlog)) for _ in range(runs)]
+    theirs = [synced_rows_per_second(built, server, _at(backlog), backlog.rows) for _ in range(runs)]
+    return [figure(f"stream of events, {name}, beside go-mysql", ours, "rows/s", "go-mysql", theirs)]
+
+
+def _caught_up(server: PrivateServer, backlog: Backlog, ask: Ask) -> float:
+    return _seconds(server, backlog.vgtid, ask, _all(backlog))
+
+
+def _seconds(server: PrivateServer, vgtid: str, ask: Ask, done: Callable[[], Callable[[Any], bool]]) -> float:
+    began = time.perf_counter()
+    with stream(_source(server), vgtid=vgtid or None, rules=[TABLE]) as opened:
+        over = done()
+        for one in ask(opened):
+            if over(one):
+                return time.perf_counter() - began
+    raise AssertionError("a stream has no end")
+
+
+def _copied() -> Callable[[Any], bool]:
+    return lambda one: isinstance(one, CopyCompleted) and one.table is None
+
+
+def _all(backlog: Backlog) -> Callable[[], Callable[[Any], bool]]:
+    """Once all changes of a backlog have come."""
+
+    def counting() -> Callable[[Any], bool]:
+        left = backlog.rows
+
+        def over(one: Any) -> bool:
+            nonlocal left
+            left -= 1 if isinstance(one, Row) else one.rows.num_rows if isinstance(one, Batch) else 0
+            return left <= 0
+
+        return over
+
+    return counting
+
+
+def _written(server: PrivateServer, per: int, changes: int) -> Backlog:
+    """Log inserts, so many rows to a transaction."""
+    with stream(_source(server), vgtid="current", rules=[TABLE]) as opened:
+        first = next(opened)
+    assert isinstance(first, VGtid)
+    row = f"INSERT INTO {TABLE} (sig, c) SELECT SHA1(seq + @n), 'c' FROM {SCHEMA}.seq_1_to_{per}"
+    server.sql(
+        f"BEGIN NOT ATOMIC SET @n = 0; FOR i IN 1..{changes // per} DO {row}; SET @n = i; END FOR; END"
+    )
+    return Backlog(first.text, changes // per * per)
+
+
+def _ages(server: PrivateServer, runs: int) -> list[Figure]:
+    server.sql(f"CREATE TABLE {COMMITS} (id bigint AUTO_INCREMENT PRIMARY KEY, written datetime(6))")
+    ages = [_measured(server) for _ in range(runs)]
+    name = f"commit to client at {PER_SECOND} transactions/s"
+    return [
+        figure(f"{name}, {said}", [percentile(found, share) for found in ages], "s", "aim", [aim] * runs, 4)
+        for said, share, aim in (("p50", 0.5, P50_AIM), ("p99", 0.99, P99_AIM))
+    ]
+
+
+def _measured(server: PrivateServer) -> list[float]:
+    """Ages of rows when the client got them, by one clock."""
+    now = "CONVERT_TZ(SYSDATE(6), @@time_zone, '+00:00')"
+    ages: list[float] = []
+    with (
+        stream(_source(server), vgtid="current", rules=[COMMITS]) as opened,
+        closing(opened),
+        writing(server, f"INSERT INTO {COMMITS} (written) VALUES ({now})", PER_SECOND),
+    ):
+        ends = time.time() + SECONDS
+        for event in opened:
+            if isinstance(event, Row):
+                assert event.after is not None
+                ages.append(time.time() - event.after["written"].replace(tzinfo=UTC).timestamp())
+            if time.time() > ends:
+                return ages
+    raise AssertionError("a stream has no end")
+
+
+def _at(backlog: Backlog) -> LogOffset:
+    (state,) = msgspec.json.decode(backlog.vgtid, type=StreamCut).cut.shards.values()
+    return state.position.at
+
+
+def _source(server: PrivateServer) -> dict[str, Any]:
+    shard = {
+        "name": "-",
+        "host": "127.0.0.1",
+        "port": server.port,
+        "user": "catchment",
+        "password": server.password,
+    }
+    return {"keyspace": "bench", "shards": [shard]}
