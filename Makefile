@@ -10,7 +10,7 @@ CODE   := src tests bench setup.py
 PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-wide test-mysql test-newest test-all model mistakes wheel bench lint format lock clean
+.PHONY: help setup demo test test-wide test-mysql test-newest test-all model mistakes wheel bench lint format lock protobuf clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,8 +63,13 @@ format: setup ## Let ruff lay out the code
 	$(BIN)/ruff format $(CODE)
 
 lock: ## Pin all dependencies anew in requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra feed --extra stream --extra objects --group dev --group build --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra feed --extra stream --extra serve --extra objects --group dev --group build --universal --python-version 3.11 \
 	    --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+
+protobuf: setup ## Generate the Python code of proto/ again
+	@mkdir -p build/protobuf
+	@$(BIN)/python -m grpc_tools.protoc -I proto --python_out=build/protobuf --pyi_out=build/protobuf catchment_stream/v1/stream.proto
+	@cp build/protobuf/catchment_stream/v1/stream_pb2.py* src/catchment/serve/server/
 
 clean: ## Remove what was built, the virtual environment, and what tests keep in memory
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,7 +35,7 @@ FLOORS = (
     ("feed", "serve/changes"),
     ("serve/spark_source", "serve/stream", "screen"),
     ("demo", "serve/formats", "serve/hub"),
-    ("serve/flight",),
+    ("serve/flight", "serve/server"),
     ("cli",),
 )
 FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}

@@ -25,6 +25,7 @@ def test_every_dependency_is_locked_as_the_project_has_it() -> None:
         *project["dependencies"],
         *project["optional-dependencies"]["feed"],
         *project["optional-dependencies"]["stream"],
+        *project["optional-dependencies"]["serve"],
         *GROUPS["dev"],
         *GROUPS["build"],
     ):

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from catchment.cli.run import stopped_by_signals
+from catchment.cli.signals import stopped_by_signals
 from catchment.demo.demo import Options, default_directory, run_demo
 
 

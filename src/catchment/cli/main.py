@@ -35,6 +35,7 @@ _COMMANDS = {
     "epochs": "catchment.cli.epochs:epochs_command",
     "views": "catchment.cli.views:views_command",
     "tail": "catchment.cli.tail:tail_command",
+    "serve": "catchment.cli.serve:serve_command",
     "demo": "catchment.cli.demo:demo",
 }
 

@@ -1,19 +1,15 @@
 """`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
 
 import gc
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from types import FrameType
 
 import click
 from rich.console import Console
 
 from catchment.cli.keyboard import Keyboard
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
+from catchment.cli.signals import stopped_by_signals
 from catchment.config import load
 from catchment.engine.choice import prepared
 from catchment.feed.runner import run_feed, usual_ports
@@ -47,7 +43,7 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     keyboard = Keyboard(feed, view.told_of_keys) if console.is_terminal else None
     gc.freeze()  # modules stay: the collector need not go through them in every epoch
     with (
-        stopped_by_signals(restore=keyboard.restore if keyboard else _nothing) as stop,
+        stopped_by_signals(restore=lambda: _restored(keyboard)) as stop,
         keyboard or nullcontext(),
         view.live(),
     ):
@@ -68,31 +64,8 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     return EXIT_INTERRUPTED if outcome.stopped and not outcome.ordered else 0
 
 
-def _nothing() -> None:
-    """There is nothing to restore."""
-
-
-@contextmanager
-def stopped_by_signals(*, restore: Callable[[], None] | None = None) -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set. A second one is a KeyboardInterrupt. With `restore` it ends the process
-    behind that, for a session that waits for a shard cannot be interrupted. A run is always ready for it.
-    """
-    stop = threading.Event()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if not stop.is_set():
-            stop.set()
-        elif restore is not None:
-            restore()
-            Console(stderr=True).show_cursor()
-            os.write(2, b"catchment: stopped again, ended at once; the same command goes on from here\n")
-            os._exit(EXIT_INTERRUPTED)
-        else:
-            raise KeyboardInterrupt
-
-    before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _restored(keyboard: Keyboard | None) -> None:
+    """The terminal is as it was before the run."""
+    if keyboard:
+        keyboard.restore()
+    Console(stderr=True).show_cursor()

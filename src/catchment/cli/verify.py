@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, json_option, show, tables_of
-from catchment.cli.run import stopped_by_signals
+from catchment.cli.signals import stopped_by_signals
 from catchment.config import load
 from catchment.feed.compare import NEEDED, choice_of, choice_since, comparing, sample_of
 from catchment.feed.verify import must_be_verifiable

@@ -10,7 +10,8 @@ from catchment.config.feed import (
     TlsConfig,
     Unusable,
 )
-from catchment.config.file import load
+from catchment.config.file import load, load_server
+from catchment.config.serving import ServeConfig
 from catchment.config.sink import SinkConfig
 from catchment.config.spark import EngineName, SparkConfig
 from catchment.config.table_patterns import takes
@@ -28,6 +29,7 @@ __all__ = [
     "NotifyConfig",
     "NotifyEvent",
     "SchemaChange",
+    "ServeConfig",
     "ShardConfig",
     "SinkConfig",
     "SourceConfig",
@@ -38,5 +40,6 @@ __all__ = [
     "Unusable",
     "VerifyConfig",
     "load",
+    "load_server",
     "takes",
 ]

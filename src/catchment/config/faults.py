@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a feed, in words of our own."""
+"""What pydantic finds wrong with a file, in words of our own."""
 
 import difflib
 from collections.abc import Callable
@@ -28,16 +28,16 @@ _BOUNDS = {"greater_than_equal": "at least", "less_than_equal": "at most", "grea
 Location = tuple[int | str, ...]
 
 
-def said(error: ErrorDetails) -> str:
-    """What an error means to the writer of the file; repeats no value of it."""
+def said(error: ErrorDetails, file: type[BaseModel] = Feed) -> str:
+    """What an error means to the writer of a file of this kind; repeats no value of it."""
     kind, place, context = error["type"], error["loc"], error.get("ctx", {})
     if kind in _BOUNDS:
         ((_, bound),) = context.items()
-        return f"{_BOUNDS[kind]} {_written_in_its_unit(place)(bound)}"
+        return f"{_BOUNDS[kind]} {_written_in_its_unit(place, file)(bound)}"
     if kind == "extra_forbidden":
-        return _unknown_key(place)
+        return _unknown_key(place, file)
     if kind == "model_type":
-        return f"expected a mapping with the keys {', '.join(keys(_section(place)))}"
+        return f"expected a mapping with the keys {', '.join(keys(_section(place, file)))}"
     if kind == "enum":
         return f"expected {str(context['expected']).replace(chr(39), '')}"
     if kind == "value_error":
@@ -54,9 +54,9 @@ def keys(section: type[BaseModel], *, required: bool = False) -> list[str]:
     ]
 
 
-def _written_in_its_unit(place: Location) -> Callable[[float], str]:
+def _written_in_its_unit(place: Location, file: type[BaseModel]) -> Callable[[float], str]:
     """How the value at a place is written: with its unit, where it has one."""
-    field = fields_of(_section(place[:-1])).get(str(place[-1]))
+    field = fields_of(_section(place[:-1], file)).get(str(place[-1]))
     unit = None if field is None else unit_of(field)
     return str if unit is None else unit.written
 
@@ -65,10 +65,10 @@ def _written_in_its_unit(place: Location) -> Callable[[float], str]:
 _RENAMED = {("sink", "fold"): "sink.settle, a duration, took its place (docs/upgrade.md)"}
 
 
-def _unknown_key(place: Location) -> str:
+def _unknown_key(place: Location, file: type[BaseModel]) -> str:
     if place in _RENAMED:
         return f"unknown key; {_RENAMED[place]}"
-    known = keys(_section(place[:-1]))
+    known = keys(_section(place[:-1], file))
     near = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; known are {', '.join(known)}"
 
@@ -77,9 +77,9 @@ def fields_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
-def _section(place: Location) -> type[BaseModel]:
+def _section(place: Location, file: type[BaseModel]) -> type[BaseModel]:
     """The model of the mapping at `place`."""
-    section: type[BaseModel] = Feed
+    section = file
     for step in place:
         if isinstance(step, str):
             section = next((m for m in models_in(fields_of(section)[step].annotation)), section)

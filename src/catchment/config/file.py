@@ -1,20 +1,37 @@
-"""Read a feed file and report all its faults at once. No message repeats a value that may be a password."""
+"""Read a file and report all its faults at once. No message repeats a value that may be a password."""
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 import yaml
 from pydantic import ValidationError
 
 from catchment.config.faults import Location, keys, said
 from catchment.config.feed import Feed, SourceConfig
+from catchment.config.section import Section
+from catchment.config.serving import ServeConfig
 from catchment.config.syntax import parse
 from catchment.config.values import SECRETS, Context
 from catchment.model.errors import ConfigError
 
 _Fault = tuple[Location, str]
+_S = TypeVar("_S", bound=Section)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[_S]):
+    """What a file is: `called` in messages, `of` whom."""
+
+    model: type[_S]
+    called: str
+    of: str
+
+
+_FEED: Final = _Kind(Feed, "feed file", "a feed")
+_SERVER: Final = _Kind(ServeConfig, "server's file", "a server")
 
 
 def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
@@ -24,17 +41,12 @@ def load(path: str | Path, *, secrets: Collection[str] = SECRETS) -> Feed:
 
     Raises ConfigError with every fault, one per line, as `file:line: path.in.the.file: what is wrong`.
     """
-    file = Path(path).absolute()
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as fault:
-        raise ConfigError(f"cannot read the feed file {file}: {fault.strerror}") from fault
-    except UnicodeDecodeError as fault:
-        raise ConfigError(f"the feed file {file} is not UTF-8 text (byte {fault.start})") from None
-    try:
-        return _validated(file, text, secrets)
-    except RecursionError:
-        raise ConfigError(f"{file}: an alias contains itself, or the nesting is too deep") from None
+    return _loaded(_FEED, path, secrets)
+
+
+def load_server(path: str | Path) -> ServeConfig:
+    """The server that the YAML file at `path` describes. Raises ConfigError as `load` does."""
+    return _loaded(_SERVER, path, ("tokens",))
 
 
 def source_section(values: Mapping[str, Any]) -> SourceConfig:
@@ -52,22 +64,36 @@ def source_section(values: Mapping[str, Any]) -> SourceConfig:
         raise ConfigError("; ".join(f"{_written(fault['loc'])}: {said(fault)}" for fault in faults)) from None
 
 
-def _validated(file: Path, text: str, secrets: Collection[str]) -> Feed:
+def _loaded(kind: _Kind[_S], path: str | Path, secrets: Collection[str]) -> _S:
+    file = Path(path).absolute()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as fault:
+        raise ConfigError(f"cannot read the {kind.called} {file}: {fault.strerror}") from fault
+    except UnicodeDecodeError as fault:
+        raise ConfigError(f"the {kind.called} {file} is not UTF-8 text (byte {fault.start})") from None
+    try:
+        return _validated(kind, file, text, secrets)
+    except RecursionError:
+        raise ConfigError(f"{file}: an alias contains itself, or the nesting is too deep") from None
+
+
+def _validated(kind: _Kind[_S], file: Path, text: str, secrets: Collection[str]) -> _S:
     root, values = parse(file, text)
     if root is None or not isinstance(values, dict):
-        *most, last = keys(Feed, required=True)
+        *most, last = keys(kind.model, required=True)
         what = "the file is empty" if values is None else "expected a mapping"
-        raise ConfigError(f"{file}: {what}: a feed needs the keys {', '.join(most)} and {last}")
+        raise ConfigError(f"{file}: {what}: {kind.of} needs the keys {', '.join(most)} and {last}")
     faults = _duplicates(root)
     try:
-        feed = Feed.model_validate(values, context=Context(directory=file.parent, secrets=secrets))
+        valid = kind.model.model_validate(values, context=Context(directory=file.parent, secrets=secrets))
     except ValidationError as invalid:
         found = invalid.errors(include_url=False, include_input=False)
-        faults += [(error["loc"], said(error)) for error in found]
+        faults += [(error["loc"], said(error, kind.model)) for error in found]
     if faults:
         lines = sorted((_line(root, place), f"{_written(place)}: {words}") for place, words in faults)
         raise ConfigError("\n".join(f"{file}:{line}: {words}" for line, words in lines))
-    return feed
+    return valid
 
 
 def _children(node: yaml.Node | None) -> list[tuple[int | str, yaml.Node]]:

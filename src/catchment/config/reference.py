@@ -1,4 +1,4 @@
-"""Writes docs/feed-reference.md from the models, so that the page cannot lag behind them."""
+"""Writes docs/feed-reference.md and docs/serve-reference.md from the models, so that no page can lag behind them."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 
 from catchment.config.feed import Feed
 from catchment.config.section import Section
+from catchment.config.serving import ServeConfig
 from catchment.config.units import unit_of
 
 _HEAD = """# The feed file
@@ -33,6 +34,23 @@ sink:
 | key | value | default | meaning |
 | --- | --- | --- | --- |
 """
+_SERVE_HEAD = """# The server's file
+
+One YAML file describes one server of [streams](serve.md). It is read once, when `catchment serve` starts, and checked
+as a whole: every fault is listed with its line. Sizes (`64MB`, `1GB`) always carry their unit. Relative paths are
+relative to the file.
+
+```yaml
+address: 0.0.0.0
+port: 7447
+tls: {certificate: server.pem, key: server.key}
+feeds:
+  - {file: shop.yaml, tokens: [{env: SHOP_TOKEN}]}
+```
+
+| key | value | default | meaning |
+| --- | --- | --- | --- |
+"""
 _FOOT = "\n(This page is written by `python -m catchment.config.reference`.)\n"
 _NAMES = {"int": "number", "float": "number", "bool": "true or false", "Path": "path", "dict": "mapping"}
 
@@ -40,6 +58,11 @@ _NAMES = {"int": "number", "float": "number", "bool": "true or false", "Path": "
 def reference() -> str:
     """The page as Markdown."""
     return _HEAD + "\n".join(_rows(Feed, "")) + "\n" + _FOOT
+
+
+def serve_reference() -> str:
+    """The page of a server's file as Markdown."""
+    return _SERVE_HEAD + "\n".join(_rows(ServeConfig, "")) + "\n" + _FOOT
 
 
 def _rows(section: type[BaseModel], prefix: str) -> list[str]:
@@ -87,3 +110,4 @@ def _default(field: FieldInfo) -> str:
 
 if __name__ == "__main__":
     Path("docs/feed-reference.md").write_text(reference(), encoding="utf-8")
+    Path("docs/serve-reference.md").write_text(serve_reference(), encoding="utf-8")

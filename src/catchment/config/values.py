@@ -22,8 +22,8 @@ from sqlalchemy.exc import ArgumentError
 from catchment.model.errors import ConfigError
 from catchment.model.location import Location, ObjectPath, is_address, location
 
-# The keys of the feed file that hold secrets.
-SECRETS = ("password", "state", "url", "mask_key", "http")
+# The keys of feed files and servers' files that hold secrets.
+SECRETS = ("password", "state", "url", "mask_key", "http", "tokens")
 
 # SQLAlchemy's name for a database alone chooses a driver that is not among our dependencies.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}

@@ -173,6 +173,10 @@ class Denied(CatchmentError):
     """A client of a server has not shown that it may read a feed."""
 
 
+class TooLarge(CatchmentError):
+    """A message of a server is larger than its client takes; names what it holds."""
+
+
 class TooManyClients(CatchmentError):
     """A server has as many clients as it may."""
 

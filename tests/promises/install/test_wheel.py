@@ -55,6 +55,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy of the sources in which nothing is compiled yet."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns(*BUILT))
+    shutil.copytree(ROOT / "proto", source / "proto")
     for name in SOURCES:
         shutil.copy(ROOT / name, source)
     done(
@@ -107,6 +108,33 @@ def test_the_page_is_in_it(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {Path(name).name for name in archive.namelist() if name.startswith("catchment/page/files/")}
     assert packed == {file.name for file in files.iterdir()}
+
+
+def test_the_protobuf_is_in_it(wheel: Path) -> None:
+    name = "catchment_stream/v1/stream.proto"
+    with zipfile.ZipFile(wheel) as archive:
+        (packed,) = (one for one in archive.namelist() if one.endswith(".proto"))
+        assert archive.read(packed) == (ROOT / "proto" / name).read_bytes()
+    assert packed.endswith(f"data/share/catchment/proto/{name}")
+
+
+def test_a_server(wheel: Path, tmp_path: Path) -> None:
+    """Of streams, without Spark and without what a screen needs."""
+    programs = environment(tmp_path / "serve", f"{wheel}[serve]")
+    assert "SERVE.yaml" in done(programs / "catchment", "serve", "--help")
+    feed, file = tmp_path / "feed.yaml", tmp_path / "serve.yaml"
+    feed.write_text("""
+name: shop
+source: {keyspace: shop, shards: [{name: "-80", host: 127.0.0.1, port: 1, user: u, password: "p"}]}
+tables: [shop.*]
+sink: {path: lake}
+""")
+    file.write_text("""
+address: 192.0.2.1
+tls: {certificate: feed.yaml, key: feed.yaml}
+feeds: [{file: feed.yaml, tokens: [a-token-of-16-signs]}]
+""")
+    assert "are no certificate with its key" in done(programs / "catchment", "serve", file, code=2)
 
 
 def test_a_feed(wheel: Path, lake: Path, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from catchment.config import CopyConfig
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, load
 from catchment.model.errors import CatchmentError, TooManyClients, TooSlow
-from catchment.serve.hub.ask import Ask, Slow
+from catchment.model.slow import Slow
+from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Reading
 from catchment.serve.hub.hub import Hub, Limits
 from catchment.serve.stream.events import Event, Field, Gap, Heartbeat, Row, VGtid

@@ -6,8 +6,9 @@ import msgspec
 
 from catchment.config.table_patterns import takes
 from catchment.model.errors import ConfigError
+from catchment.model.slow import Slow
 from catchment.model.table import TableId
-from catchment.serve.hub.ask import Ask, Slow
+from catchment.serve.hub.ask import Ask
 from catchment.serve.rules.rule import Rule
 from catchment.serve.stream.flags import Flags
 

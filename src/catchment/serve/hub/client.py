@@ -7,8 +7,8 @@ from typing import Final, Generic, Protocol
 
 from catchment import world
 from catchment.model.errors import TooSlow
+from catchment.model.slow import Slow
 from catchment.model.table import Table, TableId
-from catchment.serve.hub.ask import Slow
 from catchment.serve.hub.following import Following
 from catchment.serve.hub.meeting import meet
 from catchment.serve.hub.ring import Overtaken, Place

@@ -7,14 +7,15 @@ from typing import Any
 from catchment import world
 from catchment.config import CopyConfig
 from catchment.model.errors import TooManyClients
-from catchment.serve.hub.ask import Ask, Slow
+from catchment.model.slow import Slow
+from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Standing
 from catchment.serve.hub.shared import ReadersOf, Same, SharedReaders
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
-from catchment.serve.stream.tables import Chosen
+from catchment.serve.stream.tables import ALL, Chosen
 from catchment.serve.stream.turns import Pace, started
 from catchment.serve.stream.vgtid import Given, StreamCut, written
 
@@ -33,10 +34,18 @@ class Limits:
 
 
 class Hub:
-    """Opens clients; any thread may. Those that ask for the same tables, rules and form share a reader."""
+    """Opens clients; any thread may. Those that ask for the same tables, rules and form share a reader. `within`:
+    patterns of the tables that clients may have."""
 
-    def __init__(self, source: Source, copy: CopyConfig | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        copy: CopyConfig | None = None,
+        limits: Limits | None = None,
+        within: tuple[str, ...] = ALL,
+    ) -> None:
         self._source = source
+        self._within = within
         self._copy = copy or CopyConfig()
         self._limits = limits or Limits()
         self._shared = SharedReaders(self._limits.buffer)
@@ -46,7 +55,7 @@ class Hub:
 
     def open(self, ask: Ask, form: Callable[[], Telling[M]]) -> Client[M]:
         """A client, which whoever asked closes. Raises TooManyClients, and what `catchment.stream` raises."""
-        same = Same(Chosen.of(ask.rules), ask.flags.minimize_skew, form)
+        same = Same(Chosen.of(ask.rules, self._within), ask.flags.minimize_skew, form)
         with self._lock:
             if self._opening + len(self._clients) >= self._limits.clients:
                 raise TooManyClients(

@@ -6,6 +6,10 @@ The first rule that takes a table counts. A table that no rule takes is not give
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from catchment.config.table_patterns import check_rules, takes
 from catchment.model.errors import ConfigError
@@ -21,8 +25,8 @@ _NAME = re.compile(r"[^*?\[\]/!]+")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`match`: a table `shop.orders`, a name `orders` in any schema, a glob `shop.*`, or `/regex/`. A regex is held
-    against the whole of `schema.table`, one without any dot against the whole name of the table.
+    """`match`: a table `shop.orders`, a name `orders` in any schema, a glob `shop.*`, or `/regex/` of RE2. A regex is
+    held against the whole of `schema.table`, one without any dot against the whole name of the table.
 
     `filter`: a SELECT, a range of keyspace ids such as `-80`, `exclude`, or nothing, which gives all. `of` and `index`:
     of so many slices of the keys, the one with that number, from 0.
@@ -43,9 +47,10 @@ class Rule:
 
     def takes(self, table: TableId) -> bool:
         """Whether it is for a table. Those of the server itself no rule takes."""
-        if self._by_name:
-            return takes(("*.*",), table) and re.fullmatch(self.match[1:-1], table.name) is not None
-        return takes((self._pattern,), table)
+        regex = self._regex
+        if regex is None:
+            return takes((self._pattern,), table)
+        return takes(("*.*",), table) and _fits(regex, table.name if "." not in regex else str(table))
 
     @property
     def excludes(self) -> bool:
@@ -58,13 +63,12 @@ class Rule:
         return bool(self.filter.strip()) and not self.excludes and not is_key_range(self.filter)
 
     @property
-    def _by_name(self) -> bool:
-        """Whether it is a regex over the name alone."""
-        return len(self.match) > 1 and self.match[0] == self.match[-1] == "/" and "." not in self.match
+    def _regex(self) -> str | None:
+        return self.match[1:-1] if len(self.match) > 1 and self.match[0] == self.match[-1] == "/" else None
 
     @property
     def _pattern(self) -> str:
-        return self.match if "." in self.match or self.match.startswith("/") else f"*.{self.match}"
+        return self.match if "." in self.match else f"*.{self.match}"
 
     def _check(self) -> None:
         if self.match.startswith("!"):
@@ -75,7 +79,10 @@ class Rule:
             raise Refused(
                 "match is empty: write a table such as shop.orders, a glob such as shop.*, or /regex/"
             )
-        check_rules((self._pattern,))
+        if self._regex is None:
+            check_rules((self._pattern,))
+        else:
+            _check_regex(self._regex)
         if not 1 <= self.of <= OF_MAX or not 0 <= self.index < self.of:
             raise Refused(
                 f"index {self.index} of {self.of} is no slice: of is 1 to {OF_MAX}, index from 0 to one less than of"
@@ -104,3 +111,20 @@ def first_of(rules: Iterable[Rule], table: TableId) -> Rule | None:
     """The rule that counts for a table; None where it is not given."""
     rule = next((rule for rule in rules if rule.takes(table)), None)
     return None if rule is None or rule.excludes else rule
+
+
+@lru_cache(maxsize=1 << 14)
+def _fits(regex: str, text: str) -> bool:
+    """Whether it is the whole of a text. RE2 takes a time that grows with the text, whatever a client wrote."""
+    return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{regex})\z").as_py())
+
+
+def _check_regex(regex: str) -> None:
+    """Raises Refused. By itself, so that it cannot close the brackets around it."""
+    try:
+        pc.match_substring_regex(pa.scalar(""), regex)
+    except pa.ArrowInvalid as fault:
+        raise Refused(
+            f"/{regex}/ is not a regular expression of RE2, which has no lookaround and no backreference: "
+            f"{str(fault).removeprefix('Invalid regular expression: ')}"
+        ) from None

@@ -1,9 +1,11 @@
 """A turn as events: transactions in the order of each shard's log, then what was copied, then the vgtid."""
 
 import heapq
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -21,7 +23,6 @@ from catchment.serve.stream.events import (
     Field,
     LastPk,
     Row,
-    Values,
 )
 from catchment.serve.stream.kept_images import Changed, chains
 from catchment.serve.stream.source import ShardName
@@ -30,14 +31,42 @@ from catchment.serve.stream.told import completed, ddl_of, restarts, vgtid_of
 # So many rows are Python objects at once.
 _ROWS = 1024
 
+_R_co = TypeVar("_R_co", covariant=True)
 
-@dataclass
-class Teller:
-    """Tells turns as events. `told`: the columns that were told of each table, by `keyspace/shard` and table."""
 
-    told: Mapping[tuple[str, TableId], Table] = field(default_factory=dict)
+class RowMaker(Protocol[_R_co]):
+    """What a row is for those who are told of it."""
 
-    def events(self, turn: Turn) -> Iterator[Event]:
+    def sides(self, table: Table, rows: pa.Table) -> Iterable[Any]:
+        """Of each of some rows of a table, in order, what `row` takes as one side."""
+        ...
+
+    def row(self, name: ShardName, table: TableId, before: Any, after: Any) -> _R_co:
+        """A row; `before` None for one that came, `after` None for one that went."""
+        ...
+
+
+class PlainRows:
+    """Rows with their values by the names of columns."""
+
+    def sides(self, table: Table, rows: pa.Table) -> Iterable[Any]:
+        """The values of each row."""
+        return rows.to_pylist()  # type: ignore[no-any-return]
+
+    def row(self, name: ShardName, table: TableId, before: Any, after: Any) -> Row:
+        """A Row."""
+        return Row(*name, table, before, after)
+
+
+class RowTeller(Generic[_R_co]):
+    """Tells turns as events, with rows as `maker` makes them. `told`: the columns that were told of each table, by
+    `keyspace/shard` and table."""
+
+    def __init__(self, maker: RowMaker[_R_co]) -> None:
+        self.told: Mapping[tuple[str, TableId], Table] = {}
+        self._maker = maker
+
+    def events(self, turn: Turn) -> Iterator[Event | _R_co]:
         """The events of a turn; the last one is its vgtid."""
         for shard in turn.shards:
             yield from self._of_shard(shard)
@@ -48,7 +77,7 @@ class Teller:
         for (shard, _), table in sorted(told.items()):
             yield from self._field(ShardName.parse(shard), table)
 
-    def _of_shard(self, turn: ShardTurn) -> Iterator[Event]:
+    def _of_shard(self, turn: ShardTurn) -> Iterator[Event | _R_co]:
         name = ShardName.parse(turn.shard)
         yield from restarts(name, turn.again)
         if turn.told is not None:
@@ -57,11 +86,13 @@ class Teller:
         for copied in turn.copied:
             yield from self._of_chunks(name, copied)
 
-    def _of_log(self, name: ShardName, told: Told) -> Iterator[Event]:
+    def _of_log(self, name: ShardName, told: Told) -> Iterator[Event | _R_co]:
         group: int | None = None
         groups = _Groups(told.groups)
         streams: list[Iterator[_Statement | _Row]] = [_statements(told)]
-        streams += [chain.from_iterable(map(_rows, run)) for run in chains(told.changed)]
+        streams += [
+            chain.from_iterable(map(partial(_rows, self._maker), run)) for run in chains(told.changed)
+        ]
         for item in heapq.merge(*streams, key=_place):
             if item.group != group:
                 if group is not None:
@@ -72,16 +103,17 @@ class Teller:
                 yield ddl_of(name, item.altered)
                 continue
             yield from self._field(name, item.table)
-            yield Row(*name, item.table.id, item.before, item.after)
+            yield self._maker.row(name, item.table.id, item.before, item.after)
         if group is not None:
             yield Commit(*name, *groups.of(group))
 
-    def _of_chunks(self, name: ShardName, copied: CopiedRows) -> Iterator[Event]:
+    def _of_chunks(self, name: ShardName, copied: CopiedRows) -> Iterator[Event | _R_co]:
         table = copied.table
         yield Begin(*name, copied=True)
         yield from self._field(name, table)
-        for values in _values(copied.rows):
-            yield Row(*name, table.id, None, values)
+        for part in _parts(copied.rows):
+            for side in self._maker.sides(table, part):
+                yield self._maker.row(name, table.id, None, side)
         yield LastPk(*name, table.id, copied.last)
         yield Commit(*name)
         yield from completed(name, copied)
@@ -92,6 +124,13 @@ class Teller:
             # Another mapping: clients that share a reader hold those of before.
             self.told = {**self.told, place: table}
             yield Field(*name, table.id, table.columns, table.key)
+
+
+class Teller(RowTeller[Row]):
+    """Tells turns as events of the stream."""
+
+    def __init__(self) -> None:
+        super().__init__(PlainRows())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +145,8 @@ class _Row:
     group: int
     number: int
     table: Table
-    before: Values | None
-    after: Values | None
+    before: Any
+    after: Any
 
 
 def _place(item: _Statement | _Row) -> tuple[int, int]:
@@ -118,33 +157,33 @@ def _statements(told: Told) -> Iterator[_Statement | _Row]:
     yield from (_Statement(one.group, -1, one) for one in told.altered)
 
 
-def _rows(changed: Changed) -> Iterator[_Statement | _Row]:
+def _rows(maker: RowMaker[Any], changed: Changed) -> Iterator[_Statement | _Row]:
     """The rows of images; the two sides of an update are one."""
     rows = changed.rows
     kinds, groups = rows.column(CHANGE), rows.column(GROUP)
     numbers = rows.column(SEQ)
     shown = rows.select([name for name in rows.schema.names if name not in {*INTERNAL, CHANGE}])
-    before: Values | None = None
+    before: Any = None
     for start in range(0, rows.num_rows, _ROWS):
         part = slice(start, start + _ROWS)
-        for kind, group, number, values in zip(
+        for kind, group, number, side in zip(
             kinds[part].to_pylist(),
             groups[part].to_pylist(),
             numbers[part].to_pylist(),
-            shown[part].to_pylist(),
+            maker.sides(changed.table, shown[part]),
             strict=True,
         ):
             if kind == PREIMAGE:
-                before = values
+                before = side
             elif kind == DELETE:
-                yield _Row(group, number, changed.table, values, None)
+                yield _Row(group, number, changed.table, side, None)
             else:
-                yield _Row(group, number, changed.table, None if kind == INSERT else before, values)
+                yield _Row(group, number, changed.table, None if kind == INSERT else before, side)
 
 
-def _values(rows: pa.Table) -> Iterator[Values]:
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
     for start in range(0, rows.num_rows, _ROWS):
-        yield from rows[start : start + _ROWS].to_pylist()
+        yield rows[start : start + _ROWS]
 
 
 class _Groups:

@@ -28,6 +28,7 @@ _REMEDY = "make the key RESTRICT, or leave the table out"
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The tables that a client wants, and what of their rows. `patterns`: as a feed file has them under `tables`.
+    `within`: patterns of those that it may have.
 
     A table that a pattern excludes is left out. Else the first rule that takes it counts; then a pattern may take it
     whole. Raises ConfigError.
@@ -35,6 +36,7 @@ class Chosen:
 
     patterns: tuple[str, ...] = ALL
     rules: tuple[Rule, ...] = ()
+    within: tuple[str, ...] = ALL
 
     def __post_init__(self) -> None:
         try:
@@ -43,7 +45,7 @@ class Chosen:
             raise ConfigError(f"rules: {fault}") from None
 
     @classmethod
-    def of(cls, given: Iterable[Given]) -> "Chosen":
+    def of(cls, given: Iterable[Given], within: tuple[str, ...] = ALL) -> "Chosen":
         """Of patterns, rules, and mappings with the keys of rules."""
         patterns, rules = [], []
         for one in given:
@@ -51,11 +53,11 @@ class Chosen:
                 patterns.append(one)
             else:
                 rules.append(one if isinstance(one, Rule) else _rule(one))
-        return cls(tuple(patterns), tuple(rules))
+        return cls(tuple(patterns), tuple(rules), within)
 
     def __call__(self, table: TableId) -> bool:
         excluded = ("*.*", *(one for one in self.patterns if one.startswith("!")))
-        if not takes(excluded, table):
+        if not takes(excluded, table) or not takes(self.within, table):
             return False
         rule = next((rule for rule in self.rules if rule.takes(table)), None)
         return takes(self.patterns, table) if rule is None else not rule.excludes

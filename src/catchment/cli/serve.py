@@ -1,0 +1,47 @@
+"""`catchment serve`: streams of feeds over the network, until SIGTERM or Ctrl-C."""
+
+import logging
+from pathlib import Path
+
+import click
+
+from catchment.cli.signals import stopped_by_signals
+from catchment.config import ServeConfig, load_server
+from catchment.model.errors import NotInstalled
+
+
+@click.command(name="serve")
+@click.argument("file", metavar="SERVE.yaml", type=click.Path(path_type=Path))
+def serve_command(file: Path) -> int:
+    """Serve streams of rows and their changes over gRPC.
+
+    Ends with exit code 0 on SIGTERM and Ctrl-C: clients are told to go on elsewhere. Nothing is kept here, so any
+    server of the same feeds takes them up.
+    """
+    try:
+        from catchment.serve.server.feeds import doors_of
+        from catchment.serve.server.server import Server
+    except ModuleNotFoundError as fault:
+        raise NotInstalled(
+            f"serve: this command needs pip install 'catchment[serve]' ({fault.name} is missing)"
+        ) from None
+    config = load_server(file)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    with stopped_by_signals(restore=_nothing) as stop:
+        doors = doors_of(config)
+        server = Server(config, doors)
+        try:
+            click.echo(f"serving {', '.join(sorted(doors))} on {_place(config, server.port)}")
+            stop.wait()
+            click.echo("catchment: stopping; clients go on with their last vgtids", err=True)
+        finally:
+            server.stop()
+    return 0
+
+
+def _place(config: ServeConfig, port: int) -> str:
+    return f"{config.address}:{port}" + ("" if config.tls else ", without TLS")
+
+
+def _nothing() -> None:
+    """There is nothing to restore."""

@@ -1,0 +1,181 @@
+"""Clients that do not read, and clients that are gone: nothing piles up for them, and nothing is kept."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from catchment.config import load_server
+from catchment.serve.server import server as listening
+from catchment.serve.server import stream_pb2 as pb
+from catchment.serve.server.admission import Door
+from catchment.serve.server.feeds import Served
+from catchment.serve.server.server import Server
+from catchment.serve.server.telling import Message
+from tests.promises.serve.server import FEED, METHOD, TOKEN, Caller, feed_file, server_file
+from tests.world.patience import PATIENCE_SECONDS
+from tests.world.proxy import Proxy
+
+_MESSAGE = Message(pb.EventBatch(events=[pb.Event(vgtid=pb.VGtid(text="x" * (1 << 20)))]).SerializeToString())
+
+
+class Endless:
+    """A hub whose clients are given one message of 1 MiB after another; `rests`: none."""
+
+    def __init__(self, *, rests: bool = False) -> None:
+        self.rests = rests
+        self.pulled = self.open_now = self.opened = 0
+
+    def open(self, ask: Any, telling: Any) -> "Endless":
+        self.open_now += 1
+        self.opened += 1
+        return self
+
+    def pull(self) -> Iterator[Message]:
+        if self.rests:
+            time.sleep(0.1)
+            return
+        self.pulled += 1
+        yield _MESSAGE
+
+    def close(self, client: Any) -> None:
+        self.open_now -= 1
+
+    def standings(self) -> range:
+        return range(self.open_now)
+
+    def stop(self) -> None: ...
+
+
+@contextmanager
+def endless(directory: Path, hub: Endless) -> Iterator[Server]:
+    file = server_file(directory, feed_file(directory, {}, ["x.*"]))
+    server = Server(load_server(file), {FEED: Door.of(Served(hub, ("x.*",)), [TOKEN])})  # type: ignore[arg-type]
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def wait_for(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def at_rest(hub: Endless) -> int:
+    """How many messages were pulled once no more are for three seconds."""
+    seen, since = hub.pulled, time.monotonic()
+    deadline = since + PATIENCE_SECONDS
+    while time.monotonic() - since < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        if hub.pulled != seen:
+            seen, since = hub.pulled, time.monotonic()
+    return seen
+
+
+def test_who_does_not_read_is_not_pulled_for(tmp_path: Path) -> None:
+    hub = Endless()
+    with endless(tmp_path, hub) as server:
+        batches = Caller(server.port).batches()
+        next(batches)
+        held = at_rest(hub)
+        assert held < 32
+        for _ in range(100):
+            next(batches)
+        assert 100 < at_rest(hub) < 132 + held
+        batches.cancel()
+        wait_for(lambda: hub.open_now == 0)
+        assert server.streams.clients == 0
+
+
+_READER = """
+import sys
+from tests.promises.serve.server import Caller
+batches = Caller(int(sys.argv[1])).batches()
+print(len(next(batches).events), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_who_is_killed_is_noticed(tmp_path: Path, rests: bool) -> None:
+    hub = Endless()
+    with endless(tmp_path, hub) as server:
+        command = [sys.executable, "-c", _READER, str(server.port)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == b"1\n"
+            hub.rests = rests
+            client.kill()
+        wait_for(lambda: hub.open_now == 0)
+        assert server.streams.clients == 0
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_whose_cable_is_pulled_is_noticed(
+    tmp_path: Path, rests: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "_KEEPALIVE_MS", 1000)
+    monkeypatch.setattr(listening, "_ANSWER_MS", 1000)
+    hub = Endless()
+    with endless(tmp_path, hub) as server, Proxy("127.0.0.1", server.port) as cable:
+        batches = Caller(cable.port).batches()
+        next(batches)
+        hub.rests = rests
+        cable.stall()
+        wait_for(lambda: hub.open_now == 0)
+        assert server.streams.clients == 0
+        assert hub.opened == 1
+        del batches
+
+
+def test_who_has_no_token_and_sends_no_request_takes_no_thread(tmp_path: Path) -> None:
+    """Such calls would wait for their requests, one thread each, and nobody else would be served."""
+    with endless(tmp_path, Endless()) as server:
+        channel = Caller(server.port).channel
+        silent = channel.stream_stream(METHOD, lambda message: message, lambda message: message)
+        never = threading.Event()
+
+        def nothing() -> Iterator[bytes]:
+            never.wait()
+            yield b""
+
+        for metadata in ((), (("authorization", "Bearer another-token-of-somebody"),)) * 150:
+            with pytest.raises(grpc.RpcError) as ended:
+                next(silent(nothing(), metadata=metadata, timeout=PATIENCE_SECONDS))
+            assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        next(Caller(server.port).batches())
+        never.set()
+
+
+def test_a_second_server_on_a_port_is_refused(tmp_path: Path) -> None:
+    from catchment.model.errors import ConfigError
+
+    with endless(tmp_path, Endless()) as server:
+        file = next(tmp_path.glob("serve-*.yaml"))
+        with pytest.raises(ConfigError, match=f"port: cannot listen on 127.0.0.1:{server.port}"):
+            Server(load_server(file), {})
+
+
+def test_a_stream_that_fails_is_told_by_a_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Endless):
+        def pull(self) -> Iterator[Message]:
+            raise ZeroDivisionError("by a secret")
+
+    with endless(tmp_path, Broken()) as server:
+        code, text = Caller(server.port).refusal()
+    assert code is grpc.StatusCode.INTERNAL
+    said, _, number = text.rpartition(" ")
+    assert said == "the server failed; its log says why, under number"
+    assert "secret" not in text
+    assert f"{number}: stream of shop" in caplog.text

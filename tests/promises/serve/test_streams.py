@@ -1,0 +1,178 @@
+"""What clients get: the events of the stream in Python, exact at every vgtid, wherever they go on."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+import catchment
+from catchment.demo.workload import KEYS, load
+from catchment.serve.server.server import Server
+from catchment.serve.stream.events import Ddl, Event, Field, Heartbeat, Row, VGtid
+from tests.promises.serve.server import (
+    Caller,
+    feed_file,
+    port_of,
+    process,
+    server_file,
+    serving,
+    until_copied,
+    up_to,
+)
+from tests.promises.stream.conftest import Servers
+from tests.promises.stream.judged import StreamCourt
+from tests.promises.stream.mirror import Mirror
+from tests.promises.stream.sources import copies_done, source_of
+from tests.world.judge import source_rows
+from tests.world.workload import create_random_tables, random_writers
+
+
+def is_row(key: int) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, Row) and event.after is not None and event.after["id"] == key
+
+
+def told_alike(events: list[Event]) -> list[Any]:
+    """Events without what differs from one stream to another: where and when it stood."""
+    return [event for event in events if not isinstance(event, VGtid | Heartbeat)]
+
+
+def test_the_same_events_as_in_python(servers: Servers, schema: str, caller: Caller) -> None:
+    of_server, rules = caller.events(), [f"{schema}.t"]
+    with catchment.stream(source_of(servers), rules=rules) as in_python:
+        served, own = until_copied(of_server), until_copied(in_python)
+        assert sorted(told_alike(served), key=str) == sorted(told_alike(own), key=str)
+        for server in servers.values():
+            server.sql(
+                "UPDATE t SET v = 'z', id = 9 WHERE id = 1",
+                "DELETE FROM t WHERE id = 2",
+                "ALTER TABLE t ADD COLUMN w INT NOT NULL DEFAULT 7",
+                "INSERT INTO t VALUES (50, NULL, -1)",
+                database=schema,
+            )
+        served, own = (up_to(stream, _times(is_row(50), len(servers))) for stream in (of_server, in_python))
+        assert sorted(told_alike(served), key=str) == sorted(told_alike(own), key=str)
+        assert {type(event) for event in served} >= {Ddl, Field, Row}
+
+
+def _times(met: Callable[[Event], bool], times: int) -> Callable[[Event], bool]:
+    """Whether it was met so many times by now."""
+    left = [times]
+
+    def done(event: Event) -> bool:
+        left[0] -= met(event)
+        return left[0] <= 0
+
+    return done
+
+
+def test_every_vgtid_and_another_server_after_a_kill(
+    tmp_path: Path, servers: Servers, fresh_schema: Callable[..., str], callers: Callable[..., Caller]
+) -> None:
+    schema = fresh_schema(*servers.values())
+    keys = {f"{schema}.{table}": key for table, key in KEYS.items()}
+    create_random_tables(list(servers.values()), schema)
+    for index, server in enumerate(servers.values()):
+        load(server, schema, 300, index=index, count=len(servers))
+    court = StreamCourt(servers, keys)
+    feed = feed_file(tmp_path, servers, [f"{schema}.*"], copy={"chunk_rows_max": 7})
+    mirror, kills = Mirror(keys), 5
+    with random_writers(list(servers.values()), schema, seed=5, rate=6.0, keys=100) as writers:
+        while kills:
+            kills -= 1
+            mirror = _judged(tmp_path, feed, mirror, court, last=not kills)
+        with ExitStack() as stack:
+            stack.enter_context(writers.paused())
+            last = stack.enter_context(serving(server_file(tmp_path, feed)))
+            want = {table: source_rows(servers, table, key) for table, key in keys.items()}
+            for event in callers(last).events(vgtid=mirror.text):
+                mirror.take(event)
+                if isinstance(event, VGtid) and _rows(mirror, keys) == want:
+                    break
+    assert court.copying
+    assert court.judged > 20
+
+
+def _judged(directory: Path, feed: Path, mirror: Mirror, court: StreamCourt, *, last: bool) -> Mirror:
+    """What a client has after some vgtids of a server that is killed then; of the last one once all is copied."""
+    file, kept, left = server_file(directory, feed), mirror.copy(), 5
+    with process(file) as running:
+        caller = Caller(port_of(file))
+        for event in caller.events(vgtid=mirror.text):
+            mirror.take(event)
+            if isinstance(event, VGtid):
+                court.judge(mirror)
+                kept, left = mirror.copy(), left - 1
+                if left <= 0 and (not last or all(copies_done(mirror.text))):
+                    break
+        running.send_signal(signal.SIGKILL)
+        caller.close()
+    return kept
+
+
+def _rows(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    return {
+        table: {
+            (shard, key): row
+            for (shard, name), rows in mirror.rows.items()
+            if name == table
+            for key, row in rows.items()
+        }
+        for table in keys
+    }
+
+
+def test_sigterm_ends_streams_and_another_server_goes_on(
+    tmp_path: Path, feed: Path, servers: Servers, schema: str
+) -> None:
+    first, second = server_file(tmp_path, feed), server_file(tmp_path, feed)
+    with process(first) as running:
+        caller = Caller(port_of(first))
+        stream = caller.events()
+        told = until_copied(stream)
+        running.send_signal(signal.SIGTERM)
+        with pytest.raises(grpc.RpcError) as ended:
+            _drain(stream)
+        assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert ended.value.details() == (
+            "this server stops; go on with the last vgtid, at another one or later"
+        )
+        assert running.wait(30) == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == "catchment: stopping; clients go on with their last vgtids\n"
+    for server in servers.values():
+        server.sql("INSERT INTO t VALUES (60, 'x')", database=schema)
+    last = told[-1]
+    assert isinstance(last, VGtid)
+    with process(second):
+        rest = Caller(port_of(second)).events(vgtid=last.text)
+        found = up_to(rest, is_row(60))
+    assert all(is_row(60)(event) for event in found if isinstance(event, Row))
+
+
+def _drain(stream: Iterator[Any]) -> None:
+    for _ in stream:
+        pass
+
+
+def test_rules_and_flags(server: Server, caller: Caller, schema: str) -> None:
+    rules = [{"match": "t", "filter": "select id from t where id >= 2"}]
+    stream = caller.events(rules=rules, flags={"heartbeat_interval": 0.2})
+    rows = [event.after for event in until_copied(stream) if isinstance(event, Row)]
+    assert rows == [{"id": 2}, {"id": 3}] * 3
+    assert isinstance(next(event for event in stream if not isinstance(event, VGtid)), Heartbeat)
+
+
+def test_only_the_feeds_tables(caller: Caller, schema: str) -> None:
+    """Also where a rule takes more, and where a client says that it was told of them."""
+    told = until_copied(caller.events(rules=[{"match": f"{schema}.*"}]))
+    assert {event.table.name for event in told if isinstance(event, Row)} == {"t"}
+    last = told[-1]
+    assert isinstance(last, VGtid)
+    forged = last.text.replace('"name":"t"', '"name":"hidden"').replace('"done":true', '"done":false')
+    assert forged != last.text
+    again = until_copied(caller.events(vgtid=forged, rules=[{"match": f"{schema}.*"}]))
+    assert {event.table.name for event in again if isinstance(event, Field)} <= {"t"}
