@@ -50,7 +50,8 @@ class Streams:
             yield from self._told(request, context)
             answer = _STOPPED
         except Exception as fault:
-            answer = answer_to(fault)
+            # While it stops, what its readers say of their end is no news.
+            answer = _STOPPED if self._stopping.is_set() else answer_to(fault)
             if answer.number:
                 _log.error("%s: stream of %s", answer.number, request.feed[:64], exc_info=fault)
         context.abort(answer.code, answer.text)

@@ -1,0 +1,1 @@
+"""Messages of the network, and what is published of them."""

@@ -1,0 +1,84 @@
+"""Clients over the network that stop reading for a while, beside one that does not."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from catchment.serve.hub.client import Reading
+from catchment.serve.server.server import Server
+from catchment.serve.stream.events import Event, Gap, Row, VGtid
+from tests.promises.serve.server import Caller, server_file, serving, until_copied, up_to
+from tests.promises.stream.conftest import Servers
+from tests.world.patience import PATIENCE_SECONDS
+
+FIRST, LAST = 100, 160
+
+
+@pytest.fixture
+def small(tmp_path: Path, feed: Path) -> Iterator[Server]:
+    """A server that keeps little for those who are slow."""
+    with serving(server_file(tmp_path, feed, buffer="1MB")) as one:
+        yield one
+
+
+def shared(server: Server, clients: int) -> None:
+    """Wait until so many clients hear one reader."""
+    (door,) = server.streams._doors.values()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while [one.reading for one in door.behind.hub.standings()] != [Reading.SHARED] * clients:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def written(servers: Servers, schema: str, first: int, last: int) -> None:
+    """Transactions of half a megabyte each on one shard."""
+    for key in range(first, last):
+        servers["-40"].sql(f"INSERT INTO t VALUES ({key}, REPEAT('x', 512 << 10))", database=schema)
+
+
+def is_row(key: int) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, Row) and event.after is not None and event.after["id"] == key
+
+
+def keys_of(events: list[Event]) -> list[int]:
+    return [event.after["id"] for event in events if isinstance(event, Row) and event.after is not None]
+
+
+@pytest.mark.parametrize("slow", ["REREAD", "GAP", "END"])
+def test_who_does_not_read_for_a_while(
+    small: Server, callers: Callable[..., Caller], servers: Servers, schema: str, slow: str
+) -> None:
+    quick, late = callers(small).events(), callers(small).events(slow=f"SLOW_{slow}")
+    until_copied(quick)
+    before = until_copied(late)
+    shared(small, 2)
+    written(servers, schema, FIRST, LAST)
+    assert keys_of(up_to(quick, is_row(LAST - 1))) == list(range(FIRST, LAST))
+    found: list[Event] = []
+    try:
+        for event in late:
+            found.append(event)
+            if isinstance(event, Gap):
+                written(servers, schema, LAST, LAST + 1)
+            if is_row(LAST if slow == "GAP" else LAST - 1)(event):
+                break
+    except grpc.RpcError as ended:
+        assert (ended.code(), slow) == (grpc.StatusCode.ABORTED, "END")
+    told = keys_of(found)
+    if slow == "REREAD":
+        assert told == list(range(FIRST, LAST))
+        return
+    assert told[:1] == [FIRST]
+    assert len(told) < LAST - FIRST
+    if slow == "GAP":
+        assert told[-1] == LAST
+        (gap,) = (event for event in found if isinstance(event, Gap))
+        missed = callers(small).events(vgtid=gap.since)
+        lacking = keys_of(up_to(missed, is_row(LAST)))
+        assert sorted({*told, *lacking}) == list(range(FIRST, LAST + 1))
+    else:
+        last = next(event for event in reversed([*before, *found]) if isinstance(event, VGtid))
+        assert keys_of(up_to(callers(small).events(vgtid=last.text), is_row(LAST - 1)))[-1] == LAST - 1
