@@ -35,7 +35,8 @@ FLOORS = (
     ("feed", "serve/changes"),
     ("serve/spark_source", "serve/stream", "screen"),
     ("demo", "serve/formats", "serve/hub"),
-    ("serve/flight", "serve/server"),
+    ("serve/flight",),
+    ("serve/server",),
     ("cli",),
 )
 FLOOR = {folder: number for number, floor in enumerate(FLOORS) for folder in floor}

@@ -19,7 +19,7 @@ def serve_command(file: Path) -> int:
     server of the same feeds takes them up.
     """
     try:
-        from catchment.serve.server.feeds import doors_of
+        from catchment.serve.server.feeds import feeds_of
         from catchment.serve.server.server import Server
     except ModuleNotFoundError as fault:
         raise NotInstalled(
@@ -28,10 +28,10 @@ def serve_command(file: Path) -> int:
     config = load_server(file)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
     with stopped_by_signals(restore=_nothing) as stop:
-        doors = doors_of(config)
-        server = Server(config, doors)
+        feeds = feeds_of(config)
+        server = Server(config, feeds)
         try:
-            click.echo(f"serving {', '.join(sorted(doors))} on {_place(config, server.port)}")
+            click.echo(f"serving {', '.join(feeds.names)} on {_place(config)}")
             stop.wait()
             click.echo("catchment: stopping; clients go on with their last vgtids", err=True)
         finally:
@@ -39,8 +39,9 @@ def serve_command(file: Path) -> int:
     return 0
 
 
-def _place(config: ServeConfig, port: int) -> str:
-    return f"{config.address}:{port}" + ("" if config.tls else ", without TLS")
+def _place(config: ServeConfig) -> str:
+    beside = f", as Arrow on port {config.flight.port}" if config.flight else ""
+    return f"{config.address}:{config.port}{beside}{'' if config.tls else ', without TLS'}"
 
 
 def _nothing() -> None:

@@ -27,6 +27,12 @@ class ServerTls(Section):
     key: FilePath = Field(description="The key of `certificate`, a PEM file.")
 
 
+class FlightConfig(Section):
+    """Where tables are served as Arrow."""
+
+    port: int = Field(ge=1, le=65535, description="TCP port on `address`, with the certificate of `tls`.")
+
+
 class ServedFeed(Section):
     """A feed whose rows are streamed."""
 
@@ -37,6 +43,12 @@ class ServedFeed(Section):
     tokens: tuple[Secret, ...] = Field(
         description="Tokens that open this feed, of 16 characters at least: `{env: VARIABLE}`, `{file: path}` or a "
         "text in quotes; never shown. To change a token, give the old one and the new one for a while.",
+    )
+
+    subscribers: bool = Field(
+        default=False,
+        description="Keep, in the feed's `state`, what [subscribers](serve.md#subscribers) have acknowledged. Servers "
+        "with the same `state` stand for one another.",
     )
 
     @field_validator("tokens")
@@ -76,6 +88,14 @@ class ServeConfig(Section):
         ge=BUFFER_BYTES_MIN,
         description="What a reader that clients share keeps for those that are slower than it.",
     )
+    unacknowledged: Bytes = Field(
+        default=64 << 20,
+        ge=BUFFER_BYTES_MIN,
+        description="Messages that a subscriber is given before it acknowledges some; then its stream waits.",
+    )
+    flight: FlightConfig | None = Field(
+        default=None, description="[Arrow Flight](serve.md#tables-as-arrow), beside gRPC."
+    )
     slow: Slow = Field(
         default=Slow.REREAD,
         description="What becomes of a client that is slower than that. `reread`: a reader of its own serves it, and "
@@ -95,6 +115,12 @@ class ServeConfig(Section):
         if not feeds:
             raise ValueError("give at least one feed")
         return feeds
+
+    @model_validator(mode="after")
+    def _own_ports(self) -> Self:
+        if self.flight is not None and self.flight.port == self.port:
+            raise ValueError("port and flight.port are the same: each has a port of its own")
+        return self
 
     @model_validator(mode="after")
     def _hidden_from_others(self) -> Self:

@@ -165,6 +165,12 @@ class TooSlow(CatchmentError):
     retry = Retry.SAME
 
 
+class ServerStops(CatchmentError):
+    """A server ends; its clients may go on at another one."""
+
+    retry = Retry.SAME
+
+
 class TakenOver(CatchmentError):
     """Another client has come under the name of this one."""
 

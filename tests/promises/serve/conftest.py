@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from catchment.serve.server.server import Server
-from tests.promises.serve.server import Caller, feed_file, server_file, serving
+from tests.promises.serve.server import Caller, Running, feed_file, server_file, serving
 from tests.promises.stream.conftest import Servers, servers
 
 __all__ = ["servers"]
@@ -42,7 +41,7 @@ def feed(tmp_path: Path, servers: Servers, schema: str) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path, feed: Path) -> Iterator[Server]:
+def server(tmp_path: Path, feed: Path) -> Iterator[Running]:
     """A server of that feed, without TLS."""
     with serving(server_file(tmp_path, feed)) as one:
         yield one
@@ -53,7 +52,7 @@ def callers() -> Iterator[Callable[..., Caller]]:
     """`callers(server, ...)` makes a client, which is closed after the test."""
     made: list[Caller] = []
 
-    def make(server: Server, **more: Any) -> Caller:
+    def make(server: Running, **more: Any) -> Caller:
         made.append(Caller(server.port, **more))
         return made[-1]
 
@@ -63,7 +62,7 @@ def callers() -> Iterator[Callable[..., Caller]]:
 
 
 @pytest.fixture
-def caller(server: Server, callers: Callable[..., Caller]) -> Caller:
+def caller(server: Running, callers: Callable[..., Caller]) -> Caller:
     """A client of `server`."""
     return callers(server)
 

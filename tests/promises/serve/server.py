@@ -16,7 +16,7 @@ import yaml
 from catchment.config import load_server
 from catchment.demo.server import PrivateServer
 from catchment.serve.server import stream_pb2 as pb
-from catchment.serve.server.feeds import doors_of
+from catchment.serve.server.feeds import Feeds, feeds_of
 from catchment.serve.server.server import Server
 from catchment.serve.stream.events import CopyCompleted, Event, VGtid
 from tests.promises.stream.sources import source_of
@@ -26,6 +26,7 @@ from tests.world.streamed import Reading
 FEED = "shop"
 TOKEN = "a-token-that-nobody-guesses"
 METHOD = "/catchment.stream.v1.Streams/Stream"
+ACKNOWLEDGE = "/catchment.stream.v1.Streams/Acknowledge"
 
 
 def free_port() -> int:
@@ -53,7 +54,7 @@ def server_file(directory: Path, *feeds: Path, tls: Any = False, **more: Any) ->
     port = free_port()
     file = directory / f"serve-{port}.yaml"
     served = [{"file": str(feed), "tokens": [TOKEN]} for feed in feeds]
-    file.write_text(yaml.safe_dump({"port": port, "tls": tls, "feeds": served, **more}))
+    file.write_text(yaml.safe_dump({"port": port, "tls": tls, **({"feeds": served} | more)}))
     return file
 
 
@@ -84,8 +85,7 @@ class Caller:
             response_deserializer=pb.EventBatch.FromString,
         )
         request = pb.StreamRequest(**{"feed": self.feed, **asked})
-        metadata = (("authorization", f"Bearer {self.token}"),) if self.token else ()
-        self.calls.append(call(request, metadata=metadata, timeout=PATIENCE_SECONDS))
+        self.calls.append(call(request, metadata=self._metadata(), timeout=PATIENCE_SECONDS))
         return self.calls[-1]
 
     def events(self, **asked: Any) -> Iterator[Event]:
@@ -93,6 +93,20 @@ class Caller:
         reading = Reading()
         for batch in self.batches(**asked):
             yield from reading.events(batch)
+
+    def acknowledge(self, subscriber: str, vgtid: str) -> bool:
+        """Whether it is later than what was acknowledged before."""
+        call = self.channel.unary_unary(
+            ACKNOWLEDGE,
+            request_serializer=pb.AcknowledgeRequest.SerializeToString,
+            response_deserializer=pb.AcknowledgeResponse.FromString,
+        )
+        request = pb.AcknowledgeRequest(feed=self.feed, subscriber=subscriber, vgtid=vgtid)
+        answer = call(request, metadata=self._metadata(), timeout=PATIENCE_SECONDS)
+        return bool(answer.advanced)
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("authorization", f"Bearer {self.token}"),) if self.token else ()
 
     def refusal(self, **asked: Any) -> tuple[grpc.StatusCode, str]:
         """How a stream ends that gives nothing behind its first messages."""
@@ -108,13 +122,24 @@ class Caller:
         self.channel.close()
 
 
+@dataclass(frozen=True)
+class Running:
+    """A server in this process. `flight_port`: 0 without Arrow Flight."""
+
+    server: Server
+    feeds: Feeds
+    port: int
+    flight_port: int
+
+
 @contextmanager
-def serving(file: Path) -> Iterator[Server]:
-    """A server in this process."""
+def serving(file: Path, feeds: Feeds | None = None) -> Iterator[Running]:
+    """The server of a file, of its own feeds or of others."""
     config = load_server(file)
-    server = Server(config, doors_of(config))
+    served = feeds or feeds_of(config)
+    server = Server(config, served)
     try:
-        yield server
+        yield Running(server, served, config.port, config.flight.port if config.flight else 0)
     finally:
         server.stop()
 

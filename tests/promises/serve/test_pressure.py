@@ -15,11 +15,11 @@ import pytest
 from catchment.config import load_server
 from catchment.serve.server import server as listening
 from catchment.serve.server import stream_pb2 as pb
-from catchment.serve.server.admission import Door
-from catchment.serve.server.feeds import Served
+from catchment.serve.server.admission import Lock
+from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.server.server import Server
 from catchment.serve.server.telling import Message
-from tests.promises.serve.server import FEED, METHOD, TOKEN, Caller, feed_file, server_file
+from tests.promises.serve.server import FEED, METHOD, TOKEN, Caller, Running, feed_file, server_file, serving
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.proxy import Proxy
 
@@ -55,13 +55,11 @@ class Endless:
 
 
 @contextmanager
-def endless(directory: Path, hub: Endless) -> Iterator[Server]:
+def endless(directory: Path, hub: Endless) -> Iterator[Running]:
     file = server_file(directory, feed_file(directory, {}, ["x.*"]))
-    server = Server(load_server(file), {FEED: Door.of(Served(hub, ("x.*",)), [TOKEN])})  # type: ignore[arg-type]
-    try:
+    served: Any = Served(Lock.of([TOKEN]), hub, ("x.*",))  # type: ignore[arg-type]
+    with serving(file, Feeds({FEED: served})) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def wait_for(met: Callable[[], bool]) -> None:
@@ -95,7 +93,7 @@ def test_who_does_not_read_is_not_pulled_for(tmp_path: Path) -> None:
         assert 100 < at_rest(hub) < 132 + held
         batches.cancel()
         wait_for(lambda: hub.open_now == 0)
-        assert server.streams.clients == 0
+        assert server.feeds.clients == 0
 
 
 _READER = """
@@ -118,7 +116,7 @@ def test_who_is_killed_is_noticed(tmp_path: Path, rests: bool) -> None:
             hub.rests = rests
             client.kill()
         wait_for(lambda: hub.open_now == 0)
-        assert server.streams.clients == 0
+        assert server.feeds.clients == 0
 
 
 @pytest.mark.parametrize("rests", [False, True])
@@ -134,7 +132,7 @@ def test_whose_cable_is_pulled_is_noticed(
         hub.rests = rests
         cable.stall()
         wait_for(lambda: hub.open_now == 0)
-        assert server.streams.clients == 0
+        assert server.feeds.clients == 0
         assert hub.opened == 1
         del batches
 
@@ -164,7 +162,7 @@ def test_a_second_server_on_a_port_is_refused(tmp_path: Path) -> None:
     with endless(tmp_path, Endless()) as server:
         file = next(tmp_path.glob("serve-*.yaml"))
         with pytest.raises(ConfigError, match=f"port: cannot listen on 127.0.0.1:{server.port}"):
-            Server(load_server(file), {})
+            Server(load_server(file), Feeds({}))
 
 
 def test_a_stream_that_fails_is_told_by_a_number(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import grpc
 import pytest
 
-from catchment.serve.server.server import Server
 from catchment.serve.stream.events import Row, VGtid
 from tests.promises.serve.conftest import Certificate
-from tests.promises.serve.server import TOKEN, Caller, feed_file, server_file, serving, until_copied
+from tests.promises.serve.server import TOKEN, Caller, Running, feed_file, server_file, serving, until_copied
 from tests.promises.stream.conftest import Servers
 from tests.world.servers.chosen import chosen_server
 
@@ -29,7 +28,7 @@ CLOSED = (
     [{"token": "another-token-of-somebody"}, {"token": ""}, {"token": TOKEN, "feed": "other"}, {"feed": ""}],
 )
 def test_a_wrong_token_and_an_unknown_feed_are_told_alike(
-    server: Server, callers: Callable[..., Caller], who: dict[str, str]
+    server: Running, callers: Callable[..., Caller], who: dict[str, str]
 ) -> None:
     assert callers(server, **who).refusal() == CLOSED
 
@@ -52,7 +51,7 @@ def _another(authority: bytes) -> bytes:
     return b"".join([lines[0], *reversed(lines[1:-1]), lines[-1]])
 
 
-def test_a_client_with_tls_of_a_server_without(server: Server, certificate: Certificate) -> None:
+def test_a_client_with_tls_of_a_server_without(server: Running, certificate: Certificate) -> None:
     code, _ = Caller(server.port, authority=certificate.authority).refusal()
     assert code is grpc.StatusCode.UNAVAILABLE
     assert len(until_copied(Caller(server.port).events())) > 6
@@ -130,7 +129,7 @@ def test_a_table_that_cannot_be_streamed(caller: Caller, servers: Servers, schem
 
 
 def test_a_row_that_is_larger_than_the_client_takes(
-    server: Server, caller: Caller, callers: Callable[..., Caller], servers: Servers, schema: str
+    server: Running, caller: Caller, callers: Callable[..., Caller], servers: Servers, schema: str
 ) -> None:
     for one in servers.values():
         one.sql("INSERT INTO t VALUES (7, REPEAT('x', 10 << 20))", database=schema)
@@ -166,7 +165,7 @@ def test_too_many_clients(tmp_path: Path, feed: Path) -> None:
         )
         streams[1].cancel()
         deadline = time.monotonic() + 60
-        while server.streams.clients > 1:
+        while server.feeds.clients > 1:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert len(until_copied(third.events())) > 6
@@ -194,7 +193,7 @@ def test_a_shard_that_is_away_is_told_without_its_address(
 
 
 def test_no_secret_is_told(
-    server: Server,
+    server: Running,
     callers: Callable[..., Caller],
     servers: Servers,
     caplog: pytest.LogCaptureFixture,
@@ -208,7 +207,7 @@ def test_no_secret_is_told(
         texts.append(caller.refusal(**asked)[1])
     texts.append(callers(server, token="another-token-of-somebody").refusal()[1])
     said = capfd.readouterr()
-    texts += [caplog.text, said.out, said.err, repr(server.streams._doors)]
+    texts += [caplog.text, said.out, said.err, repr(vars(server.feeds))]
     for one in servers.values():
         for text in texts:
             assert one.password not in text

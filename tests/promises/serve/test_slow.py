@@ -8,9 +8,8 @@ import grpc
 import pytest
 
 from catchment.serve.hub.client import Reading
-from catchment.serve.server.server import Server
 from catchment.serve.stream.events import Event, Gap, Row, VGtid
-from tests.promises.serve.server import Caller, server_file, serving, until_copied, up_to
+from tests.promises.serve.server import Caller, Running, server_file, serving, until_copied, up_to
 from tests.promises.stream.conftest import Servers
 from tests.world.patience import PATIENCE_SECONDS
 
@@ -18,17 +17,17 @@ FIRST, LAST = 100, 160
 
 
 @pytest.fixture
-def small(tmp_path: Path, feed: Path) -> Iterator[Server]:
+def small(tmp_path: Path, feed: Path) -> Iterator[Running]:
     """A server that keeps little for those who are slow."""
     with serving(server_file(tmp_path, feed, buffer="1MB")) as one:
         yield one
 
 
-def shared(server: Server, clients: int) -> None:
+def shared(server: Running, clients: int) -> None:
     """Wait until so many clients hear one reader."""
-    (door,) = server.streams._doors.values()
+    (served,) = server.feeds._served.values()
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while [one.reading for one in door.behind.hub.standings()] != [Reading.SHARED] * clients:
+    while [one.reading for one in served.hub.standings()] != [Reading.SHARED] * clients:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -47,9 +46,26 @@ def keys_of(events: list[Event]) -> list[int]:
     return [event.after["id"] for event in events if isinstance(event, Row) and event.after is not None]
 
 
+def _read(
+    events: Iterator[Event], into: list[Event], done: Callable[[Event], bool], on_gap: Callable[[], None]
+) -> grpc.StatusCode | None:
+    """Read up to an event; how the stream ended, if it did before."""
+    try:
+        for event in events:
+            into.append(event)
+            if isinstance(event, Gap):
+                on_gap()
+            if done(event):
+                return None
+    except grpc.RpcError as ended:
+        code: grpc.StatusCode = ended.code()
+        return code
+    return None
+
+
 @pytest.mark.parametrize("slow", ["REREAD", "GAP", "END"])
 def test_who_does_not_read_for_a_while(
-    small: Server, callers: Callable[..., Caller], servers: Servers, schema: str, slow: str
+    small: Running, callers: Callable[..., Caller], servers: Servers, schema: str, slow: str
 ) -> None:
     quick, late = callers(small).events(), callers(small).events(slow=f"SLOW_{slow}")
     until_copied(quick)
@@ -57,16 +73,13 @@ def test_who_does_not_read_for_a_while(
     shared(small, 2)
     written(servers, schema, FIRST, LAST)
     assert keys_of(up_to(quick, is_row(LAST - 1))) == list(range(FIRST, LAST))
+
+    def written_on() -> None:
+        written(servers, schema, LAST, LAST + 1)
+
     found: list[Event] = []
-    try:
-        for event in late:
-            found.append(event)
-            if isinstance(event, Gap):
-                written(servers, schema, LAST, LAST + 1)
-            if is_row(LAST if slow == "GAP" else LAST - 1)(event):
-                break
-    except grpc.RpcError as ended:
-        assert (ended.code(), slow) == (grpc.StatusCode.ABORTED, "END")
+    code = _read(late, found, is_row(LAST if slow == "GAP" else LAST - 1), written_on)
+    assert code == (grpc.StatusCode.ABORTED if slow == "END" else None)
     told = keys_of(found)
     if slow == "REREAD":
         assert told == list(range(FIRST, LAST))

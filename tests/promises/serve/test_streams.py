@@ -11,10 +11,11 @@ import pytest
 
 import catchment
 from catchment.demo.workload import KEYS, load
-from catchment.serve.server.server import Server
 from catchment.serve.stream.events import Ddl, Event, Field, Heartbeat, Row, VGtid
 from tests.promises.serve.server import (
+    TOKEN,
     Caller,
+    Running,
     feed_file,
     port_of,
     process,
@@ -158,7 +159,7 @@ def _drain(stream: Iterator[Any]) -> None:
         pass
 
 
-def test_rules_and_flags(server: Server, caller: Caller, schema: str) -> None:
+def test_rules_and_flags(server: Running, caller: Caller, schema: str) -> None:
     rules = [{"match": "t", "filter": "select id from t where id >= 2"}]
     stream = caller.events(rules=rules, flags={"heartbeat_interval": 0.2})
     rows = [event.after for event in until_copied(stream) if isinstance(event, Row)]
@@ -176,3 +177,35 @@ def test_only_the_feeds_tables(caller: Caller, schema: str) -> None:
     assert forged != last.text
     again = until_copied(caller.events(vgtid=forged, rules=[{"match": f"{schema}.*"}]))
     assert {event.table.name for event in again if isinstance(event, Field)} <= {"t"}
+
+
+def test_a_subscriber_begins_where_it_has_acknowledged_at_another_server(
+    tmp_path: Path, servers: Servers, schema: str
+) -> None:
+    feed = feed_file(tmp_path, servers, [f"{schema}.t"], state=str(tmp_path / "state.db"))
+    kept = [{"file": str(feed), "tokens": [TOKEN], "subscribers": True}]
+    with (
+        serving(server_file(tmp_path, feeds=kept)) as first,
+        serving(server_file(tmp_path, feeds=kept)) as second,
+    ):
+        one, other = Caller(first.port), Caller(second.port)
+        told = until_copied(one.events(subscriber="search"))
+        last = told[-1]
+        assert isinstance(last, VGtid)
+        assert other.acknowledge("search", last.text) is True
+        assert other.acknowledge("search", last.text) is False
+        for server in servers.values():
+            server.sql("INSERT INTO t VALUES (70, 'x')", database=schema)
+        found = up_to(other.events(subscriber="search"), is_row(70))
+        assert all(is_row(70)(event) for event in found if isinstance(event, Row))
+        code, text = one.refusal(subscriber="a name", vgtid="current")
+        assert (code, text.partition(":")[0]) == (grpc.StatusCode.INVALID_ARGUMENT, "subscriber")
+        with pytest.raises(grpc.RpcError) as ended:
+            one.acknowledge("nobody", last.text)
+        assert ended.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_server_that_keeps_no_subscribers_says_so(caller: Caller) -> None:
+    code, text = caller.refusal(subscriber="search")
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text == "subscriber: this server keeps none for the feed; give `subscribers: true` in its file"

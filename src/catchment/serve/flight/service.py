@@ -1,6 +1,5 @@
 """The server of Arrow Flight: DoGet gives one table of a feed, over all its shards."""
 
-import logging
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final, Protocol
 
@@ -8,11 +7,11 @@ import msgspec
 import pyarrow as pa
 from pyarrow import flight
 
-from catchment.model.errors import CatchmentError, ConfigError, ConnectionLost, Denied, TooManyClients
 from catchment.serve.flight.chunks import Chunk, chunks, fits, nothing, schema_of
 from catchment.serve.flight.ticket import Ticket, ticket_of
 from catchment.serve.flight.told_parts import ToldParts
 from catchment.serve.hub.client import Client
+from catchment.serve.hub.ends import Why, end_by
 from catchment.serve.hub.hub import Hub
 from catchment.serve.stream.events import Part
 
@@ -21,14 +20,17 @@ _HEADER: Final = "authorization"
 # The last message of a stream whose table has got a column: begin again with the vgtid before it.
 SCHEMA_CHANGED: Final = msgspec.json.encode({"type": "schema_changed"})
 
-_ERRORS: Final = (
-    (Denied, flight.FlightUnauthenticatedError),
-    ((ConnectionLost, TooManyClients), flight.FlightUnavailableError),
-    (ConfigError, pa.ArrowInvalid),
-    (CatchmentError, flight.FlightServerError),
-)
-
-_log = logging.getLogger(__name__)
+_ERRORS: Final = {
+    Why.DENIED: flight.FlightUnauthenticatedError,
+    Why.REFUSED: pa.ArrowInvalid,
+    Why.UNUSABLE: flight.FlightServerError,
+    Why.PURGED: flight.FlightServerError,
+    Why.DIVERGED: flight.FlightServerError,
+    Why.TOO_MANY: flight.FlightUnavailableError,
+    Why.OVERTAKEN: flight.FlightServerError,
+    Why.AWAY: flight.FlightUnavailableError,
+    Why.FAULT: flight.FlightInternalError,
+}
 
 
 class Doors(Protocol):
@@ -64,8 +66,10 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
         """A table's rows, and JSON beside batches without rows: vgtid, ddl, restart, last_pk, copy_completed, gap."""
+        feed = ""
         try:
             asked = ticket_of(ticket.ticket)
+            feed = asked.feed
             hub = self._doors.hub(asked.feed, context.get_middleware(_TOKEN).text)
             client = hub.open(asked.ask, ToldParts)
             try:
@@ -75,7 +79,7 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
                 hub.close(client)
                 raise
         except Exception as error:
-            raise _told(error) from None
+            raise _told(error, feed) from None
 
 
 class _Reading:
@@ -83,6 +87,7 @@ class _Reading:
 
     def __init__(self, ticket: Ticket, client: Client[Part]) -> None:
         self._client = client
+        self._feed = ticket.feed
         known = client.definitions(ticket.table_id)
         self._first = list(client.pull())
         self.schema: pa.Schema = schema_of(known, self._first)
@@ -92,7 +97,7 @@ class _Reading:
         try:
             yield from self._chunks(context)
         except Exception as error:
-            raise _told(error) from None
+            raise _told(error, self._feed) from None
         finally:
             hub.close(self._client)
 
@@ -106,12 +111,8 @@ class _Reading:
             told = list(self._client.pull())
 
 
-def _told(error: Exception) -> Exception:
-    """As Flight says it; what another library says may hold a secret and stays in our log."""
-    kind = next((kind for ours, kind in _ERRORS if isinstance(error, ours)), None)
-    if kind is not None:
-        said: Exception = kind(str(error))
-        return said
-    _log.exception("a stream failed", exc_info=error)
-    hidden: Exception = flight.FlightInternalError("this failed; the server's log says why")
-    return hidden
+def _told(error: Exception, feed: str) -> Exception:
+    """As Flight says it."""
+    end = end_by(error, feed)
+    said: Exception = _ERRORS[end.why](end.text)
+    return said

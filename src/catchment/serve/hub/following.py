@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Generic
 
 from catchment import world
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import ServerStops
 from catchment.serve.hub.ring import Entry, Place, Ring
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.epochs import Epochs, Turn
@@ -46,7 +46,7 @@ class Following(Generic[M]):
                     self.ring.put(self._entry(told))
                 else:
                     self.ring.moved(self._place())
-            self.ring.fail(CatchmentError(ENDS))
+            self.ring.fail(ServerStops(ENDS))
         # An error of any kind: else the clients would wait for ever.
         except Exception as error:
             self.ring.fail(error)

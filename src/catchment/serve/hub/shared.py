@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from catchment import world
-from catchment.model.errors import CatchmentError
+from catchment.model.errors import ServerStops
 from catchment.serve.hub.following import ENDS, Following
 from catchment.serve.hub.telling import Known, M, Telling
 from catchment.serve.stream.epochs import Epochs
@@ -57,7 +57,7 @@ class SharedReaders:
             pass
         with self._lock:
             if self._stopped:
-                raise CatchmentError(ENDS)
+                raise ServerStops(ENDS)
             if same in self._shared:
                 return None
             following = Following(epochs, telling, self.buffer)

@@ -1,18 +1,20 @@
-"""The server of gRPC: listens with TLS, notices clients that are gone, and stops in order."""
+"""The server: listens with TLS, notices clients that are gone, and stops in order."""
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, cast
 
 import grpc
+import pyarrow as pa
 
 from catchment import world
 from catchment.config.serving import ServeConfig, ServerTls
 from catchment.model.errors import ConfigError
-from catchment.serve.server.admission import Door, Gate
-from catchment.serve.server.feeds import Served
+from catchment.serve.flight.service import FlightService
+from catchment.serve.server.admission import Gate
+from catchment.serve.server.feeds import Feeds
 from catchment.serve.server.service import Streams
 
 # A vgtid of many shards and tables has some megabytes.
@@ -23,6 +25,10 @@ _ANSWER_MS: Final = 10_000
 # Threads for calls that are refused, beside one for each client.
 _SPARE: Final = 8
 _STOP_SECONDS: Final = 5.0
+_REMEDY: Final = "choose a free port and an address of this host"
+
+# Pairs of a key and a certificate.
+Certificates = list[tuple[bytes, bytes]]
 
 
 def _options() -> Sequence[tuple[str, int]]:
@@ -42,53 +48,72 @@ def _options() -> Sequence[tuple[str, int]]:
 
 
 class Server:
-    """Serves feeds until it is stopped. `port`: where it listens. Raises ConfigError where it cannot."""
+    """Serves feeds until it is stopped. Raises ConfigError where it cannot listen."""
 
-    def __init__(self, config: ServeConfig, doors: Mapping[str, Door[Served]]) -> None:
-        self._hubs = [door.behind.hub for door in doors.values()]
-        self.streams = Streams(doors)
-        threads = config.clients_max * len(doors) + _SPARE
+    def __init__(self, config: ServeConfig, feeds: Feeds) -> None:
+        self._feeds = feeds
+        certificates = [] if config.tls is None else [_pair(config.tls)]
+        self._streams = Streams(feeds)
+        threads = config.clients_max * len(feeds.names) + _SPARE
         self._pool = world.pool(threads, "serve")
         self._server = grpc.server(
             cast(ThreadPoolExecutor, self._pool),
-            interceptors=[Gate(doors.values())],
+            interceptors=[Gate(feeds.open_to)],
             options=_options(),
             maximum_concurrent_rpcs=threads,
         )
-        self._server.add_generic_rpc_handlers((self.streams.handler(),))
-        self.port = self._listen(config)
+        self._server.add_generic_rpc_handlers((self._streams.handler(),))
+        self._listen(f"{_host(config.address)}:{config.port}", certificates)
+        self._flight = (
+            None if config.flight is None else _flight(config, config.flight.port, feeds, certificates)
+        )
         self._server.start()
 
     def stop(self) -> None:
         """End the streams: their clients may go on elsewhere."""
-        self.streams.stop()
-        self._server.stop(_STOP_SECONDS).wait()
-        for hub in self._hubs:
-            hub.stop()
+        self._streams.stop()
+        ended = self._server.stop(_STOP_SECONDS)
+        ended.wait()
+        self._feeds.stop()
+        if self._flight is not None:
+            stopping = world.thread("flight", self._flight.shutdown)
+            stopping.start()
+            stopping.join(_STOP_SECONDS)
         self._pool.shutdown()
 
-    def _listen(self, config: ServeConfig) -> int:
-        host = f"[{config.address}]" if ":" in config.address else config.address
-        place = f"{host}:{config.port}"
+    def _listen(self, place: str, certificates: Certificates) -> None:
         try:
-            if config.tls is None:
-                return self._server.add_insecure_port(place)
-            return self._server.add_secure_port(place, _credentials(config.tls))
+            if certificates:
+                self._server.add_secure_port(place, grpc.ssl_server_credentials(certificates))
+            else:
+                self._server.add_insecure_port(place)
         except RuntimeError:
-            raise ConfigError(
-                f"port: cannot listen on {place}; choose a free port and an address of this host"
-            ) from None
+            raise ConfigError(f"port: cannot listen on {place}; {_REMEDY}") from None
 
 
-def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
+def _flight(config: ServeConfig, port: int, feeds: Feeds, certificates: Certificates) -> FlightService:
+    scheme = "grpc+tls" if certificates else "grpc"
+    place = f"{_host(config.address)}:{port}"
+    pairs = [(certificate, key) for key, certificate in certificates]
+    try:
+        return FlightService(f"{scheme}://{place}", feeds, pairs)
+    except (pa.ArrowException, OSError):
+        raise ConfigError(f"flight.port: cannot listen on {place}; {_REMEDY}") from None
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _pair(tls: ServerTls) -> tuple[bytes, bytes]:
+    """Key and certificate."""
+    pair = _read("key", tls.key), _read("certificate", tls.certificate)
     _must_belong_together(tls)
-    return grpc.ssl_server_credentials([(_read("key", tls.key), _read("certificate", tls.certificate))])
+    return pair
 
 
 def _must_belong_together(tls: ServerTls) -> None:
     """gRPC takes whatever it is given, and fails when a client comes."""
-    for name, path in (("key", tls.key), ("certificate", tls.certificate)):
-        _read(name, path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(tls.certificate, tls.key, password=_no_password)

@@ -1,72 +1,94 @@
-"""The service Streams: admits clients, pulls their messages as fast as they read, and ends their streams clearly."""
+"""The service Streams: pulls the messages of clients as fast as they read, and ends their streams clearly."""
 
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Final, TypeVar
 
 import grpc
 
 from catchment import world
 from catchment.model.errors import TooLarge
-from catchment.serve.server.admission import Door, admitted
-from catchment.serve.server.answers import Answer, answer_to
+from catchment.serve.hub.ends import STOPPED, End, Why, end_by
+from catchment.serve.server import stream_pb2 as pb
+from catchment.serve.server.admission import authorization_of
 from catchment.serve.server.asks import ask_of, message_bytes_of
-from catchment.serve.server.feeds import Served
-from catchment.serve.server.stream_pb2 import StreamRequest
+from catchment.serve.server.feeds import Feeds, Served
 from catchment.serve.server.telling import Message, ProtoTelling
 
-NAME = "catchment.stream.v1.Streams"
-_STOPPED = Answer(
-    grpc.StatusCode.UNAVAILABLE, "this server stops; go on with the last vgtid, at another one or later"
-)
-
-_log = logging.getLogger(__name__)
+NAME: Final = "catchment.stream.v1.Streams"
+_CODES: Final = {
+    Why.DENIED: grpc.StatusCode.UNAUTHENTICATED,
+    Why.REFUSED: grpc.StatusCode.INVALID_ARGUMENT,
+    Why.UNUSABLE: grpc.StatusCode.FAILED_PRECONDITION,
+    Why.PURGED: grpc.StatusCode.OUT_OF_RANGE,
+    Why.DIVERGED: grpc.StatusCode.DATA_LOSS,
+    Why.TOO_MANY: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Why.OVERTAKEN: grpc.StatusCode.ABORTED,
+    Why.AWAY: grpc.StatusCode.UNAVAILABLE,
+    Why.FAULT: grpc.StatusCode.INTERNAL,
+}
+_Asked = TypeVar("_Asked", pb.StreamRequest, pb.AcknowledgeRequest)
 
 
 class Streams:
-    """`doors`: the feeds, by their names. Each stream has a thread of the server's pool."""
+    """Each stream has a thread of the server's pool."""
 
-    def __init__(self, doors: Mapping[str, Door[Served]]) -> None:
-        self._doors = doors
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds = feeds
         self._stopping = world.event()
-
-    @property
-    def clients(self) -> int:
-        """How many have a stream now."""
-        return sum(len(door.behind.hub.standings()) for door in self._doors.values())
 
     def stop(self) -> None:
         """End all streams, each within a second if its client reads."""
         self._stopping.set()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a server of gRPC calls. Messages are serialized already."""
-        stream: grpc.RpcMethodHandler[StreamRequest, Message] = grpc.unary_stream_rpc_method_handler(
-            self._stream, StreamRequest.FromString, lambda message: message.data
+        """What a server of gRPC calls. Messages of streams are serialized already."""
+        stream: grpc.RpcMethodHandler[pb.StreamRequest, Message] = grpc.unary_stream_rpc_method_handler(
+            self._stream, pb.StreamRequest.FromString, lambda message: message.data
         )
-        return grpc.method_handlers_generic_handler(NAME, {"Stream": stream})
+        acknowledge: grpc.RpcMethodHandler[pb.AcknowledgeRequest, pb.AcknowledgeResponse] = (
+            grpc.unary_unary_rpc_method_handler(
+                self._acknowledge,
+                pb.AcknowledgeRequest.FromString,
+                pb.AcknowledgeResponse.SerializeToString,
+            )
+        )
+        return grpc.method_handlers_generic_handler(NAME, {"Stream": stream, "Acknowledge": acknowledge})
 
-    def _stream(self, request: StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
+    def _stream(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
         try:
             yield from self._told(request, context)
-            answer = _STOPPED
+            end = STOPPED
         except Exception as fault:
-            # While it stops, what its readers say of their end is no news.
-            answer = _STOPPED if self._stopping.is_set() else answer_to(fault)
-            if answer.number:
-                _log.error("%s: stream of %s", answer.number, request.feed[:64], exc_info=fault)
-        context.abort(answer.code, answer.text)
+            end = self._end_by(fault, request)
+        context.abort(_CODES[end.why], end.text)
 
-    def _told(self, request: StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
-        served = admitted(self._doors, request.feed, context.invocation_metadata())
+    def _told(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
+        served = self._admitted(request, context)
         ask, most = ask_of(request, served.tables), message_bytes_of(request)
-        client = served.hub.open(ask, ProtoTelling)
-        try:
+        with served.following(ask, request.subscriber, ProtoTelling) as pull:
             while context.is_active() and not self._stopping.is_set():
-                for message in client.pull():
+                for message in pull():
                     _must_fit(message, most)
                     yield message
-        finally:
-            served.hub.close(client)
+
+    def _acknowledge(
+        self, request: pb.AcknowledgeRequest, context: grpc.ServicerContext
+    ) -> pb.AcknowledgeResponse:
+        try:
+            subscribers = self._admitted(request, context).subscribers
+            advanced = subscribers.acknowledge(request.subscriber, request.vgtid)
+        except Exception as fault:
+            end = self._end_by(fault, request)
+            context.abort(_CODES[end.why], end.text)
+            raise
+        return pb.AcknowledgeResponse(advanced=advanced)
+
+    def _admitted(self, request: _Asked, context: grpc.ServicerContext) -> Served:
+        return self._feeds.served(request.feed, authorization_of(context.invocation_metadata()))
+
+    def _end_by(self, fault: Exception, request: _Asked) -> End:
+        """While it stops, what its readers say of their end is no news."""
+        return STOPPED if self._stopping.is_set() else end_by(fault, request.feed)
 
 
 def _must_fit(message: Message, most: int) -> None:

@@ -72,20 +72,38 @@ KIND_INET6: Kind
 KIND_GEOMETRY: Kind
 
 class StreamRequest(_message.Message):
-    __slots__ = ("feed", "vgtid", "rules", "flags", "slow", "message_bytes_max")
+    __slots__ = ("feed", "vgtid", "rules", "flags", "slow", "message_bytes_max", "subscriber")
     FEED_FIELD_NUMBER: _ClassVar[int]
     VGTID_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
     FLAGS_FIELD_NUMBER: _ClassVar[int]
     SLOW_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
     feed: str
     vgtid: str
     rules: _containers.RepeatedCompositeFieldContainer[Rule]
     flags: Flags
     slow: Slow
     message_bytes_max: int
-    def __init__(self, feed: _Optional[str] = ..., vgtid: _Optional[str] = ..., rules: _Optional[_Iterable[_Union[Rule, _Mapping]]] = ..., flags: _Optional[_Union[Flags, _Mapping]] = ..., slow: _Optional[_Union[Slow, str]] = ..., message_bytes_max: _Optional[int] = ...) -> None: ...
+    subscriber: str
+    def __init__(self, feed: _Optional[str] = ..., vgtid: _Optional[str] = ..., rules: _Optional[_Iterable[_Union[Rule, _Mapping]]] = ..., flags: _Optional[_Union[Flags, _Mapping]] = ..., slow: _Optional[_Union[Slow, str]] = ..., message_bytes_max: _Optional[int] = ..., subscriber: _Optional[str] = ...) -> None: ...
+
+class AcknowledgeRequest(_message.Message):
+    __slots__ = ("feed", "subscriber", "vgtid")
+    FEED_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
+    VGTID_FIELD_NUMBER: _ClassVar[int]
+    feed: str
+    subscriber: str
+    vgtid: str
+    def __init__(self, feed: _Optional[str] = ..., subscriber: _Optional[str] = ..., vgtid: _Optional[str] = ...) -> None: ...
+
+class AcknowledgeResponse(_message.Message):
+    __slots__ = ("advanced",)
+    ADVANCED_FIELD_NUMBER: _ClassVar[int]
+    advanced: bool
+    def __init__(self, advanced: _Optional[bool] = ...) -> None: ...
 
 class Rule(_message.Message):
     __slots__ = ("match", "filter", "of", "index")

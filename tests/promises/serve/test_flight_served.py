@@ -1,0 +1,74 @@
+"""Arrow Flight beside gRPC: the same certificate, the same tokens, the same feeds, and an end in order."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import flight
+
+from tests.promises.serve.conftest import Certificate
+from tests.promises.serve.server import FEED, TOKEN, free_port, process, server_file, serving
+from tests.promises.stream.conftest import Servers
+from tests.world.servers.chosen import chosen_server
+
+
+def read(
+    port: int, authority: bytes, ticket: dict[str, Any], token: str = TOKEN
+) -> flight.FlightStreamReader:
+    client = flight.connect(f"grpc+tls://localhost:{port}", tls_root_certs=authority)
+    options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())], timeout=200)
+    return client.do_get(flight.Ticket(json.dumps({"feed": FEED, **ticket}).encode()), options)
+
+
+def test_a_table(tmp_path: Path, feed: Path, schema: str, certificate: Certificate) -> None:
+    more = {"tls": certificate.tls(), "flight": {"port": free_port()}}
+    with serving(server_file(tmp_path, feed, **more)) as server:
+        port, trusted = server.flight_port, certificate.authority
+        rows = 0
+        for chunk in read(port, trusted, {"table": f"{schema}.t"}):
+            rows += chunk.data.num_rows
+            if rows == 9:
+                break
+        with pytest.raises(flight.FlightUnauthenticatedError, match="no feed of that name is open"):
+            read(port, trusted, {"table": f"{schema}.t"}, token="another-token-of-somebody").read_chunk()
+        with pytest.raises(Exception, match="they take no table of any shard"):
+            read(port, trusted, {"table": f"{schema}.hidden"}).read_chunk()
+        with pytest.raises(flight.FlightError):
+            flight.connect(f"grpc://localhost:{port}").do_get(flight.Ticket(b"{}")).read_chunk()
+
+
+def test_a_shard_that_is_away_is_told_without_its_address(
+    tmp_path: Path, schema: str, certificate: Certificate, feed: Path
+) -> None:
+    with chosen_server(server_id=153) as gone:
+        text = feed.read_text()
+        begun = text.index("port: ")
+        feed.write_text(text[:begun] + f"port: {gone.port}" + text[text.index("\n", begun) :])
+        port = gone.port
+    more = {"tls": certificate.tls(), "flight": {"port": free_port()}}
+    with serving(server_file(tmp_path, feed, **more)) as server:
+        with pytest.raises(flight.FlightUnavailableError) as ended:
+            read(server.flight_port, certificate.authority, {"table": f"{schema}.t"}).read_chunk()
+        assert "cannot be read now; try again with the last vgtid" in str(ended.value)
+        assert str(port) not in str(ended.value)
+
+
+@pytest.mark.mariadb("sequences")
+def test_sigterm_with_a_client_that_does_not_read(
+    tmp_path: Path, feed: Path, servers: Servers, schema: str, certificate: Certificate
+) -> None:
+    """More waits for it than a connection holds."""
+    for server in servers.values():
+        server.sql("INSERT INTO t SELECT seq, REPEAT('x', 1 << 20) FROM seq_10_to_60", database=schema)
+    more = {"tls": certificate.tls(), "flight": {"port": free_port()}}
+    file = server_file(tmp_path, feed, **more)
+    with process(file) as running:
+        reader = read(more["flight"]["port"], certificate.authority, {"table": f"{schema}.t"})  # type: ignore[index]
+        reader.read_chunk()
+        begun = time.monotonic()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+        assert time.monotonic() - begun < 60
