@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from catchment.config.section import Section
 from catchment.config.units import Bytes
 from catchment.config.values import FilePath, Secret
+from catchment.config.watching import StatusConfig
 from catchment.model.slow import Slow
 
 TOKEN_CHARACTERS_MIN = 16
@@ -95,6 +96,9 @@ class ServeConfig(Section):
     )
     flight: FlightConfig | None = Field(
         default=None, description="[Arrow Flight](serve.md#tables-as-arrow), beside gRPC."
+    )
+    status: StatusConfig = Field(
+        default=StatusConfig(), description="Where the [page of the server](serve.md#the-page) is."
     )
     slow: Slow = Field(
         default=Slow.REREAD,

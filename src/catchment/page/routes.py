@@ -47,11 +47,16 @@ def page_of(board: Board, registry: CollectorRegistry) -> Callable[[Request], An
             case "/metrics":
                 return metrics(request)
             case path if path in _FILES:
-                name, kind = _FILES[path]
-                return Answer(HTTPStatus.OK, kind, _file(name))
+                return file_answer(path)
         return plain(HTTPStatus.NOT_FOUND, "there are /, /status.json, /healthz and /metrics")
 
     return answer
+
+
+def file_answer(path: str) -> Answer:
+    """One of the files of pages."""
+    name, kind = _FILES[path]
+    return Answer(HTTPStatus.OK, kind, _file(name))
 
 
 def encoded(shown: Shown) -> bytes:

@@ -25,8 +25,8 @@ from tests.world.streamed import Reading
 
 FEED = "shop"
 TOKEN = "a-token-that-nobody-guesses"
-METHOD = "/catchment.stream.v1.Streams/Stream"
-ACKNOWLEDGE = "/catchment.stream.v1.Streams/Acknowledge"
+SERVICE = "catchment.stream.v1.Streams"
+METHOD = f"/{SERVICE}/Stream"
 
 
 def free_port() -> int:
@@ -96,14 +96,26 @@ class Caller:
 
     def acknowledge(self, subscriber: str, vgtid: str) -> bool:
         """Whether it is later than what was acknowledged before."""
-        call = self.channel.unary_unary(
-            ACKNOWLEDGE,
-            request_serializer=pb.AcknowledgeRequest.SerializeToString,
-            response_deserializer=pb.AcknowledgeResponse.FromString,
-        )
         request = pb.AcknowledgeRequest(feed=self.feed, subscriber=subscriber, vgtid=vgtid)
-        answer = call(request, metadata=self._metadata(), timeout=PATIENCE_SECONDS)
-        return bool(answer.advanced)
+        return bool(self._answer("Acknowledge", request, pb.AcknowledgeResponse).advanced)
+
+    def subscribers(self) -> list[Any]:
+        """Those of the feed."""
+        request = pb.ListSubscribersRequest(feed=self.feed)
+        return list(self._answer("ListSubscribers", request, pb.ListSubscribersResponse).subscribers)
+
+    def remove(self, subscriber: str) -> bool:
+        """Whether it was there."""
+        request = pb.RemoveSubscriberRequest(feed=self.feed, subscriber=subscriber)
+        return bool(self._answer("RemoveSubscriber", request, pb.RemoveSubscriberResponse).removed)
+
+    def _answer(self, name: str, request: Any, answer: Any) -> Any:
+        call = self.channel.unary_unary(
+            f"/{SERVICE}/{name}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,
+        )
+        return call(request, metadata=self._metadata(), timeout=PATIENCE_SECONDS)
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         return (("authorization", f"Bearer {self.token}"),) if self.token else ()

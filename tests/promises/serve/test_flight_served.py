@@ -1,7 +1,10 @@
 """Arrow Flight beside gRPC: the same certificate, the same tokens, the same feeds, and an end in order."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from pyarrow import flight
 
 from tests.promises.serve.conftest import Certificate
 from tests.promises.serve.server import FEED, TOKEN, free_port, process, server_file, serving
+from tests.promises.serve.test_languages import EXAMPLES
 from tests.promises.stream.conftest import Servers
 from tests.world.servers.chosen import chosen_server
 
@@ -72,3 +76,25 @@ def test_sigterm_with_a_client_that_does_not_read(
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0
         assert time.monotonic() - begun < 60
+
+
+def test_the_example(tmp_path: Path, feed: Path, schema: str, certificate: Certificate) -> None:
+    more = {"tls": certificate.tls(), "flight": {"port": free_port()}}
+    with serving(server_file(tmp_path, feed, **more)) as server:
+        env = {**os.environ, "STREAM_TOKEN": TOKEN, "STREAM_CA": str(certificate.certificate)}
+        command = [
+            sys.executable,
+            str(EXAMPLES / "arrow.py"),
+            f"localhost:{server.flight_port}",
+            FEED,
+            f"{schema}.t",
+        ]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
+            assert running.stdout is not None
+            rows = 0
+            for line in running.stdout:
+                rows += "'_change_type': 'insert'" in line
+                if "'vgtid'" in line and rows:
+                    break
+            running.kill()
+        assert rows == 9

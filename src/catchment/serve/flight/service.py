@@ -1,6 +1,7 @@
 """The server of Arrow Flight: DoGet gives one table of a feed, over all its shards."""
 
 from collections.abc import Generator, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -71,10 +72,13 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             asked = ticket_of(ticket.ticket)
             feed = asked.feed
             hub = self._doors.hub(asked.feed, context.get_middleware(_TOKEN).text)
-            client = hub.open(asked.ask, ToldParts)
+            client = hub.open(asked.ask, ToldParts, f"flight {context.peer()}")
             try:
                 reading = _Reading(asked, client)
-                return flight.GeneratorStream(reading.schema, reading.chunks(context, hub))
+                told = reading.chunks(context, hub)
+                # A generator that was never begun would not give the client's reader back.
+                first = next(told, Chunk(nothing(reading.schema), b""))
+                return flight.GeneratorStream(reading.schema, chain([first], told))
             except BaseException:
                 hub.close(client)
                 raise

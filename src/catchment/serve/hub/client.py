@@ -1,9 +1,10 @@
 """A client of a server: it reads by itself until it stands where a shared reader stands, and then hears that one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, Protocol
+
+import msgspec
 
 from catchment import world
 from catchment.model.errors import TooSlow
@@ -56,11 +57,12 @@ class Readers(Protocol[M]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """How a client fares. `behind`: seconds since the shards stood where it stands; 0 where it lacks nothing.
-    `waiting` and `waiting_bytes`: entries of the buffer that it has not taken. `given`: messages so far."""
+    `waiting` and `waiting_bytes`: entries of the buffer that it has not taken. `given`: messages so far. `name`: how it
+    is shown."""
 
+    name: str
     reading: Reading
     behind: float
     waiting: int
@@ -72,8 +74,9 @@ class Client(Generic[M]):
     """Messages while somebody pulls. One thread at a time pulls or closes; any may look at `standing`."""
 
     def __init__(
-        self, readers: Readers[M], epochs: Epochs, telling: Telling[M], pace: Pace, slow: Slow
+        self, readers: Readers[M], epochs: Epochs, telling: Telling[M], pace: Pace, slow: Slow, name: str = ""
     ) -> None:
+        self.name = name
         self._readers = readers
         self._telling = telling
         self._pace = pace
@@ -102,7 +105,7 @@ class Client(Generic[M]):
         waiting, nbytes = following.ring.waiting(last.index) if following is not None else (0, 0)
         at_end = following is not None and not waiting
         behind = 0.0 if at_end else max(0.0, (world.now_us() - last.stands.cut.time_us) / 1e6)
-        return Standing(self._reading, behind, waiting, nbytes, self._given)
+        return Standing(self.name, self._reading, behind, waiting, nbytes, self._given)
 
     def pull(self) -> Iterator[M]:
         """The next messages; none where nothing came for a second. Take all of them before the next pull.

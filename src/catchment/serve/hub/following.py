@@ -1,7 +1,9 @@
 """A reader that several clients share: its turns go into a ring, in a thread of its own."""
 
 from collections.abc import Callable
-from typing import Generic
+from typing import Final, Generic
+
+import msgspec
 
 from catchment import world
 from catchment.model.errors import ServerStops
@@ -13,6 +15,23 @@ from catchment.serve.stream.turns import Pace
 ENDS = "the server ends; begin again with the last vgtid, at another one or later"
 
 
+# A shard that has told nothing for longer says nothing about skew.
+_RECENT_SECONDS: Final = 10.0
+
+
+class ReaderStanding(msgspec.Struct, frozen=True):
+    """How a shared reader fares. `nbytes`: of messages that it keeps; `told`: turns so far. `skew`: seconds between the
+    transactions told last of the shard that is furthest ahead and of the one furthest behind, of those that tell.
+    `shards`: the time of the last transaction told of each, in seconds since 1970."""
+
+    nbytes: int
+    told: int
+    skew: float
+    shards: dict[str, int | None]
+    clients: int = 0
+    rules: str = ""
+
+
 class Following(Generic[M]):
     """Follows the shards from where `epochs` stands, which is `begin`, until it is stopped or fails."""
 
@@ -21,6 +40,7 @@ class Following(Generic[M]):
         self._telling = telling
         self._stopping = world.event()
         self._index = 0
+        self._shards = sorted(epochs.stands.cut.shards)
         self.begin = self._place()
         self.ring: Ring[M] = Ring(bytes_max, self.begin)
         self._thread: world.Thread | None = None
@@ -29,6 +49,18 @@ class Following(Generic[M]):
         """Begin to follow. `ended` is called when it does not any more."""
         self._thread = world.thread("following", lambda: self._run(ended))
         self._thread.start()
+
+    @property
+    def standing(self) -> ReaderStanding:
+        """As of now."""
+        now, told = world.steady_seconds(), dict(self._epochs.shards)
+        recent = [one.event_time for one in told.values() if now - one.told_at <= _RECENT_SECONDS]
+        return ReaderStanding(
+            nbytes=self.ring.nbytes,
+            told=self.ring.end.index,
+            skew=float(max(recent) - min(recent)) if recent else 0.0,
+            shards={shard: told[shard].event_time if shard in told else None for shard in self._shards},
+        )
 
     def stop(self) -> None:
         """End the thread and the sessions."""

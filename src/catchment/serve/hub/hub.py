@@ -10,6 +10,7 @@ from catchment.model.errors import TooManyClients
 from catchment.model.slow import Slow
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Standing
+from catchment.serve.hub.following import ReaderStanding
 from catchment.serve.hub.shared import ReadersOf, Same, SharedReaders
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.epochs import Epochs
@@ -53,8 +54,11 @@ class Hub:
         self._opening = 0
         self._clients: set[Client[Any]] = set()
 
-    def open(self, ask: Ask, form: Callable[[], Telling[M]]) -> Client[M]:
-        """A client, which whoever asked closes. Raises TooManyClients, and what `catchment.stream` raises."""
+    def open(self, ask: Ask, form: Callable[[], Telling[M]], name: str = "") -> Client[M]:
+        """A client, which whoever asked closes. `name`: how it is shown.
+
+        Raises TooManyClients, and what `catchment.stream` raises.
+        """
         same = Same(Chosen.of(ask.rules, self._within), ask.flags.minimize_skew, form)
         with self._lock:
             if self._opening + len(self._clients) >= self._limits.clients:
@@ -64,7 +68,7 @@ class Hub:
                 )
             self._opening += 1
         try:
-            client = self._client(ask, same)
+            client = self._client(ask, same, name)
         finally:
             with self._lock:
                 self._opening -= 1
@@ -86,6 +90,10 @@ class Hub:
             clients = list(self._clients)
         return [client.standing for client in clients]
 
+    def reader_standings(self) -> list[ReaderStanding]:
+        """How the shared readers fare."""
+        return self._shared.standings()
+
     @property
     def readers(self) -> int:
         """How many readers are shared."""
@@ -95,7 +103,7 @@ class Hub:
         """End the shared readers; clients get an error once they have heard what was told."""
         self._shared.stop()
 
-    def _client(self, ask: Ask, same: Same) -> Client[Any]:
+    def _client(self, ask: Ask, same: Same, name: str) -> Client[Any]:
         def begin(vgtid: Given, flags: Flags) -> Epochs:
             return started(self._source, same.chosen, vgtid, flags, self._copy, _TURN_BYTES)
 
@@ -105,4 +113,4 @@ class Hub:
         epochs = begin(ask.vgtid, ask.flags)
         readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
         pace = Pace(ask.flags.heartbeat_interval)
-        return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow)
+        return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow, name)

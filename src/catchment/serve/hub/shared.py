@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
+import msgspec
+
 from catchment import world
 from catchment.model.errors import ServerStops
-from catchment.serve.hub.following import ENDS, Following
+from catchment.serve.hub.following import ENDS, Following, ReaderStanding
 from catchment.serve.hub.telling import Known, M, Telling
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.tables import Chosen
@@ -39,6 +41,15 @@ class SharedReaders:
 
     def __len__(self) -> int:
         return len(self._shared)
+
+    def standings(self) -> list[ReaderStanding]:
+        """How they fare."""
+        with self._lock:
+            shared = list(self._shared.items())
+        return [
+            msgspec.structs.replace(one.following.standing, clients=one.clients, rules=same.chosen.text)
+            for same, one in shared
+        ]
 
     def join(self, same: Same) -> Following[Any] | None:
         """The reader, with one client more; None where there is none."""

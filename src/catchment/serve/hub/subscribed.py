@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic
 
+import msgspec
+
 from catchment import world
 from catchment.model.errors import TakenOver
 from catchment.model.subscription import Subscription
@@ -26,8 +28,7 @@ class _Given:
     time_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Slip:
+class Slip(msgspec.Struct, frozen=True):
     """How far a subscriber lags behind what it was given: vgtids, bytes, and seconds since the first of them."""
 
     vgtids: int

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 
@@ -13,7 +14,7 @@ from catchment.model.position import reaches
 from catchment.model.subscription import Subscription
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.hub import Hub
-from catchment.serve.hub.subscribed import Subscribed
+from catchment.serve.hub.subscribed import Slip, Subscribed
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.stream.source import Source
 from catchment.serve.stream.tables import Chosen
@@ -25,6 +26,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ATTEMPTS: Final = 20
 
 
+class SubscriberStanding(msgspec.Struct, frozen=True):
+    """How a subscriber fares. `slip`: of what it was given here; None where it is not here."""
+
+    name: str
+    acknowledged_us: int
+    slip: Slip | None
+
+
 class Subscribers:
     """Those of the feed of `store`. `bytes_max`: of messages that one is given before it acknowledges. Any thread may
     use it."""
@@ -34,8 +43,10 @@ class Subscribers:
         self._source = source
         self._store = store
         self._bytes_max = bytes_max
+        self._lock = world.lock()
+        self._here: dict[str, Subscribed[Any]] = {}
 
-    def open(self, name: str, ask: Ask, form: Callable[[], Telling[M]]) -> Subscribed[M]:
+    def open(self, name: str, ask: Ask, form: Callable[[], Telling[M]], shown: str = "") -> Subscribed[M]:
         """A client of that name, which takes the place of any other; `ask.vgtid` is where it begins for the first time.
 
         Raises ConfigError for a name that cannot be one, and for other rules than those with which it began; and what
@@ -51,18 +62,22 @@ class Subscribers:
             raise ConfigError(
                 f"subscriber {name}: it began with other rules or flags; give those, another name, or remove it first"
             )
-        client = self._hub.open(ask if kept is None else replace(ask, vgtid=kept.vgtid), form)
+        client = self._hub.open(ask if kept is None else replace(ask, vgtid=kept.vgtid), form, shown or name)
         try:
             mine = self._come(name, asked, client.stands)
         except BaseException:
             self._hub.close(client)
             raise
-        return Subscribed(
-            client, form().size, mine, lambda: subscribers.find(self._store, name), self._bytes_max
-        )
+        kept_now = partial(subscribers.find, self._store, name)
+        subscribed = Subscribed(client, form().size, mine, kept_now, self._bytes_max)
+        with self._lock:
+            self._here[name] = subscribed
+        return subscribed
 
     def close(self, subscribed: Subscribed[M]) -> None:
         """End it; what it has acknowledged stays."""
+        with self._lock:
+            self._here = {name: one for name, one in self._here.items() if one is not subscribed}
         self._hub.close(subscribed.client)
 
     def acknowledge(self, name: str, vgtid: str) -> bool:
@@ -94,6 +109,17 @@ class Subscribers:
     def listed(self) -> list[Subscription]:
         """All of the feed, by name."""
         return subscribers.listed(self._store)
+
+    def standings(self) -> list[SubscriberStanding]:
+        """How they fare, by name."""
+        with self._lock:
+            here = dict(self._here)
+        return [
+            SubscriberStanding(
+                one.name, one.acknowledged_us, here[one.name].slip if one.name in here else None
+            )
+            for one in self.listed()
+        ]
 
     def _come(self, name: str, asked: str, begins: StreamCut) -> Subscription:
         """Note that it has come."""

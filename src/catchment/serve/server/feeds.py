@@ -37,18 +37,18 @@ class Served:
 
     @contextmanager
     def following(
-        self, ask: Ask, subscriber: str, form: Callable[[], Telling[M]]
+        self, ask: Ask, subscriber: str, form: Callable[[], Telling[M]], shown: str
     ) -> Iterator[Callable[[], Iterator[M]]]:
-        """What pulls a client's next messages. `subscriber`: its name, empty for one without. Raises what opening
-        one does."""
+        """What pulls a client's next messages. `subscriber`: its name, empty for one without. `shown`: from where it
+        comes, for the page. Raises what opening one does."""
         if subscriber:
-            subscribed = self.subscribers.open(subscriber, ask, form)
+            subscribed = self.subscribers.open(subscriber, ask, form, f"{subscriber} at {shown}")
             try:
                 yield subscribed.pull
             finally:
                 self.subscribers.close(subscribed)
         else:
-            client = self.hub.open(ask, form)
+            client = self.hub.open(ask, form, shown)
             try:
                 yield client.pull
             finally:
@@ -65,6 +65,11 @@ class Feeds:
     def names(self) -> list[str]:
         """In order."""
         return sorted(self._served)
+
+    @property
+    def by_name(self) -> list[tuple[str, Served]]:
+        """In order."""
+        return sorted(self._served.items())
 
     @property
     def clients(self) -> int:

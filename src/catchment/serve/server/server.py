@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -12,10 +13,14 @@ import pyarrow as pa
 from catchment import world
 from catchment.config.serving import ServeConfig, ServerTls
 from catchment.model.errors import ConfigError
+from catchment.page.server import Server as PageServer
 from catchment.serve.flight.service import FlightService
 from catchment.serve.server.admission import Gate
 from catchment.serve.server.feeds import Feeds
+from catchment.serve.server.metrics import registry_of
+from catchment.serve.server.page import page_of
 from catchment.serve.server.service import Streams
+from catchment.serve.server.shown import shown
 
 # A vgtid of many shards and tables has some megabytes.
 _REQUEST_BYTES: Final = 16 << 20
@@ -67,19 +72,19 @@ class Server:
         self._flight = (
             None if config.flight is None else _flight(config, config.flight.port, feeds, certificates)
         )
+        self._page = _page(config, feeds)
         self._server.start()
 
-    def stop(self) -> None:
-        """End the streams: their clients may go on elsewhere."""
+    def stop(self) -> bool:
+        """End the streams: their clients may go on elsewhere. False: Arrow's server still waits for a client that does
+        not read, and only the end of the process ends that."""
         self._streams.stop()
-        ended = self._server.stop(_STOP_SECONDS)
-        ended.wait()
+        if self._page is not None:
+            self._page.stop()
+        self._server.stop(_STOP_SECONDS).wait()
         self._feeds.stop()
-        if self._flight is not None:
-            stopping = world.thread("flight", self._flight.shutdown)
-            stopping.start()
-            stopping.join(_STOP_SECONDS)
         self._pool.shutdown()
+        return self._flight is None or _shut_down(self._flight)
 
     def _listen(self, place: str, certificates: Certificates) -> None:
         try:
@@ -91,6 +96,15 @@ class Server:
             raise ConfigError(f"port: cannot listen on {place}; {_REMEDY}") from None
 
 
+def _page(config: ServeConfig, feeds: Feeds) -> PageServer | None:
+    if config.status.port is None:
+        return None
+    now = partial(shown, feeds)
+    return PageServer(
+        "status.port", config.status.address, config.status.port, page_of(now, registry_of(now))
+    )
+
+
 def _flight(config: ServeConfig, port: int, feeds: Feeds, certificates: Certificates) -> FlightService:
     scheme = "grpc+tls" if certificates else "grpc"
     place = f"{_host(config.address)}:{port}"
@@ -99,6 +113,18 @@ def _flight(config: ServeConfig, port: int, feeds: Feeds, certificates: Certific
         return FlightService(f"{scheme}://{place}", feeds, pairs)
     except (pa.ArrowException, OSError):
         raise ConfigError(f"flight.port: cannot listen on {place}; {_REMEDY}") from None
+
+
+def _shut_down(service: FlightService) -> bool:
+    """Whether it is done in time."""
+    done = world.event()
+
+    def work() -> None:
+        service.shutdown()
+        done.set()
+
+    world.thread("flight", work).start()
+    return done.wait(_STOP_SECONDS)
 
 
 def _host(address: str) -> str:

@@ -1,13 +1,14 @@
 """The service Streams: pulls the messages of clients as fast as they read, and ends their streams clearly."""
 
-from collections.abc import Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import grpc
 
 from catchment import world
 from catchment.model.errors import TooLarge
 from catchment.serve.hub.ends import STOPPED, End, Why, end_by
+from catchment.serve.hub.subscribers import Subscribers
 from catchment.serve.server import stream_pb2 as pb
 from catchment.serve.server.admission import authorization_of
 from catchment.serve.server.asks import ask_of, message_bytes_of
@@ -26,7 +27,6 @@ _CODES: Final = {
     Why.AWAY: grpc.StatusCode.UNAVAILABLE,
     Why.FAULT: grpc.StatusCode.INTERNAL,
 }
-_Asked = TypeVar("_Asked", pb.StreamRequest, pb.AcknowledgeRequest)
 
 
 class Streams:
@@ -45,14 +45,13 @@ class Streams:
         stream: grpc.RpcMethodHandler[pb.StreamRequest, Message] = grpc.unary_stream_rpc_method_handler(
             self._stream, pb.StreamRequest.FromString, lambda message: message.data
         )
-        acknowledge: grpc.RpcMethodHandler[pb.AcknowledgeRequest, pb.AcknowledgeResponse] = (
-            grpc.unary_unary_rpc_method_handler(
-                self._acknowledge,
-                pb.AcknowledgeRequest.FromString,
-                pb.AcknowledgeResponse.SerializeToString,
-            )
-        )
-        return grpc.method_handlers_generic_handler(NAME, {"Stream": stream, "Acknowledge": acknowledge})
+        calls: dict[str, tuple[Any, Callable[[Subscribers, Any], Any]]] = {
+            "Acknowledge": (pb.AcknowledgeRequest, _acknowledge),
+            "ListSubscribers": (pb.ListSubscribersRequest, _listed),
+            "RemoveSubscriber": (pb.RemoveSubscriberRequest, _remove),
+        }
+        about = {name: self._about_subscribers(asked, act) for name, (asked, act) in calls.items()}
+        return grpc.method_handlers_generic_handler(NAME, {"Stream": stream, **about})
 
     def _stream(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
         try:
@@ -65,30 +64,50 @@ class Streams:
     def _told(self, request: pb.StreamRequest, context: grpc.ServicerContext) -> Iterator[Message]:
         served = self._admitted(request, context)
         ask, most = ask_of(request, served.tables), message_bytes_of(request)
-        with served.following(ask, request.subscriber, ProtoTelling) as pull:
+        with served.following(ask, request.subscriber, ProtoTelling, context.peer()) as pull:
             while context.is_active() and not self._stopping.is_set():
                 for message in pull():
                     _must_fit(message, most)
                     yield message
 
-    def _acknowledge(
-        self, request: pb.AcknowledgeRequest, context: grpc.ServicerContext
-    ) -> pb.AcknowledgeResponse:
-        try:
-            subscribers = self._admitted(request, context).subscribers
-            advanced = subscribers.acknowledge(request.subscriber, request.vgtid)
-        except Exception as fault:
-            end = self._end_by(fault, request)
-            context.abort(_CODES[end.why], end.text)
-            raise
-        return pb.AcknowledgeResponse(advanced=advanced)
+    def _about_subscribers(
+        self, request: Any, act: Callable[[Subscribers, Any], Any]
+    ) -> "grpc.RpcMethodHandler[Any, Any]":
+        def answered(asked: Any, context: grpc.ServicerContext) -> Any:
+            try:
+                return act(self._admitted(asked, context).subscribers, asked)
+            except Exception as fault:
+                end = self._end_by(fault, asked)
+                context.abort(_CODES[end.why], end.text)
 
-    def _admitted(self, request: _Asked, context: grpc.ServicerContext) -> Served:
+        return grpc.unary_unary_rpc_method_handler(
+            answered, request.FromString, lambda given: given.SerializeToString()
+        )
+
+    def _admitted(self, request: Any, context: grpc.ServicerContext) -> Served:
         return self._feeds.served(request.feed, authorization_of(context.invocation_metadata()))
 
-    def _end_by(self, fault: Exception, request: _Asked) -> End:
+    def _end_by(self, fault: Exception, request: Any) -> End:
         """While it stops, what its readers say of their end is no news."""
         return STOPPED if self._stopping.is_set() else end_by(fault, request.feed)
+
+
+def _acknowledge(subscribers: Subscribers, asked: pb.AcknowledgeRequest) -> pb.AcknowledgeResponse:
+    return pb.AcknowledgeResponse(advanced=subscribers.acknowledge(asked.subscriber, asked.vgtid))
+
+
+def _listed(subscribers: Subscribers, asked: pb.ListSubscribersRequest) -> pb.ListSubscribersResponse:
+    found = [
+        pb.Subscriber(
+            name=one.name, vgtid=one.vgtid, acknowledged_us=one.acknowledged_us, generation=one.generation
+        )
+        for one in subscribers.listed()
+    ]
+    return pb.ListSubscribersResponse(subscribers=found)
+
+
+def _remove(subscribers: Subscribers, asked: pb.RemoveSubscriberRequest) -> pb.RemoveSubscriberResponse:
+    return pb.RemoveSubscriberResponse(removed=subscribers.remove(asked.subscriber))
 
 
 def _must_fit(message: Message, most: int) -> None:

@@ -105,6 +105,44 @@ class AcknowledgeResponse(_message.Message):
     advanced: bool
     def __init__(self, advanced: _Optional[bool] = ...) -> None: ...
 
+class ListSubscribersRequest(_message.Message):
+    __slots__ = ("feed",)
+    FEED_FIELD_NUMBER: _ClassVar[int]
+    feed: str
+    def __init__(self, feed: _Optional[str] = ...) -> None: ...
+
+class ListSubscribersResponse(_message.Message):
+    __slots__ = ("subscribers",)
+    SUBSCRIBERS_FIELD_NUMBER: _ClassVar[int]
+    subscribers: _containers.RepeatedCompositeFieldContainer[Subscriber]
+    def __init__(self, subscribers: _Optional[_Iterable[_Union[Subscriber, _Mapping]]] = ...) -> None: ...
+
+class Subscriber(_message.Message):
+    __slots__ = ("name", "vgtid", "acknowledged_us", "generation")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VGTID_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGED_US_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    vgtid: str
+    acknowledged_us: int
+    generation: int
+    def __init__(self, name: _Optional[str] = ..., vgtid: _Optional[str] = ..., acknowledged_us: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class RemoveSubscriberRequest(_message.Message):
+    __slots__ = ("feed", "subscriber")
+    FEED_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
+    feed: str
+    subscriber: str
+    def __init__(self, feed: _Optional[str] = ..., subscriber: _Optional[str] = ...) -> None: ...
+
+class RemoveSubscriberResponse(_message.Message):
+    __slots__ = ("removed",)
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    removed: bool
+    def __init__(self, removed: _Optional[bool] = ...) -> None: ...
+
 class Rule(_message.Message):
     __slots__ = ("match", "filter", "of", "index")
     MATCH_FIELD_NUMBER: _ClassVar[int]

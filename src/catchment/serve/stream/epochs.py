@@ -65,6 +65,15 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardTold:
+    """The time of the last transaction that was told of a shard, in seconds since 1970, and when that was (steady
+    seconds)."""
+
+    event_time: int
+    told_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     state: ShardState
     turn: ShardTurn
@@ -126,6 +135,7 @@ class Epochs:
         self._pool = world.pool(len(self._endpoints), "turn")
         self._tick = 0
         self._apart = TICK_SECONDS
+        self._told: dict[str, ShardTold] = {}
 
     def start(self) -> None:
         """Begin to ask the shards where their logs end. Raises Diverged or Purged where one does not go on."""
@@ -187,6 +197,11 @@ class Epochs:
     def caught_up(self) -> bool:
         """Whether no row is to be copied, and each shard stands where a tick showed its end."""
         return self.stands.cut.idle and not self.stands.unshown
+
+    @property
+    def shards(self) -> Mapping[str, ShardTold]:
+        """How far each shard is told."""
+        return self._told
 
     def definitions(self, table: TableId) -> list[Table]:
         """A table as its rows are told now, by the shards that have it."""
@@ -257,6 +272,11 @@ class Epochs:
         if not moved:
             return None
         told = {shard: step.turn.told for shard, step in steps.items()}
+        self._told |= {
+            shard: ShardTold(one.event_time, world.steady_seconds())
+            for shard, one in told.items()
+            if one is not None and one.event_time
+        }
         unshown = {shard for shard in before.unshown if told.get(shard) is None}
         unshown |= {shard for shard, one in told.items() if one is not None and not one.shown}
         self.stands = StreamCut(Cut(tick.number, tick.time_us, shards), tuple(sorted(unshown)))

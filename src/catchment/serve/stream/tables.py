@@ -62,6 +62,12 @@ class Chosen:
         rule = next((rule for rule in self.rules if rule.takes(table)), None)
         return takes(self.patterns, table) if rule is None else not rule.excludes
 
+    @property
+    def text(self) -> str:
+        """As people see it."""
+        rules = [f"{rule.match} {rule.filter}".strip() for rule in self.rules]
+        return ", ".join([*rules, *self.patterns])
+
     def rule_of(self, table: TableId) -> Rule | None:
         """What is given of a table's rows; None: all as they are."""
         return first_of(self.rules, table)
