@@ -78,6 +78,8 @@ def _running(status: Status) -> Iterable[str]:
             yield trouble.text
         for one in status.throttled:
             yield one.text
+        for held in status.sessions:
+            yield f"the run {held.text}"
     elif run is None:
         yield f"feed {status.feed}: not running"
     elif run.ended is None:

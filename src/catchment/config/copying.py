@@ -69,6 +69,11 @@ class ThrottleConfig(Section):
         description="Bytes of rows that are copied of one shard, on average over seconds.",
     )
 
+    @property
+    def asks_shard(self) -> bool:
+        """Whether a check has a session on the shard itself."""
+        return (self.threads_running, self.history_list_length, self.query) != (None, None, None)
+
     @field_validator("http")
     @classmethod
     def _can_be_asked(cls, url: SecretStr | None) -> SecretStr | None:

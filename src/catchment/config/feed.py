@@ -26,6 +26,7 @@ from catchment.config.verifying import VerifyConfig
 from catchment.config.watching import MetricsConfig, NotifyConfig, StatusConfig
 from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
+from catchment.model.sessions import CHECKS, CLOCK, GROUP, Needs
 from catchment.model.source import Endpoint, Tls
 from catchment.model.table import TableId
 from catchment.model.treatment import Changes, Mode, SchemaChange, Treatment
@@ -82,12 +83,13 @@ class ShardConfig(Section):
         "are none. User, password and TLS are the shard's; the user needs REPLICA MONITOR there (MariaDB).",
     )
 
-    def endpoint(self) -> Endpoint:
+    def endpoint(self, *, counted: bool = False) -> Endpoint:
         """How to reach it, with the password in clear."""
         tls = None
         if self.tls is not None:
             tls = Tls(_text(self.tls.ca), _text(self.tls.cert), _text(self.tls.key), self.tls.verify)
-        return Endpoint(self.name, self.host, self.port, self.user, self.password.get_secret_value(), tls)
+        password = self.password.get_secret_value()
+        return Endpoint(self.name, self.host, self.port, self.user, password, tls, counted)
 
     def replica_endpoints(self) -> tuple[Endpoint, ...]:
         """How to reach its replicas, with the password in clear."""
@@ -100,6 +102,12 @@ class SourceConfig(Section):
 
     keyspace: Name = Field(description="Name of the whole; shards are `keyspace/shard`.")
     shards: tuple[ShardConfig, ...] = Field(description="The servers.")
+    sessions_max: int | None = Field(
+        default=None,
+        ge=1,
+        description="[Sessions of each server](operations.md#sessions-of-a-server) that all runs of this state store "
+        "may have at a time, dumps of the log among them. Say it in every feed file of the server: the lowest counts.",
+    )
 
     @field_validator("shards")
     @classmethod
@@ -280,6 +288,27 @@ class Feed(Section):
             )
 
     @model_validator(mode="after")
+    def _fits_sessions(self) -> Self:
+        allowed, needs = self.source.sessions_max, self.session_needs()
+        if allowed is None:
+            return self
+        if allowed < needs.least:
+            raise ValueError(
+                f"source.sessions_max: {allowed} is too few, {needs.least} is the least: the run has {needs.beside} on "
+                f"each server all the time (clock, checks of copy.throttle, verify.every), and {GROUP} that read"
+            )
+        if self.spark.conf.get("spark.speculation", "").lower() == "true":
+            raise ValueError("source.sessions_max: spark.speculation runs a task twice at once; leave it out")
+        return self
+
+    def session_needs(self) -> Needs:
+        """How many sessions the run has on each server."""
+        verifies = self.verify.every is not None
+        # Checks are made for the copy, for rows that are mended and for those that are compared, each by itself.
+        checks = (2 + verifies) * CHECKS if self.copying.throttle.asks_shard else 0
+        return Needs(CLOCK + checks + verifies * GROUP, self.copying.groups_per_shard)
+
+    @model_validator(mode="after")
     def _own_ports(self) -> Self:
         status, metrics = self.status, self.metrics
         if status.port is not None and (status.port, status.address) == (metrics.port, metrics.address):
@@ -323,7 +352,8 @@ class Feed(Section):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """How to reach each shard, in the file's order."""
-        return tuple(shard.endpoint() for shard in self.source.shards)
+        counted = self.source.sessions_max is not None
+        return tuple(shard.endpoint(counted=counted) for shard in self.source.shards)
 
     def shard(self, name: str) -> ShardConfig:
         """The shard of that name; raises KeyError."""

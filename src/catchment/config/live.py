@@ -47,6 +47,18 @@ def with_setting(feed: Feed, name: str, text: str) -> Feed:
     return changed
 
 
+def must_fit_sessions(of_file: Feed, changed: Feed, name: str) -> None:
+    """Raise ConfigError where a change of a setting asks for sessions that the run does not have all the time."""
+    if (
+        of_file.source.sessions_max is not None
+        and changed.session_needs().beside > of_file.session_needs().beside
+    ):
+        raise ConfigError(
+            f"{name} needs a session more on each shard, and source.sessions_max lets the run have so many as it began "
+            "with; write it into the feed file and start the run again"
+        )
+
+
 def setting_text(feed: Feed, name: str) -> str:
     """The value of a setting of `LIVE`, as the feed file would have it."""
     field = name.rpartition(".")[2]

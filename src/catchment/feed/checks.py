@@ -47,7 +47,7 @@ class Checks:
 
     def _of(self, shard: str, throttle: ThrottleConfig) -> Iterator[Probe]:
         described = self.feed.shard(shard)
-        endpoint = described.endpoint()
+        endpoint = described.endpoint(counted=self.feed.source.sessions_max is not None)
         if throttle.flag_file is not None:
             yield Probe(Check.FLAG_FILE, partial(_flagged, throttle.flag_file))
         if throttle.http is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from catchment import world
 from catchment.config import CopyConfig, Feed
-from catchment.config.live import setting_text, with_setting
+from catchment.config.live import must_fit_sessions, setting_text, with_setting
 from catchment.model.errors import ConfigError
 from catchment.model.order import Answer, Order
 from catchment.state.journal import Journal
@@ -36,6 +36,7 @@ class Live:
         name, now = order.setting, world.now_us()
         try:
             changed = with_setting(self._feed, name, order.value)
+            must_fit_sessions(self._of_file, changed, name)
         except ConfigError as fault:
             return Answer(False, str(fault), now)
         value, of_file = setting_text(changed, name), setting_text(self._of_file, name)
@@ -56,6 +57,7 @@ class Live:
         for one in kept:
             try:
                 changed = with_setting(self._feed, one.name, one.value)
+                must_fit_sessions(self._of_file, changed, one.name)
             except ConfigError as fault:  # another version of this program may know other settings
                 _log.warning("%s=%s is not in force any more: %s", one.name, one.value, fault)
                 continue

@@ -243,6 +243,7 @@ class Loop:
         self._engine.check()
         self._unread = []
         previous = self._standing
+        self._planner.turn(idle=previous.cut.idle)
         began = world.steady_seconds()
         tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
         if tick is None:

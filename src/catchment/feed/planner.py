@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from catchment.config import ThrottleConfig
 from catchment.epoch.work import ChunkReceipt
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
+from catchment.feed.sessions import Sessions
 from catchment.feed.throttle import Throttle
 from catchment.model.budget import UNLIMITED, Allowance
 from catchment.model.chunk import Chunk, chunk_key
@@ -55,13 +56,20 @@ class Planner:
     another thread may look. `unplanned`: what kept tables without a further chunk in the newest plan, though it was
     asked for one. `held`: by shard with rows to copy, why none was asked for. `throttled`: the shards that wait for the
     source's sake.
+
+    `sessions`: those that the run has, where their number has a ceiling.
     """
 
     def __init__(
-        self, endpoints: Mapping[str, Endpoint], limits: Limits, throttle: Throttle | None = None
+        self,
+        endpoints: Mapping[str, Endpoint],
+        limits: Limits,
+        throttle: Throttle | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._limits = limits
+        self._sessions = sessions
         self._throttle = throttle or Throttle()
         self._paces: dict[ShardTable, Pace] = {}
         self._refused: set[ShardTable] = set()
@@ -82,6 +90,11 @@ class Planner:
     def close(self) -> None:
         """Ask no more whether shards bear the copy."""
         self._throttle.close()
+
+    def turn(self, *, idle: bool) -> None:
+        """A turn of the loop begins. `idle`: no rows are to be copied. Raises StateError, LeaseLost, StoppedWaiting."""
+        if self._sessions is not None:
+            self._sessions.turn(idle=idle, groups=self._limits.groups)
 
     def rest(self) -> None:
         """No row is to be copied now."""
@@ -114,7 +127,7 @@ class Planner:
                     )
                     continue
                 if shard not in self.throttled:
-                    groups += self._deal(self._steps(session, shard, state, by_table))
+                    groups += self._deal(self._steps(session, shard, state, by_table), self._groups(shard))
         self.floor_lag = lags
         return groups
 
@@ -171,6 +184,10 @@ class Planner:
             expected = self._expected.pop(chunk, _Expected())
             self._throttle.rates.take(chunk.shard, -expected.rows, -expected.bytes)
 
+    def _groups(self, shard: str) -> int:
+        """How many groups of a shard are read at a time."""
+        return self._limits.groups if self._sessions is None else self._sessions.groups(shard)
+
     def _pace(self, of: ShardTable) -> Pace:
         first = Pace(rows=min(FIRST_ROWS, self._limits.chunk_rows_max))
         return self._paces.setdefault(of, first)
@@ -187,7 +204,7 @@ class Planner:
                 self._limits.place_of(copy.table),
             ),
         )
-        budget = self._limits.groups * CHUNKS_PER_GROUP * 1.0
+        budget = self._groups(shard) * CHUNKS_PER_GROUP * 1.0
         allowance = self._throttle.rates.allowance(shard)
         planned: list[tuple[Chunk, int]] = []
         for copy in copies:
@@ -227,10 +244,10 @@ class Planner:
             self.unplanned[walk.of] = error
             return None
 
-    def _deal(self, chunks: list[tuple[Chunk, int]]) -> list[tuple[Chunk, ...]]:
-        """Contiguous runs of about equal numbers of rows."""
+    def _deal(self, chunks: list[tuple[Chunk, int]], count: int) -> list[tuple[Chunk, ...]]:
+        """Contiguous runs of about equal numbers of rows, so many at most."""
         total = sum(rows for _, rows in chunks) or 1
-        groups: list[list[Chunk]] = [[] for _ in range(self._limits.groups)]
+        groups: list[list[Chunk]] = [[] for _ in range(count)]
         before = 0
         for chunk, rows in chunks:
             groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)

@@ -11,6 +11,7 @@ from catchment.doctor import must_be_set_up
 from catchment.engine.choice import engine_of
 from catchment.engine.nursery import Nursery
 from catchment.engine.port import Engine
+from catchment.engine.waves import InWaves
 from catchment.feed.applier import Applier
 from catchment.feed.born import Births
 from catchment.feed.checks import Checks
@@ -25,6 +26,7 @@ from catchment.feed.newcomers import Newcomers
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.policies import Policies
 from catchment.feed.served import board_of, served
+from catchment.feed.sessions import Sessions, sessions_of
 from catchment.feed.shadows import Shadows
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
@@ -126,6 +128,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         board_of(feed, store) as board,
         _watch(feed, Journal(store, lease.fence), stop, _told_first(board, asked.observer)) as watch,
         served(feed, watch.vitals, board),
+        sessions_of(feed, store, lease, stop, watch) as held,
     ):
         applier, doing = Applier(store, lease, sink, stop), watch.observer.doing
         doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
@@ -139,11 +142,11 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
         clock, superseded = clock_of(began), False
         throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
-        planner = Planner(endpoints, _limits(feed.copying), throttle)
+        planner = Planner(endpoints, _limits(feed.copying), throttle, held)
         obeying = Obeying(_live(feed, watch, planner).obey, partial(another_edition, edition))
         commands = Commands(store, lease.fence, stop, obeying)
         try:
-            with _engine(feed, ports, stop) as engine, verifying(feed, store, ports, throttle, watch):
+            with _engine(feed, ports, stop, held) as engine, verifying(feed, store, ports, throttle, watch):
                 watchers.begun(began.standing, clock)
                 doing(_first_epoch(began.standing))
                 applying = dataclasses.replace(applier, fault=fault)
@@ -320,9 +323,9 @@ def _caught_up(
 
 
 @contextmanager
-def _engine(feed: Feed, ports: Ports, stop: world.Event) -> Iterator[Engine]:
+def _engine(feed: Feed, ports: Ports, stop: world.Event, held: Sessions | None) -> Iterator[Engine]:
     with closing(ports.engine(feed)) as engine, _cancelled_on(stop, engine):
-        yield engine
+        yield engine if held is None else InWaves(engine, held.room)
 
 
 @contextmanager

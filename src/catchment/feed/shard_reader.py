@@ -100,6 +100,7 @@ class ShardReader:
 
     def _must_be_same_log(self, offset: LogOffset) -> None:
         """Raise Diverged unless the log can be read at the verified position, in a file of the same birth."""
+        self.close()  # the clock has one session on a server at a time
         verified, shard = self.verified, self.endpoint.shard
         try:
             if verified is not None and verified.at.base == offset.base:

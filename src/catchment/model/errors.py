@@ -213,6 +213,12 @@ class LeaseLost(StateError):
     """This runner was replaced by another one; it must not write any more."""
 
 
+class StoppedWaiting(CatchmentError):
+    """The run was stopped before it had what it waited for."""
+
+    exit_code = INTERRUPTED
+
+
 class TemporaryDisk(CatchmentError):
     """The directory for temporary files of a process cannot be written or read; names it and what is free there."""
 

@@ -15,7 +15,8 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server of a shard. The password never shows in `repr`."""
+    """One server of a shard. The password never shows in `repr`. `counted`: its sessions have a ceiling, so one
+    that is left is waited for until the server has ended it."""
 
     shard: str
     host: str
@@ -23,3 +24,9 @@ class Endpoint:
     user: str
     password: str = field(repr=False)
     tls: Tls | None = None
+    counted: bool = False
+
+    @property
+    def place(self) -> str:
+        """Host and port, by which feeds know that they read one server."""
+        return f"{self.host.lower()}:{self.port}"

@@ -25,6 +25,7 @@ from catchment.model.errors import (
 )
 from catchment.model.position import Server
 from catchment.model.source import Endpoint
+from catchment.source.parting import NOTICED_SECONDS, has_ended
 from catchment.source.pinned import STATEMENT_SECONDS, session_settings, set_statement
 from catchment.source.tls import context_of
 
@@ -195,7 +196,15 @@ class Session(Connection):
         What is left of a result still comes, and a dump goes on: no command may follow, not even the COM_QUIT of
         `close`. To close once more is harmless.
         """
-        self._force_close()  # type: ignore[attr-defined]
+        self._force_close()
+
+    def _force_close(self) -> None:
+        """What PyMySQL does last on every way out."""
+        raw, endpoint = getattr(self, "_sock", None), getattr(self, "endpoint", None)
+        lingers = raw is not None and endpoint is not None and endpoint.counted and not has_ended(raw)
+        super()._force_close()  # type: ignore[misc]
+        if lingers:
+            world.sleep(NOTICED_SECONDS)
 
     def set_character_set(self, charset: str, collation: str | None = None) -> None:
         """What PyMySQL sends at a login, SET NAMES; here it is all of the settings."""

@@ -95,6 +95,19 @@ subscriber_table = Table(
     Column("changes", BigInteger, nullable=False),
     Column("record", LargeBinary(_RECORD_BYTES_MAX), nullable=False),
 )
+# The same. What runs claim of the sessions of a server, across feeds.
+session_table = Table(
+    "catchment_session",
+    metadata,
+    Column("server", String(300), primary_key=True),
+    Column("feed", String(64), primary_key=True),
+    Column("fence", BigInteger, primary_key=True, autoincrement=False),
+    Column("held", Integer, nullable=False),
+    Column("least", Integer, nullable=False),
+    Column("most", Integer, nullable=False),
+    Column("ceiling", Integer, nullable=False),
+    Column("since_us", BigInteger, nullable=False),
+)
 _VERSION = select(version_table.c.version)
 _NEEDED = {table.name for table in (version_table, record_table, lease_table)}
 

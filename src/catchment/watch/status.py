@@ -9,6 +9,7 @@ from catchment.model.epoch import Manifest, Plan
 from catchment.model.epoch_number import epoch_text
 from catchment.model.order import Kept
 from catchment.model.progress import THROUGH, Forecast, LogProgress, Progress
+from catchment.model.sessions import Claim, ceiling_of, held_beside, others_text
 from catchment.model.table import TableId
 from catchment.model.throttle import Throttled
 from catchment.model.verification import Comparison, UnderWay, Verification
@@ -17,6 +18,7 @@ from catchment.state.lease import holder_in
 from catchment.state.moments import time_text
 from catchment.state.notes import Entries, ErrorNote, NotCarried, Setting, Trouble
 from catchment.state.orders import listed
+from catchment.state.sessions import claims_beside
 from catchment.state.store import Store
 from catchment.watch.table_status import NOBODY_RUNS, NOT_YET, Beside, TableStatus, table_statuses
 from catchment.watch.throttles import throttled_text
@@ -132,15 +134,27 @@ class VerificationStatus(msgspec.Struct, frozen=True):
     next: str = ""
 
 
+class SessionsStatus(msgspec.Struct, frozen=True):
+    """The sessions of a server that a run has, of the `ceiling` for all feeds of the state store; `others`: what these
+    have, by feed. A run that has none waits for the `least` that it needs. `text` says all of it."""
+
+    server: str
+    held: int
+    least: int
+    ceiling: int
+    others: dict[str, int]
+    text: str
+
+
 class Status(msgspec.Struct, frozen=True):
     """A feed. `epoch` is the newest committed one (0: none), `epoch_text` its spelling. `lag_seconds` is the age of its
     cut, or how long ago all logs were seen to stand at it. `pending` names the record that the next one has for
     certain: a manifest, or nothing yet. `absent`: the shards that the epoch closed without, and as of when their rows
     stand. `behind`: the logs that the run has yet to catch up with. `copy`, `log` and `whole`: until all rows are
     copied, all logs are caught up, and both. `runner` is empty when nobody runs the feed; `run` is unknown until a run
-    of a Catchment that keeps it has written the store. `verification`: of the
-    comparisons that runs make in the background. `troubles`, `throttled`: of a feed that is run; `errors` and
-    `orders`: the newest ones, the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
+    of a Catchment that keeps it has written the store. `verification`: of the comparisons that runs make in the
+    background. `troubles`, `throttled`, `sessions`: of a feed that is run; `errors` and `orders`: the newest ones,
+    the newest first. Times are UTC, as `2026-11-22T04:12:07Z`."""
 
     feed: str
     runner: str
@@ -157,6 +171,7 @@ class Status(msgspec.Struct, frozen=True):
     tables_not_carried: tuple[NotCarriedStatus, ...]
     orders: tuple[OrderStatus, ...] = ()
     throttled: tuple[ThrottledStatus, ...] = ()
+    sessions: tuple[SessionsStatus, ...] = ()
     settings: tuple[SettingStatus, ...] = ()
     verification: VerificationStatus = VerificationStatus()
     behind: tuple[LogProgress, ...] = ()
@@ -174,6 +189,7 @@ def read_status(store: Store) -> Status:
         owner = holder_in(connection, store)
         journal = entries(connection, store)
         kept = listed(connection, store)[:_ORDERS_SHOWN]
+        claims = claims_beside(connection, store.feed)
     epoch = commit.epoch if commit else 0
     lives = owner is not None and not owner.is_dead()
     throttled = tuple(map(_throttled, journal.throttled)) if lives else ()
@@ -202,6 +218,7 @@ def read_status(store: Store) -> Status:
         log=progress.log,
         whole=progress.whole,
         throttled=throttled,
+        sessions=tuple(_sessions(claims, store.feed)) if lives else (),
         settings=tuple(map(_setting, journal.settings)),
         verification=_verification(journal.verification),
     )
@@ -228,6 +245,19 @@ def _throttled(one: Throttled) -> ThrottledStatus:
     return ThrottledStatus(
         one.shard, since, breach.check.value, breach.value, breach.limit, throttled_text(one)
     )
+
+
+def _sessions(claims: Sequence[Claim], feed: str) -> Iterable[SessionsStatus]:
+    """Of the newest run of the feed; of others all that claim."""
+    newest = max((one.fence for one in claims if one.feed == feed), default=0)
+    for mine in claims:
+        if mine.run != (feed, newest):
+            continue
+        allowed = ceiling_of([one for one in claims if one.server == mine.server])
+        what = f"has {mine.held}" if mine.held else f"waits since {time_text(mine.since_us)} for {mine.least}"
+        text = f"{what} of {allowed} sessions on {mine.server} ({others_text(mine, claims)})"
+        others = held_beside(mine, claims)
+        yield SessionsStatus(mine.server, mine.held, mine.least, allowed, others, text)
 
 
 def _setting(one: Setting) -> SettingStatus:

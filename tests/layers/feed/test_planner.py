@@ -10,6 +10,7 @@ from catchment.epoch.work import CopiedChunk
 from catchment.feed import chunk_steps as walk_module
 from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
 from catchment.feed.planner import Limits, Planner
+from catchment.feed.sessions import Sessions
 from catchment.model.budget import Allowance
 from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.cut import Tick
@@ -128,6 +129,38 @@ def test_a_floor_in_an_older_file_is_as_far_as_the_files_are_long(
 
     assert planned(100_000) == []
     assert planned(LOG_BUDGET) != []
+
+
+class _Few(Sessions):
+    """What a run has that may read so many groups at a time."""
+
+    def __init__(self, groups: int) -> None:
+        self._groups = groups
+
+    def groups(self, shard: str) -> int:
+        return self._groups
+
+
+def test_with_few_sessions_fewer_chunks_are_planned(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"USE {schema}",
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO t SELECT n, 1 FROM {NUMBERS}",
+    )
+    manifest = begun(shard, schema)
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": LogOffset(*shard.log_end())})
+
+    def planned(sessions: Sessions | None) -> list[int]:
+        limits = Limits(0.5, 100, 4, LOG_BUDGET)
+        planner = Planner({"a": endpoint_of(shard)}, limits, sessions=sessions)
+        return [len(group) for group in planner.groups(manifest.cut, manifest.shapes, tick)]
+
+    assert (len(planned(None)), len(planned(_Few(4)))) == (4, 4)
+    assert len(planned(_Few(1))) == 1
+    assert 0 < sum(planned(_Few(1))) < sum(planned(_Few(4))) / 2
 
 
 @pytest.mark.parametrize("code", [1205, 1317, 1969, 3024])
