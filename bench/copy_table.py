@@ -10,12 +10,11 @@ from pathlib import Path
 
 from bench.feeds import Ran, feed, run_until_caught_up
 from bench.figures import Figure, figure
-from bench.stress import TABLE, fill, select_all_seconds, writing
+from bench.stress import TRANSACTIONS_PER_SECOND, change_one, fill, select_all_seconds, writing
 from catchment.demo.server import PrivateServer
 from catchment.engine.context import context
 from catchment.sink.delta.epochs.table import EpochsTable
 
-TRANSACTIONS_PER_SECOND = 1000
 CLIENT = "mariadb --quick -e 'select *'"
 
 
@@ -45,8 +44,7 @@ def _round(directory: Path, server: PrivateServer, rows: int) -> tuple[float, fl
     """Rows/s of the client, of an idle copy and of one under load; log read per byte; transactions/s."""
     client = rows / select_all_seconds(server)
     idle = rows / _copy(directory / "idle", server).copied_after()
-    change = f"SET @k = 1 + FLOOR(RAND() * {rows}); UPDATE {TABLE} SET sig = SHA1(@n) WHERE id = @k"
-    with writing(server, change, TRANSACTIONS_PER_SECOND) as writer:
+    with writing(server, change_one(rows), TRANSACTIONS_PER_SECOND) as writer:
         time.sleep(0.5)
         ran = _copy(directory / "loaded", server)
     return (

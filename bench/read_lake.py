@@ -16,7 +16,7 @@ from tests.world.delta_scan import DeltaScan
 
 from bench.feeds import feed, run_until_caught_up, running, wait_for_copy
 from bench.figures import Figure, figure
-from bench.stress import TABLE, fill, writing
+from bench.stress import TABLE, change_one, fill, writing
 from catchment.api.read import read
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
@@ -88,11 +88,10 @@ def _told(
 
 def _age(chosen: Feed, server: PrivateServer, rows: int, epochs: int) -> Aged:
     """Copy, then follow steady changes for so many epochs, settling when due."""
-    change = f"SET @k = 1 + FLOOR(RAND() * {rows}); UPDATE {TABLE} SET sig = SHA1(@n) WHERE id = @k"
     with running(chosen) as ran:
         wait_for_copy(ran)
         first, before = len(ran.epochs), _bytes(chosen)
-        with writing(server, change, PER_SECOND):
+        with writing(server, change_one(rows), PER_SECOND):
             deadline = time.monotonic() + 2.0 * epochs
             while len(ran.epochs) - first < epochs and time.monotonic() < deadline:
                 time.sleep(0.1)

@@ -25,6 +25,7 @@ BENCHMARKS = {
     "decode-result": ("bench.decode_result", False),
     "decode-types": ("bench.decode_types", False),
     "copy": ("bench.copy_table", True),
+    "chunks": ("bench.chunk_sizes", True),
     "follow": ("bench.follow_log", True),
     "latency": ("bench.latency", False),
     "read": ("bench.read_lake", True),

@@ -15,6 +15,8 @@ TABLE = f"{SCHEMA}.stress_test_pk"
 _STOP = "bench_stop"
 _FILL_ROWS = 1_000_000
 CHANGES_PER_TRANSACTION = 10
+# What a writer beside a copy does.
+TRANSACTIONS_PER_SECOND = 1000
 
 
 def create(server: PrivateServer) -> None:
@@ -88,6 +90,11 @@ def writing(server: PrivateServer, statement: str, per_second: int) -> Iterator[
             cursor.execute(f"SELECT GET_LOCK('{_STOP}', 10)")
             thread.join()
         holder.close()
+
+
+def change_one(rows: int) -> str:
+    """A statement that changes one row at random, for `writing`."""
+    return f"SET @k = 1 + FLOOR(RAND() * {rows}); UPDATE {TABLE} SET sig = SHA1(@n) WHERE id = @k"
 
 
 def change_at_random(server: PrivateServer, rows: int, changes: int) -> None:
