@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup.py
-CODE   := src tests bench setup.py
+CODE   := src tests bench examples setup.py
 # Three processes on two cores: a test waits for servers, locks and clocks a quarter of its time. Who is done first takes
 # over tests.
 PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 4 --dist worksteal
@@ -26,7 +26,7 @@ test: setup ## The test suite with lint and types, without the long runs
 	@$(PYTEST) -m "not long and not wide"
 
 test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (a quarter of an hour)
-	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change
+	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change postgres
 	@$(PYTEST) -m "wide and not long"
 
 test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)
@@ -36,7 +36,7 @@ test-newest: setup ## The wheel in fresh environments with the newest packages o
 	@$(BIN)/python -m pytest tests/promises/install
 
 test-all: setup ## The whole test suite, long runs included
-	@dev/system-packages "$(PYTHON)" spin chromium sysbench pt-online-schema-change
+	@dev/system-packages "$(PYTHON)" spin chromium sysbench pt-online-schema-change postgres
 	@$(BIN)/python -m pytest
 
 model: ## Check the protocol of plan, manifest, commit and fence in all its states (two minutes)
@@ -56,7 +56,7 @@ bench: setup ## Measure; every figure beside its reference (ROWS= sets the size)
 lint: setup ## Lint, format and types
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy src tests bench
+	$(BIN)/mypy src tests bench examples
 
 format: setup ## Let ruff lay out the code
 	$(BIN)/ruff check --fix --select I $(CODE)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CODE = ("src", "tests", "bench", "setup.py")
+CODE = ("src", "tests", "bench", "examples", "setup.py")
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ CODE = ("src", "tests", "bench", "setup.py")
     [
         ("ruff", "check", "--output-format=concise", *CODE),
         ("ruff", "format", "--check", *CODE),
-        ("mypy", "src", "tests", "bench"),
+        ("mypy", "src", "tests", "bench", "examples"),
     ],
     ids=["ruff check", "ruff format", "mypy"],
 )
