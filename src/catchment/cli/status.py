@@ -11,6 +11,7 @@ from catchment.cli.output import columns, duration, feed_argument, json_option, 
 from catchment.cli.table_lines import table_lines
 from catchment.config import load
 from catchment.model.progress import THROUGH
+from catchment.model.strategy import Strategy
 from catchment.screen.until import until
 from catchment.screen.verified import comparison_lines
 from catchment.state.store import Store
@@ -34,6 +35,8 @@ def status(file: Path, as_json: bool) -> None:
 
 def _lines(status: Status) -> Iterable[str]:
     yield from _running(status)
+    if status.run is not None and status.run.strategy != Strategy.REWIND.value:
+        yield f"rows are copied by {status.run.strategy} (copy.strategy)"
     if status.lag_seconds is None:
         yield "no epoch is committed yet"
         yield from _errors(status)

@@ -6,6 +6,7 @@ from catchment.config.section import Section
 from catchment.config.table_patterns import check_rules, takes
 from catchment.config.units import Bytes, Seconds
 from catchment.config.values import FilePath, Secret, Unread
+from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
 
 CHUNK_SECONDS_MIN = 0.01
@@ -108,6 +109,17 @@ class CopyConfig(Section):
         description="Log that a group of chunks may read from its floor to the cut; beyond it, the log comes first. "
         "Of what the log says of its own keys a group holds four times as much; beyond it, smaller chunks.",
     )
+    strategy: Strategy = Field(
+        default=Strategy.REWIND,
+        description="How rows come to [the cut at which they count](strategies.md). `rewind` SELECTs them behind it, "
+        "and writes nothing on the shards. `watermark` does so in front of it, between two marks in the log: read the "
+        "patent notice there first. `snapshot` does so in a consistent snapshot in front of it.",
+    )
+    marks: str = Field(
+        default="catchment.marks",
+        description="The table for the marks of `watermark`, on each shard: `schema.name`. The schema must be there, "
+        "and the table is made.",
+    )
     first: tuple[str, ...] = Field(
         default=(),
         description="Which tables are copied first: names `shop.orders`, globs `shop.*`, `/regex/` over "
@@ -116,6 +128,17 @@ class CopyConfig(Section):
     throttle: ThrottleConfig = Field(
         default=ThrottleConfig(), description="[When rows wait](dump.md#throttle) for the source's sake."
     )
+
+    @field_validator("marks")
+    @classmethod
+    def _is_a_table(cls, name: str) -> str:
+        TableId.parse(name)
+        return name
+
+    @property
+    def marks_table(self) -> TableId:
+        """The table for marks."""
+        return TableId.parse(self.marks)
 
     @field_validator("first")
     @classmethod

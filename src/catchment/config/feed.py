@@ -28,6 +28,7 @@ from catchment.model.arrangement import AS_THEY_COME
 from catchment.model.column_rule import ColumnRule, Masking, MaskKey
 from catchment.model.sessions import CHECKS, CLOCK, GROUP, Needs
 from catchment.model.source import Endpoint, Tls
+from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
 from catchment.model.treatment import Changes, Mode, SchemaChange, Treatment
 
@@ -307,6 +308,15 @@ class Feed(Section):
         # Checks are made for the copy, for rows that are mended and for those that are compared, each by itself.
         checks = (2 + verifies) * CHECKS if self.copying.throttle.asks_shard else 0
         return Needs(CLOCK + checks + verifies * GROUP, self.copying.groups_per_shard)
+
+    @model_validator(mode="after")
+    def _carries_no_marks(self) -> Self:
+        marks = self.copying.marks_table
+        if self.copying.strategy is Strategy.WATERMARK and takes(self.tables, marks):
+            raise ValueError(
+                f'copy.marks: {marks} is among the tables of the feed; add "!{marks}" to tables, or name another table'
+            )
+        return self
 
     @model_validator(mode="after")
     def _own_ports(self) -> Self:

@@ -14,6 +14,7 @@ from catchment.doctor.access import check_log_access, check_replica, check_selec
 from catchment.doctor.finding import Diagnosis, Finding, Severity, TableFound
 from catchment.doctor.settings import check_gtids, check_settings
 from catchment.doctor.standing import check_logs, check_standing
+from catchment.doctor.strategies import check_strategy
 from catchment.doctor.surroundings import check_ports, check_sink, check_spark, check_state
 from catchment.doctor.table_checks import (
     check_filters,
@@ -52,7 +53,7 @@ class ShardReport(msgspec.Struct, frozen=True):
 def examine(feed: Feed) -> Diagnosis:
     """Everything found about a feed: what it needs to go on, if it has begun; then by shard in the file's order.
 
-    Reads only; never raises a CatchmentError.
+    Reads only, but for a mark of a feed that writes marks; never raises a CatchmentError.
     """
     standing, own = check_standing(feed)
     with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
@@ -141,6 +142,7 @@ def _examine_shard(endpoint: Endpoint, feed: Feed, standing: Manifest | None) ->
             names = tuple(listed.table for listed in chosen)
             readable, denied = check_select(session, account, names)
             access += check_replica(session, variables)
+            access += check_strategy(session, variables, feed)
             access += check_images(session, variables, taken)
             refused, carried = check_tables(
                 session,

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from catchment.epoch.evidence import Evidence, SnapshotAt
 from catchment.model.birth import Born
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
@@ -80,6 +81,22 @@ class Reader(Protocol):
         ...
 
 
+class Stage(Protocol):
+    """Where a sink keeps rows between their SELECT and the cut at which they count. Another process can have it."""
+
+    def put(self, name: str, rows: pa.Table) -> None:
+        """Keep rows, durably, under a name that no other attempt has. Raises SinkError."""
+        ...
+
+    def take(self, name: str) -> pa.Table:
+        """The rows. Raises SinkError."""
+        ...
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Let go of rows, if they are there. Raises SinkError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Nowhere:
     """The writer of tasks whose rows somebody looks at and nobody writes."""
@@ -146,8 +163,45 @@ class SegmentTask:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedChunk:
+    """One chunk that was read: rows as SELECT returned them, and what it took."""
+
+    chunk: Chunk
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """Rows of one table that wait in a stage under a name: those of its chunks, one after another."""
+
+    table: TableId
+    name: str
+    chunks: tuple[CopiedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedGroup:
+    """A group of chunks that was SELECTed in front of the cut, and what shows at which cuts it counts. `floor`: where
+    the log of its rows begins. `refused`: the chunks that were not read. `marks`: the table in which marks stand."""
+
+    stage: Stage
+    floor: LogOffset
+    tables: tuple[StagedTable, ...]
+    refused: tuple[tuple[Chunk, str], ...]
+    evidence: Evidence
+    marks: TableId
+
+    def seen(self, cut: LogOffset) -> LogOffset:
+        """A place up to which the SELECTs have seen what is not hidden; with marks, the log tells a nearer one."""
+        return self.evidence.at if isinstance(self.evidence, SnapshotAt) else cut
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`.
+    """A group of chunks of one shard: its SELECTs one after another, then one read of the log from `floor`. Where it is
+    `staged`, the rows are there already, and the log is read to the epoch.
 
     `state`: of the shard at a cut from the floor on. Its XA transactions are at least those that are open at `floor` or
     were prepared between it and the last cut. `image_bytes`: hold no more of what the log says of the chunks' keys
@@ -166,6 +220,7 @@ class ChunkTask:
     asks: bool = True
     mask_key: MaskKey | None = None
     parents: tuple[TableShape, ...] = ()
+    staged: StagedGroup | None = None
 
     @property
     def server(self) -> Server:
@@ -214,16 +269,6 @@ class SegmentReceipt:
         for alteration in self.altered:
             altered.setdefault(alteration.effect.table, []).append(alteration)
         return {table: Passage.of(met.get(table), found) for table, found in altered.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedChunk:
-    """One chunk that was read: rows as SELECT returned them, and what it took."""
-
-    chunk: Chunk
-    rows: int
-    bytes: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

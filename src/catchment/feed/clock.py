@@ -101,14 +101,17 @@ class Clock:
         """The highest number that it has used."""
         return self._number
 
-    def after(self, number: int, timeout: float, apart: float | None = None) -> Tick | None:
+    def after(
+        self, number: int, timeout: float, apart: float | None = None, since: float | None = None
+    ) -> Tick | None:
         """The newest tick beyond tick `number`, once the clock has tried to take one just now; None at the timeout if
         there is none. Raises what ended the clock, and ConnectionLost while a shard has been silent for too long: later
         the clock may go on.
 
-        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last.
+        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last. `since`:
+        the clock has to have begun that try then, or later (steady seconds).
         """
-        since = world.steady_seconds() - self._seconds
+        since = world.steady_seconds() - self._seconds if since is None else since
         with self._condition:
             if self._tried_at < since:
                 self._wanted_since = since

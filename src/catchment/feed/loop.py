@@ -2,12 +2,13 @@
 
     cut -> plan -> read -> manifest -> apply -> commit
 
+Strategies that SELECT in front of the cut do that before it (staging.py).
+
 Reading an epoch overlaps the apply of the one before; commits stay in order.
 """
 
-import dataclasses
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -15,9 +16,10 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.engine.port import Engine
-from catchment.epoch.gather import Gathered, gather, manifest
+from catchment.epoch.gather import gather, manifest
 from catchment.epoch.standstill import Standstill
-from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, SegmentTask, Task
+from catchment.epoch.work import ChunkReceipt, Failed, Receipt, SegmentReceipt, SegmentTask, StagedGroup, Task
+from catchment.feed.altered import commented, lost_in, told_by_catalog
 from catchment.feed.applier import Applier
 from catchment.feed.arrivals import Arrivals
 from catchment.feed.children import Children
@@ -25,20 +27,18 @@ from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
 from catchment.feed.policies import Policies
 from catchment.feed.retries import is_waited_for, may_repeat, pause_seconds
+from catchment.feed.staging import Ahead, Copying, Staging
 from catchment.feed.tasks import Aside, TaskMaker
 from catchment.feed.unmoved import at_rest, inherited, unmoved
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
+from catchment.model.cut import Tick
 from catchment.model.epoch import Manifest, Plan
-from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed, Unsupported
+from catchment.model.errors import CatchmentError, CutMissed, Retry, TooManyImages, Undescribed
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, Table, TableId
 from catchment.readers.run_task import run_task
 from catchment.schema.existence import Existence
-from catchment.source.catalog import read_table
-from catchment.source.comments import commented_now
 from catchment.source.definitions_at import described
-from catchment.source.session import connect
 from catchment.state.faults import Fault
 from catchment.watch.report import Report, Rest
 from catchment.watch.troubles import Troubles
@@ -62,6 +62,7 @@ class Policy:
 
     interval: float
     policies: Policies
+    copying: Copying
     away_max: float = 0.0
     mask_key: MaskKey | None = None
     aside: Aside = dict
@@ -120,6 +121,9 @@ class Loop:
         self._clock = clock
         self._planner = planner
         self._engine = engine
+        attempt = str(applier.lease.fence)
+        stage = applier.sink.stage
+        self._staging = Staging(policy.copying, endpoints, planner, clock, engine, stage, attempt)
         self._audience = audience
         self._event_times = dict.fromkeys(endpoints, 0)
         self._standstill = Standstill()
@@ -242,12 +246,34 @@ class Loop:
         applied, for which children of changed parents are waited with."""
         self._engine.check()
         self._unread = []
-        previous = self._standing
-        self._planner.turn(idle=previous.cut.idle)
-        began = world.steady_seconds()
-        tick = self._clock.after(previous.epoch, TICK_WAIT_SECONDS)
+        self._planner.turn(idle=self._standing.cut.idle)
+        ahead = self._staging.ahead(self._standing, TICK_WAIT_SECONDS)
+        if ahead is None:
+            return self._read_behind(
+                self._clock.after(self._standing.epoch, TICK_WAIT_SECONDS), None, pending
+            )
+        try:
+            self._fault(Fault.AFTER_STAGE)
+            return self._read_behind(self._tick_behind(ahead), ahead, pending)
+        finally:
+            self._staging.let_go(ahead)
+
+    def _tick_behind(self, ahead: Ahead) -> Tick | None:
+        """A tick behind what was staged, which is not read again for one that comes late; None when told to stop."""
+        while not self._stop.is_set():
+            tick = self._staging.tick(ahead, TICK_WAIT_SECONDS)
+            if tick is not None:
+                return tick
+        return None
+
+    def _read_behind(
+        self, tick: Tick | None, ahead: Ahead | None, pending: world.Future[None] | None
+    ) -> Manifest | None:
+        """The epoch up to a tick. `ahead`: what was read in front of it; None: chunks are planned here."""
         if tick is None:
             return None
+        previous = self._standing
+        began = world.steady_seconds()
         still = unmoved(previous.cut, tick)
         arrived = {one.shard: one for one in inherited(previous.cut, still, self._clock, self._endpoints)}
         if len(still) == len(tick.offsets):
@@ -256,7 +282,7 @@ class Loop:
             self._planner.rest()
             self._waits = False
             return at_rest(previous, tick, list(arrived.values()), absent)
-        groups = self._planner.groups(previous.cut, previous.shapes, tick)
+        groups = self._groups(previous, tick, ahead)
         chunks = tuple(chunk for group in groups for chunk in group)
         self._waits = bool(self._planner.throttled) and not chunks
         floors, refusals = previous.cut.floors, self._standstill.refusals
@@ -266,6 +292,7 @@ class Loop:
         self._fault(Fault.AFTER_PLAN)
         planned = world.steady_seconds()
         segments, receipts, copies = self._carried_out(previous, plan, groups, still)
+        copies = copies if ahead is None else ahead.with_failed(copies)
         self._fault(Fault.DURING_READ)
         read = self._children.read_again(
             segments, receipts, previous, lambda: pending is None or self._applied(pending)
@@ -273,9 +300,10 @@ class Loop:
         if read is None:
             return None
         arrived |= self._segments(read, arrived)
-        late_tables = self._late_tables(arrived.values())
-        gathered = self._commented(previous, gather(previous, plan, arrived, copies, late_tables))
-        lost = self._lost(previous, gathered)
+        late_tables = told_by_catalog(self._endpoints, arrived.values())
+        gathered = gather(previous, plan, arrived, copies, late_tables)
+        gathered = commented(self._endpoints, previous, gathered)
+        lost = lost_in(previous, gathered, self._tasks.policies.follows)
         files = self._applier.sink.complete(plan.epoch, gathered)
         self._learn(copies)
         self._event_times |= {shard: one.event_time for shard, one in arrived.items() if one.event_time}
@@ -286,8 +314,20 @@ class Loop:
         self._phases = {"plan": planned - began, "read": world.steady_seconds() - planned}
         return manifest(previous, plan, gathered, files, self._arrivals.absent(tick, arrived))
 
+    def _groups(
+        self, previous: Manifest, tick: Tick, ahead: Ahead | None
+    ) -> Mapping[Group, StagedGroup | None]:
+        """The groups of chunks of an epoch that can be read up to a tick."""
+        if ahead is None:
+            return dict.fromkeys(self._planner.groups(previous.cut, previous.shapes, tick))
+        return {group: one for group, one in ahead.staged.items() if group[0].shard in tick.offsets}
+
     def _carried_out(
-        self, previous: Manifest, plan: Plan, groups: Sequence[Group], unmoved: Collection[str]
+        self,
+        previous: Manifest,
+        plan: Plan,
+        groups: Mapping[Group, StagedGroup | None],
+        unmoved: Collection[str],
     ) -> tuple[list[SegmentTask], list[Receipt], dict[Group, ChunkReceipt | Failed]]:
         """The segments of a plan, what they bring, and what groups of chunks bring."""
         attempt = str(self._lease.fence)
@@ -309,18 +349,6 @@ class Loop:
         self._unread = [one.error for one in failed]
         return found
 
-    def _lost(self, previous: Manifest, gathered: Gathered) -> set[TableId]:
-        """The tables that cannot be followed any more. Raises Unsupported where they are to end the run."""
-        if not gathered.stale:
-            return set()
-        lost = {one.table for one in gathered.stale} - {shape.table for shape in gathered.shapes}
-        lost -= {one.table for one in previous.lost}
-        follows = self._tasks.policies.follows
-        failing = [one for one in gathered.stale if one.table in lost and not follows(one.table)]
-        if failing:
-            raise Unsupported("; ".join(one.reason for one in failing))
-        return lost
-
     def _learn(self, copies: Mapping[Group, ChunkReceipt | Failed]) -> None:
         """Tell the planner what became of its groups."""
         for group, receipt in copies.items():
@@ -340,28 +368,6 @@ class Loop:
                 # Of shadow tables the catalog is not asked: they are copied when they take their places.
                 self._standing = replace(self._standing, cut=cut, shadows=())
                 raise CutMissed(f"{receipt.error}; read again with the definitions of the catalog")
-
-    def _late_tables(self, receipts: Iterable[SegmentReceipt]) -> dict[ShardTable, Table]:
-        """Definitions of tables that gained columns, where no row event has shown them yet."""
-        found = {}
-        for receipt in receipts:
-            for table, passage in receipt.passages().items():
-                if passage.untold:
-                    with connect(self._endpoints[receipt.shard], receipt.reached.server) as session:
-                        found[ShardTable(receipt.shard, table)] = read_table(session, table)
-        return found
-
-    def _commented(self, previous: Manifest, gathered: Gathered) -> Gathered:
-        """What was gathered, with the comments that altered tables have now."""
-        columns = {shape.table: shape.columns for shape in previous.shapes}
-        altered = [shape for shape in gathered.shapes if shape.columns != columns[shape.table]]
-        if not altered:
-            return gathered
-        endpoints = [self._endpoints[shard] for shard in gathered.segments]
-        after = {shape.table: shape for shape in commented_now(altered, endpoints)}
-        return dataclasses.replace(
-            gathered, shapes=tuple(after.get(shape.table, shape) for shape in gathered.shapes)
-        )
 
     def _apply(self, read: Manifest, phases: dict[str, float], existence: dict[str, Existence]) -> None:
         """Apply a manifest, and tell of it."""

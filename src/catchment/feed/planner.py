@@ -27,18 +27,21 @@ IMAGE_BUDGETS = 4
 _HELD_BACK = (
     "; transactions that XA RECOVER lists there, or that wait for a replica, hold it back until they end"
 )
+_FAR_FLOOR = f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
+_MUCH_LOG = "more log waits to be read than copy.log_budget, and the log comes first"
 
 
 @dataclass(frozen=True)
 class Limits:
     """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor. `place_of`:
-    tables of a lower place are copied first."""
+    tables of a lower place are copied first. `marked`: floors are the cuts before, which marks prove visible."""
 
     chunk_seconds: float
     chunk_rows_max: int
     groups: int
     log_budget: int
     place_of: Callable[[TableId], int] = lambda table: 0
+    marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class Planner:
         copying = {s: state for s, state in cut.shards.items() if s in tick.offsets and not state.idle}
         self.throttled = self._throttle.shut(copying)
         for shard, state in copying.items():
-            floor, now = state.sealed, tick.offsets[shard]
+            floor = state.position.at if self._limits.marked else state.sealed
+            now = tick.offsets[shard]
             # Where the log stands still, so does the floor: a nearer one would never come.
             resting = now == state.position.at
             if floor is None:
@@ -122,9 +126,7 @@ class Planner:
                 lags[shard] = log_bytes(session, floor, now)
                 # Beyond the budget a group would have to read too much log: then the log comes first.
                 if lags[shard] > self._limits.log_budget and not resting:
-                    self.held[shard] = (
-                        f"what is proven visible lies more log behind than copy.log_budget{_HELD_BACK}"
-                    )
+                    self.held[shard] = _MUCH_LOG if self._limits.marked else _FAR_FLOOR
                     continue
                 if shard not in self.throttled:
                     groups += self._deal(self._steps(session, shard, state, by_table), self._groups(shard))

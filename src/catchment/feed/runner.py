@@ -28,14 +28,17 @@ from catchment.feed.policies import Policies
 from catchment.feed.served import board_of, served
 from catchment.feed.sessions import Sessions, sessions_of
 from catchment.feed.shadows import Shadows
+from catchment.feed.staging import Copying
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
 from catchment.feed.verifier import verifying
 from catchment.feed.watchers import Watchers
+from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest
 from catchment.model.errors import CatchmentError, ConnectionLost
 from catchment.model.source import Endpoint
+from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
 from catchment.page.board import Board
 from catchment.schema.existence import Existence
@@ -120,13 +123,16 @@ def run_feed(
 def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
     """Run by one feed file: how that ended, or by what the run goes on."""
     feed, ports, stop, fault = edition.feed, asked.ports, asked.stop, asked.fault
+    strategy = feed.copying.strategy
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=sink.fence()) as lease,
         board_of(feed, store) as board,
-        _watch(feed, Journal(store, lease.fence), stop, _told_first(board, asked.observer)) as watch,
+        _watch(
+            feed, Journal(store, lease.fence, strategy), stop, _told_first(board, asked.observer)
+        ) as watch,
         served(feed, watch.vitals, board),
         sessions_of(feed, store, lease, stop, watch) as held,
     ):
@@ -207,9 +213,14 @@ def usual_ports(nursery: Nursery | None = None) -> Ports:
 def _policy(feed: Feed, aside: Aside, *, follows: bool) -> Policy:
     epoch = feed.epoch
     wait_max = 0.0 if epoch.wait_max is None and not follows else epoch.wait_max
+    key = feed.key_of_masks()
     return Policy(
-        epoch.interval, Policies(feed.changes_for), epoch.away_max, feed.key_of_masks(), aside, wait_max
+        epoch.interval, Policies(feed.changes_for), _copying(feed, key), epoch.away_max, key, aside, wait_max
     )
+
+
+def _copying(feed: Feed, mask_key: MaskKey | None) -> Copying:
+    return Copying(feed.name, feed.copying.strategy, feed.copying.marks_table, mask_key)
 
 
 def _first_epoch(standing: Manifest) -> str:
@@ -266,6 +277,7 @@ def _limits(copying: CopyConfig) -> Limits:
         copying.groups_per_shard,
         copying.log_budget,
         copying.place_of,
+        copying.strategy is Strategy.WATERMARK,
     )
 
 

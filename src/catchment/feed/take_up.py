@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed
-from catchment.doctor import must_take
+from catchment.doctor import must_allow, must_take
 from catchment.engine.port import Engine
 from catchment.feed.applier import Applier
 from catchment.feed.lost_logs import looked_at, with_new_cuts
@@ -164,7 +164,9 @@ def _set_up(
 
     def ask(endpoint: Endpoint) -> list[TableId] | ConnectionLost:
         try:
-            return [table for table in ports.set_up(endpoint, feed.tables) if feed.enters(table)]
+            found = [table for table in ports.set_up(endpoint, feed.tables) if feed.enters(table)]
+            must_allow(endpoint, feed)
+            return found
         except ConnectionLost as error:
             return error
 

@@ -1,9 +1,9 @@
 """The tasks that carry out a plan: one for the log of each shard that has moved, and one for each group of chunks."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from catchment.epoch.work import ChunkTask, SegmentTask, Target, Writer
+from catchment.epoch.work import ChunkTask, SegmentTask, StagedGroup, Target, Writer
 from catchment.feed.policies import Policies
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
@@ -60,29 +60,38 @@ class TaskMaker:
         self,
         previous: Manifest,
         plan: Plan,
-        groups: Sequence[tuple[Chunk, ...]],
+        groups: Mapping[tuple[Chunk, ...], StagedGroup | None],
         attempt: str,
         image_bytes: int,
     ) -> list[ChunkTask]:
-        """The tasks that read groups of chunks, in their order. `image_bytes` is as `ChunkTask` has it."""
+        """The tasks that read groups of chunks, in their order; some may be staged. `image_bytes` is as `ChunkTask` has
+        it."""
         target = self._target(plan, attempt)
-        tasks = [self._copy(previous, plan, group, target) for group in groups]
+        tasks = [self._copy(previous, plan, group, target, staged) for group, staged in groups.items()]
         return [replace(task, image_bytes=image_bytes) for task in tasks]
 
     def _target(self, plan: Plan, attempt: str) -> Target:
         return Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)
 
-    def _copy(self, previous: Manifest, plan: Plan, group: tuple[Chunk, ...], target: Target) -> ChunkTask:
+    def _copy(
+        self,
+        previous: Manifest,
+        plan: Plan,
+        group: tuple[Chunk, ...],
+        target: Target,
+        staged: StagedGroup | None,
+    ) -> ChunkTask:
         shard, tables = group[0].shard, frozenset(chunk.table for chunk in group)
         parents = above(previous.cut.shards[shard].keys or (), tables) - tables
         return ChunkTask(
             endpoint=self.endpoints[shard],
             state=previous.cut.shards[shard].unfinished,
-            floor=plan.floors[shard],
+            floor=plan.floors[shard] if staged is None else staged.floor,
             epoch_at=plan.tick.offsets[shard],
             chunks=group,
             shapes=tuple(shape for shape in previous.shapes if shape.table in tables),
             target=target,
             mask_key=self.mask_key,
             parents=tuple(shape for shape in previous.shapes if shape.table in parents),
+            staged=staged,
         )

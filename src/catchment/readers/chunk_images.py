@@ -98,6 +98,8 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     whenever its XA transaction was committed. On a source at rest the stretch keeps such an ALTER for ever. Which rows
     are is only known where they say themselves which columns they have.
 
+    Of staged chunks the stretch ends at the epoch. What is said here of the epoch is true of what their SELECTs saw.
+
     Over a TRUNCATE up to the epoch no row is rewound. It was in the log before they were read, and a SELECT waits until
     it has taken its rows (metadata locks). Nor is one over a CREATE that made the table there.
     """

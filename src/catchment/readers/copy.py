@@ -8,48 +8,35 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catchment import world
 from catchment.epoch.work import ChunkReceipt, ChunkTask, CopiedChunk
 from catchment.epoch.xa import Commits, commits
 from catchment.model.chunk import Chunk, ChunkKey, chunk_key
 from catchment.model.definition import Definition
 from catchment.model.epoch import Part, TableShape
-from catchment.model.errors import (
-    AlteredUnseen,
-    ConnectionLost,
-    CutMissed,
-    Diverged,
-    OtherServer,
-    Purged,
-    ServerSaid,
-    SourceError,
-)
+from catchment.model.errors import AlteredUnseen, CutMissed, Purged, SourceError
 from catchment.model.image import GROUP
 from catchment.model.position import GroupKind, LogOffset, reaches
-from catchment.model.table import Table, TableId
+from catchment.model.table import TableId
 from catchment.readers.chunk_images import ChunkImages, Ranges, spoiled_by
 from catchment.readers.chunk_parents import ChunkParents
 from catchment.readers.key_images import with_referenced
+from catchment.readers.selected import Read, Selected, select_all
+from catchment.readers.stage import MarksMet, taken_up
 from catchment.readers.xa_rows import PreparedRows
 from catchment.rewind.key_chunks import keys_of
-from catchment.rewind.keyless import must_have_keys
 from catchment.rewind.ranges import Mask
 from catchment.rewind.states import in_commit_order, rewound, states_at, without_voids
 from catchment.schema.ddl import Columns, Harmless
 from catchment.schema.events import SchemaEvents, stops
-from catchment.source.catalog import read_table
 from catchment.source.identity import must_be_same_log
 from catchment.source.log import read_facts, read_log
 from catchment.source.prove import WORTH_BYTES, floor_behind_purge, proven_floor
-from catchment.source.select import select_chunk
 from catchment.source.session import connect
 from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.source.wanted import Wanted
-from catchment.wire.cells.masks import ColumnMasks
-from catchment.wire.log.facts import Ddl
+from catchment.wire.log.facts import Ddl, Images
 
-Read = tuple[CopiedChunk, pa.Table]
 Inside = Callable[[pa.Table, Ranges], Mask]
 
 
@@ -65,6 +52,22 @@ class GroupRows:
     refused: tuple[tuple[Chunk, str], ...]
     log_bytes: int
     spoiled: frozenset[TableId]
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """Who takes the images of the log behind a group of chunks."""
+
+    chunks: ChunkImages
+    parents: ChunkParents
+    marks: MarksMet
+
+    def add(self, part: Images) -> None:
+        """Hand on."""
+        self.parents.add(part)
+        self.marks.add(part)
+        if part.table.id in self.chunks.wanted:
+            self.chunks.add(part)
 
 
 def copy_chunks(task: ChunkTask) -> ChunkReceipt:
@@ -85,6 +88,9 @@ def read_behind_purge(task: ChunkTask) -> GroupRows:
     try:
         return read_group(task)
     except Purged as purged:
+        if task.staged is not None:
+            # What is visible now need not have been when the rows were read.
+            raise CutMissed(f"{purged}; copied in a later epoch") from purged
         # The floor may lie in an older file than the last cut. The segment's task tells whether unread log is gone.
         floor = floor_behind_purge(task.endpoint, task.server, task.floor, task.epoch_at)
         if floor is None:
@@ -95,7 +101,8 @@ def read_behind_purge(task: ChunkTask) -> GroupRows:
 
 
 def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | None = None) -> GroupRows:
-    """SELECT the chunks, read the log behind them, and bring the rows to the epoch.
+    """SELECT the chunks, read the log behind them, and bring the rows to the epoch. Staged ones are there already; of
+    these the log is read to the epoch.
 
     `inside` says which keys lie in a chunk where we cannot. Without it, the result has rows of keys that the log
     changed wherever they lie. Raises SourceError when that takes more than `log_bytes` of log, TooManyImages when it
@@ -103,10 +110,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     """
     shapes = {shape.table: shape for shape in task.shapes}
     parents = ChunkParents.of(task)
-    # A parent that goes behind the floor may have a chunk refused: so little log as can be.
-    worth = 1 if parents.keys else WORTH_BYTES
-    floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at, worth)
-    reads, refused = _select_all(task, shapes)
+    floor, selected = _rows_of(task, shapes, parents)
+    reads, refused = selected.reads, selected.refused
     ranges = {table: [(c.chunk.lo, c.chunk.hi) for c, _ in chunks] for table, chunks in reads.items()}
     asked = {table: keys_of([read.chunk for read, _ in chunks]) for table, chunks in reads.items()}
     chosen_keys = {table: keys for table, keys in asked.items() if keys is not None}
@@ -114,8 +119,12 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     chosen = {table: shapes[table] for table in reads} | parents.shapes
     wanted = Wanted.of(chosen.values(), task.state.definitions, before="full", mask_key=task.mask_key)
     wanted = with_referenced(wanted, parents.keys)
-    events = SchemaEvents(reads)
-    stretch = _log_behind(task, floor, _stopped(wanted, events, task.epoch_at), images, parents, log_bytes)
+    events, marks = SchemaEvents(reads), MarksMet(task.staged)
+    wanted = marks.with_theirs(wanted)
+    stretch = _log_behind(
+        task, floor, _stopped(wanted, events, task.epoch_at), Consumers(images, parents, marks), log_bytes
+    )
+    stretch = marks.divided(task, stretch)
     ends = _commits(task, floor, stretch)
     prepared = PreparedRows(task.endpoint, task.server, ends.earlier, wanted)
     for part in prepared:
@@ -129,8 +138,9 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     spoiled = spoiled_by(stretch, stored, images)
     for table in spoiled.keys() & reads.keys():
         refused += [(read.chunk, spoiled[table]) for read, _ in reads.pop(table)]
+    split = stretch.boundary if task.staged is None else stretch.groups
     rows = {
-        table: _rewound(stretch, ends, shapes[table], chunks, images.kept.get(table, []), inside)
+        table: _rewound(stretch, split, ends, shapes[table], chunks, images.kept.get(table, []), inside)
         for table, chunks in reads.items()
     }
     parents.unread |= spoiled.keys()
@@ -145,29 +155,39 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     )
 
 
+def _rows_of(
+    task: ChunkTask, shapes: dict[TableId, TableShape], parents: ChunkParents
+) -> tuple[LogOffset, Selected]:
+    """The floor, and what the SELECTs behind it gave."""
+    if task.staged is not None:
+        return task.floor, taken_up(task.staged)
+    # A parent that goes behind the floor may have a chunk refused: so little log as can be.
+    worth = 1 if parents.keys else WORTH_BYTES
+    floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at, worth)
+    return floor, _select_all(task, shapes)
+
+
+def _select_all(task: ChunkTask, shapes: dict[TableId, TableShape]) -> Selected:
+    return select_all(task.chunks, shapes, task.mask_key, lambda: connect(task.endpoint, task.server))
+
+
 def _log_behind(
-    task: ChunkTask,
-    floor: LogOffset,
-    wanted: Wanted,
-    images: ChunkImages,
-    parents: ChunkParents,
-    log_bytes: int | None,
+    task: ChunkTask, floor: LogOffset, wanted: Wanted, consumers: Consumers, log_bytes: int | None
 ) -> Stretch:
-    """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4)."""
+    """The log from the floor to H: the end-of-log packet of a dump opened after the last SELECT (DESIGN 4). Of staged
+    rows H is the epoch."""
     try:
         with read_log(
             task.endpoint,
             task.server,
             floor,
-            None,
+            None if task.staged is None else task.epoch_at,
             wanted,
-            epoch=task.epoch_at,
+            epoch=task.epoch_at if task.staged is None else task.staged.seen(task.epoch_at),
             budget=log_bytes,
         ) as log:
             for part in log.images():
-                parents.add(part)
-                if part.table.id in images.wanted:
-                    images.add(part)
+                consumers.add(part)
     except AlteredUnseen as misfit:
         # The definitions are those at the last cut, which may lie behind the floor.
         raise CutMissed(f"shard {task.endpoint.shard}: {misfit}; copied in a later epoch") from misfit
@@ -179,61 +199,6 @@ def _log_behind(
             "the rows were read; read in smaller parts, with more tasks at once, or allow more log"
         )
     return stretch
-
-
-def _select_all(
-    task: ChunkTask, shapes: dict[TableId, TableShape]
-) -> tuple[dict[TableId, list[Read]], list[tuple[Chunk, str]]]:
-    """Rows of the chunks, per table an unbroken run from the first on; and the chunks that are refused."""
-    reads: dict[TableId, list[Read]] = {}
-    refused: list[tuple[Chunk, str]] = []
-    broken: dict[TableId, str] = {}
-    session = connect(task.endpoint, task.server)
-    try:
-        tables: dict[TableId, Table] = {}
-        masks = {table: ColumnMasks(shape.rules, task.mask_key) for table, shape in shapes.items()}
-        for chunk in task.chunks:
-            if chunk.table in broken:
-                refused.append((chunk, broken[chunk.table]))
-                continue
-            try:
-                if chunk.table not in tables:
-                    table = _as_planned(read_table(session, chunk.table), shapes[chunk.table], task)
-                    tables[chunk.table] = Table(table.id, masks[table.id].kept(table.columns), table.key)
-                began = world.steady_seconds()
-                rows = masks[chunk.table].applied(select_chunk(session, tables[chunk.table], chunk))
-                must_have_keys(rows, shapes[chunk.table].key, f"shard {task.endpoint.shard}, {chunk.table}")
-                seconds = world.steady_seconds() - began
-            except (ConnectionLost, Diverged, OtherServer):
-                raise
-            except SourceError as error:
-                broken[chunk.table] = str(error)
-                refused.append((chunk, str(error)))
-                if not isinstance(error, ServerSaid):
-                    session.abandon()  # in the midst of a result
-                    session = connect(task.endpoint, task.server)
-                continue
-            reads.setdefault(chunk.table, []).append(
-                (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
-            )
-    finally:
-        session.abandon()
-    return reads, refused
-
-
-def _as_planned(table: Table, shape: TableShape, task: ChunkTask) -> Table:
-    """The table as the catalog has it now; raises SourceError when the lake's shape does not know its columns
-    yet.
-    """
-    shard = task.endpoint.shard
-    known = {c.column.name: shape.type_on(shard, c) for c in shape.columns if c.live}
-    strange = [c.name for c in table.columns if known.get(c.name) != c.type]
-    if strange or table.key != shape.key:
-        raise SourceError(
-            f"{table.id}: its definition is not that of the lake ({', '.join(strange) or 'key'}); copied when the log "
-            "has brought the ALTER"
-        )
-    return table
 
 
 def _commits(task: ChunkTask, floor: LogOffset, stretch: Stretch) -> Commits:
@@ -267,6 +232,7 @@ def _stopped(wanted: Wanted, events: SchemaEvents, epoch_at: LogOffset) -> Wante
 
 def _rewound(
     stretch: Stretch,
+    split: int,
     ends: Commits,
     shape: TableShape,
     reads: list[Read],
@@ -279,7 +245,7 @@ def _rewound(
     touched = without_voids(pa.concat_tables(images, promote_options="default"), stretch.voids)
     touched = in_commit_order(touched, ends.moves)
     complete = touched.filter(pc.less(touched.column(GROUP), stretch.groups))
-    states = states_at(complete, shape.key, stretch.boundary)
+    states = states_at(complete, shape.key, split)
     if inside is not None and not _chunk_key(shape).ordered:
         states = states.filter(
             pa.array(inside(states, [(read.chunk.lo, read.chunk.hi) for read, _ in reads]))

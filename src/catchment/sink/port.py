@@ -1,4 +1,4 @@
-"""Where epochs are applied. What of a sink goes with the tasks is `epoch.work.Writer` and `Reader`."""
+"""Where epochs are applied. What of a sink goes with the tasks is `epoch.work.Writer`, `Stage` and `Reader`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 
 from catchment.epoch.gather import Gathered
-from catchment.epoch.work import Reader, Writer
+from catchment.epoch.work import Reader, Stage, Writer
 from catchment.model.epoch import Commit as CommitRecord
 from catchment.model.epoch import DataFile, EpochRow, Manifest, TableShape
 from catchment.model.table import TableId
@@ -54,6 +54,11 @@ class Sink(Protocol):
     @property
     def writer(self) -> Writer:
         """What tasks write with."""
+        ...
+
+    @property
+    def stage(self) -> Stage:
+        """Where tasks keep rows that wait for their cut."""
         ...
 
     def newest(self) -> EpochRow | None:

@@ -23,9 +23,15 @@ def snapshot_offset(session: Session) -> LogOffset:
     """
     if session.mysql_version is not None:
         return log_end(session)
+    offset = begun_snapshot(session)
+    session.run("ROLLBACK")
+    return offset
+
+
+def begun_snapshot(session: Session) -> LogOffset:
+    """Begin a consistent snapshot in the session, which stays; the log offset that belongs to it (MariaDB)."""
     session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     rows = session.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
-    session.run("ROLLBACK")
     values = {str(name).lower(): str(value) for name, value in rows}
     file, offset = values.get("binlog_snapshot_file", ""), values.get("binlog_snapshot_position", "0")
     if not file:

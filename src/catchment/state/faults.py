@@ -9,6 +9,7 @@ from enum import Enum
 class Fault(Enum):
     """The places, in the order in which an epoch meets them."""
 
+    AFTER_STAGE = "after-stage"
     AFTER_PLAN = "after-plan"
     DURING_READ = "during-read"
     AFTER_MANIFEST = "after-manifest"

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, inspect
 from catchment import world
 from catchment.model.errors import StateError
 from catchment.model.progress import Progress
+from catchment.model.strategy import Strategy
 from catchment.model.throttle import Throttled
 from catchment.model.verification import Verification
 from catchment.model.version import __version__
@@ -29,18 +30,27 @@ T = TypeVar("T")
 
 
 class Journal:
-    """Writes the entries of a feed for the holder of the lease. Methods raise LeaseLost and StateError."""
+    """Writes the entries of a feed for the holder of the lease. Methods raise LeaseLost and StateError.
 
-    def __init__(self, store: Store, fence: int) -> None:
+    `strategy`: by which its run copies rows.
+    """
+
+    def __init__(self, store: Store, fence: int, strategy: Strategy = Strategy.REWIND) -> None:
         self._store = store
         self._fence = fence
+        self._strategy = strategy
 
     def begin(self, owner: str) -> None:
         """A run begins."""
         now = world.now_us()
         with self._store.database.transaction() as connection:
             self._store.guard(connection, self._fence)
-            _put(connection, self._store.feed, _RUN, RunNote(owner, now, version=__version__))
+            _put(
+                connection,
+                self._store.feed,
+                _RUN,
+                RunNote(owner, now, version=__version__, strategy=self._strategy),
+            )
             _put(connection, self._store.feed, _ALIVE, now)
             _put(connection, self._store.feed, _TROUBLES, ())
             _put(connection, self._store.feed, _THROTTLED, ())

@@ -5,6 +5,7 @@ import msgspec
 from catchment.model.birth import Birth
 from catchment.model.errors import INTERRUPTED, CatchmentError, ConnectionLost
 from catchment.model.progress import Progress
+from catchment.model.strategy import Strategy
 from catchment.model.table import TableId
 from catchment.model.throttle import Throttled
 from catchment.model.verification import Verification
@@ -44,7 +45,7 @@ class ErrorNote(msgspec.Struct, frozen=True):
 
 class RunNote(msgspec.Struct, frozen=True):
     """One run: who, from when, and to when with which exit code and error. It has no end while it lives, or when it was
-    killed. `version`: of Catchment. Times are microseconds since 1970."""
+    killed. `version`: of Catchment. `strategy`: by which it copies rows. Times are microseconds since 1970."""
 
     owner: str
     started_us: int
@@ -52,6 +53,7 @@ class RunNote(msgspec.Struct, frozen=True):
     exit_code: int | None = None
     error: ErrorNote | None = None
     version: str = ""
+    strategy: Strategy = Strategy.REWIND
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -39,10 +39,11 @@ class ErrorStatus(msgspec.Struct, frozen=True):
 
 class RunStatus(msgspec.Struct, frozen=True):
     """The newest run. Without `ended` it runs, or was killed: then `last_sign_of_life` says about when.
-    `version`: of Catchment, empty where it did not write it yet."""
+    `version`: of Catchment, empty where it did not write it yet. `strategy`: by which it copies rows."""
 
     owner: str
     version: str
+    strategy: str
     started: str
     last_sign_of_life: str
     ended: str | None
@@ -298,6 +299,7 @@ def _run(journal: Entries) -> RunStatus | None:
     return RunStatus(
         run.owner,
         run.version,
+        run.strategy.value,
         time_text(run.started_us),
         time_text(journal.alive_us or run.started_us),
         time_text(run.ended_us) if run.ended_us is not None else None,

@@ -115,7 +115,10 @@ class Epoch:
 
     def handed_out(self) -> list[Task]:
         segments = self.tasks.segments(self.previous, self.plan, "1")
-        return [*segments, *self.tasks.copies(self.previous, self.plan, self.groups, "1", 1 << 20)]
+        return [
+            *segments,
+            *self.tasks.copies(self.previous, self.plan, dict.fromkeys(self.groups), "1", 1 << 20),
+        ]
 
     def pickled(self) -> int:
         return sum(map(len, map(pickle.dumps, self.handed_out())))

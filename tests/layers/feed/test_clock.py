@@ -27,10 +27,10 @@ NEVER = 1 << 63  # a number that no tick reaches
 
 
 @contextmanager
-def ticking(server: PrivateServer) -> Iterator[Clock]:
+def ticking(server: PrivateServer, seconds: float = 0.01) -> Iterator[Clock]:
     endpoint = Endpoint("a", server.host, server.port, FEED_USER, server.password)
     with connect(endpoint) as session:
-        clock = Clock({"a": endpoint}, {"a": session.server}, 0.01, 0)
+        clock = Clock({"a": endpoint}, {"a": session.server}, seconds, 0)
     clock.start({})
     try:
         yield clock
@@ -75,6 +75,33 @@ def test_ticks_are_taken_for_who_asks(shard: PrivateServer, monkeypatch: pytest.
         asked = time.monotonic()
         time.sleep(3)
     assert len(began) <= time.monotonic() - asked + 1
+
+
+def test_a_tick_behind_a_moment_began_behind_it(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where another one is being taken then."""
+    began: list[float] = []
+    reading = threading.Event()
+    real = ShardReader.read
+
+    def read(reader: ShardReader) -> tuple[LogOffset, int]:
+        began.append(time.monotonic())
+        found = real(reader)
+        reading.set()
+        time.sleep(0.2)
+        return found
+
+    with ticking(shard, 0.5) as clock:
+        first = clock.after(0, PATIENCE_SECONDS)
+        assert first is not None
+        monkeypatch.setattr(ShardReader, "read", read)
+        assert reading.wait(PATIENCE_SECONDS)
+        since = time.monotonic()
+        tick = clock.after(first.number, PATIENCE_SECONDS, since=since)
+        assert tick is not None
+        assert began[0] < since
+        assert any(at >= since for at in began)
 
 
 def test_no_tick_is_taken_where_no_dump_can_start(

@@ -56,7 +56,7 @@ def test_the_table_behind_one_that_cannot_be_decoded_is_read(
             shard.sql(f"ALTER TABLE {schema}.bad MODIFY v VARCHAR(20)")
         return found
 
-    monkeypatch.setattr("catchment.readers.copy.read_table", altered_afterwards)
+    monkeypatch.setattr("catchment.readers.selected.read_table", altered_afterwards)
     state = origin.cut.shards["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
     target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
@@ -147,7 +147,7 @@ def test_a_log_that_is_reset_behind_a_select_is_noticed(
             own.sql("RESET MASTER", *(f"INSERT INTO {schema}.t VALUES ({next(keys)})" for _ in range(2)))
             return rows
 
-        monkeypatch.setattr("catchment.readers.copy.select_chunk", reset_then)
+        monkeypatch.setattr("catchment.readers.selected.select_chunk", reset_then)
         target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")
         chunk = Chunk("-80", origin.shapes[0].table, None, None, last=True)
         at = state.position.at
@@ -180,8 +180,8 @@ def test_a_statement_that_names_several_tables_refuses_chunks_of_each(
             shard.sql(left.pop(), database=schema)
         return select_chunk(*args)
 
-    monkeypatch.setattr("catchment.readers.copy.select_chunk", select_behind_it)
-    monkeypatch.setattr("catchment.readers.copy.read_table", read_before(endpoints["-80"], origin.shapes))
+    monkeypatch.setattr("catchment.readers.selected.select_chunk", select_behind_it)
+    monkeypatch.setattr("catchment.readers.selected.read_table", read_before(endpoints["-80"], origin.shapes))
     state = origin.cut.shards["-80"]
     chunks = tuple(Chunk("-80", shape.table, None, None, last=True) for shape in origin.shapes)
     target = Target(LakeWriter(tmp_path / "lake"), ("-80",), origin.epoch + 1, "x")

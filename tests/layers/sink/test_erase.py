@@ -16,11 +16,12 @@ from catchment.model.errors import SinkError, SinkRestored
 from catchment.model.table import ColumnType, Kind
 from catchment.model.treatment import Mode
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import epoch_app, table_dir, tail_dir
+from catchment.sink.delta.layout import epoch_app, staged_dir, table_dir, tail_dir
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain import due, join
 from catchment.sink.delta.plain.made import Made
 from catchment.sink.delta.plain.take_back import take_back
+from catchment.sink.delta.tail.stage import LakeStage
 from catchment.sink.delta.upkeep.erase import erase
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.sink.delta.upkeep.lake import DeltaLake
@@ -188,6 +189,14 @@ def test_no_version_that_lacks_files_is_restored(tmp_path: Path) -> None:
     log = DeltaLog(table_dir(tmp_path, ORDERS.table))
     with pytest.raises(SinkRestored, match="its log or files do not reach back to them"):
         take_back(log, epoch_app(FEED, ORDERS.table), 2)
+
+
+def test_rows_that_wait_for_their_cut_go(tmp_path: Path) -> None:
+    lived(tmp_path)
+    LakeStage(tmp_path).put("feed-1-0", pa.table({"sig": [f"{WORD} 1"]}))
+    assert list(staged_dir(tmp_path).glob("*"))
+    erased(tmp_path, ORDERS, 3)
+    assert not list(staged_dir(tmp_path).glob("*"))
 
 
 def test_rows_of_later_epochs_stay(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -37,8 +38,11 @@ def make_feed(
     chunk_rows: int,
     interval: str = "300ms",
     lake: Location | None = None,
+    copying: Mapping[str, Any] = MappingProxyType({}),
+    engine: str = "spark",
 ) -> Feed:
-    """A feed of all tables of `schema`; `chunk_rows` in a chunk at most. `lake`: without one, `directory/lake`."""
+    """A feed of all tables of `schema`; `chunk_rows` in a chunk at most. `lake`: without one, `directory/lake`.
+    `copying`: what `copy` says besides."""
     shards = [
         {"name": name, "host": s.host, "port": s.port, "user": "catchment", "password": s.password}
         for name, s in servers.items()
@@ -49,7 +53,8 @@ def make_feed(
         "tables": [f"{schema}.*"],
         "sink": {"path": str(lake or directory / "lake"), "changes": True},
         "epoch": {"interval": interval, "tick": "50ms"},
-        "copy": {"chunk_rows_max": chunk_rows},
+        "copy": {"chunk_rows_max": chunk_rows, **copying},
+        "engine": engine,
     }
     file = directory / "feed.yaml"
     file.write_text(yaml.safe_dump(described))

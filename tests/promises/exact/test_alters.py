@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.feed import loop
+from catchment.feed import altered
 from catchment.model.errors import CutMissed, Unsupported
 from catchment.model.table import Table
 from catchment.source.catalog import read_table
@@ -249,7 +249,7 @@ def test_an_alter_while_the_catalog_is_asked_for_another(
             steps.sql("a", later.pop(0))
         return real(*args)
 
-    monkeypatch.setattr(loop, "read_table", late)
+    monkeypatch.setattr(altered, "read_table", late)
     steps.sql("a", "ALTER TABLE t ADD n INT NULL")
     steps.run()
     assert not later, "the catalog was not asked"

@@ -9,6 +9,7 @@ from pyspark import SparkContext
 from catchment.model.location import location
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.trial import Trial
+from tests.world.marks import by, marks_allowed
 from tests.world.s3.bucket import Bucket, in_environment
 from tests.world.s3.server import S3Server
 
@@ -36,3 +37,24 @@ def test_100_epochs_in_a_bucket_are_exact(
     assert trial.beside.settles > 5
     assert verdict.plain > 20
     assert verdict.told > 20
+
+
+@pytest.mark.wide
+@pytest.mark.mariadb("marks are not proven on MySQL")
+def test_rows_that_wait_for_their_cut_in_a_bucket_are_exact(
+    servers: Servers,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    s3_server: S3Server,
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copying = by("watermark", marks_allowed(servers.values(), fresh_schema(*servers.values())))
+    with in_environment(bucket, monkeypatch):
+        schema, lake = fresh_schema(*servers.values()), location(f"s3://{bucket.name}/lake")
+        trial = Trial(servers, schema, tmp_path, seed=32, lake=lake, copying=copying, engine="local")
+        trial.files = s3_server.root / bucket.name / "lake"
+        verdict = trial.run(epochs=10, rest_every=5)
+    verdict.must_be_clean(trial.seed)
+    assert verdict.copying >= 5
+    assert not list((trial.files / "_catchment" / "staged").glob("*"))

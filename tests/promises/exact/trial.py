@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pymysql
 
@@ -51,6 +52,8 @@ class Trial:
         loaded_rows: int = 100,
         rate: float = 4.0,
         lake: Location | None = None,
+        copying: Mapping[str, Any] = MappingProxyType({}),
+        engine: str = "spark",
     ) -> None:
         self.servers = servers
         self.seed = seed
@@ -59,7 +62,9 @@ class Trial:
         create_random_tables(list(servers.values()), schema)
         for index, server in enumerate(servers.values()):
             load(server, schema, loaded_rows, index=index, count=len(servers))
-        self.feed = make_feed(directory, servers, schema, chunk_rows=chunk_rows, lake=lake)
+        self.feed = make_feed(
+            directory, servers, schema, chunk_rows=chunk_rows, lake=lake, copying=copying, engine=engine
+        )
         self.beside = Beside(self.feed)
         self.writers = random_writers(list(servers.values()), schema, seed=seed, rate=rate, keys=_KEYS)
         self.fillers = Writers([])

@@ -14,7 +14,7 @@ from catchment.demo.server import PrivateServer
 from catchment.model.chunk import Chunk
 from catchment.model.errors import ServerSaid
 from catchment.model.table import TableId
-from catchment.readers import copy
+from catchment.readers import selected
 from catchment.readers.strays import StrayTask
 from catchment.source.select import select_chunk
 from catchment.source.session import Session
@@ -51,7 +51,7 @@ def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: p
         sizes.append(rows.num_rows)
         return rows
 
-    monkeypatch.setattr(copy, "select_chunk", select)
+    monkeypatch.setattr(selected, "select_chunk", select)
     verdict = verdict_of(feed, here)
     assert verdict.rows == {table_of(feed): ROWS}
     assert verdict.differences == 0
@@ -93,7 +93,7 @@ def test_a_select_that_takes_too_long_makes_smaller_chunks(
             raise ServerSaid(STATEMENT_TIME_EXCEEDED, "Query was interrupted: execution time limit exceeded")
         return rows
 
-    monkeypatch.setattr(copy, "select_chunk", select)
+    monkeypatch.setattr(selected, "select_chunk", select)
     verdict = verdict_of(feed, here)
     assert verdict.differences == 0, verdict.found
     assert verdict.rows == {table_of(feed): ROWS}

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, StaticPool, create_engine, event
 
 from catchment import world as door
 from catchment.config import Feed
-from catchment.feed import loop, newcomers, take_up
+from catchment.feed import altered, newcomers, take_up
 from catchment.feed.runner import run_feed
 from catchment.feed.take_up import Ports
 from catchment.model.epoch import Manifest
@@ -161,7 +161,7 @@ class Simulation:
             patch.setattr(database, "_engine", self._engine)
             for caller in (
                 take_up,
-                loop,
+                altered,
                 newcomers,
             ):  # comments are for people, and have no part in what is proven
                 patch.setattr(caller, "commented_now", lambda shapes, endpoints: tuple(shapes))

@@ -15,6 +15,7 @@ from catchment.model.table import TableId
 from catchment.sink.erasure import Erased, Erasure
 from catchment.sink.port import Settled
 from tests.world.sim.scheduler import SimWorld
+from tests.world.stages import MemoryStage
 
 Row = tuple[int | None, ...]
 _INLINE_ROWS = 3
@@ -100,6 +101,7 @@ class SimSink:
         self._storage = storage
         self._world = storage.world
         self.writer = SimWriter(storage)
+        self.stage = MemoryStage()
 
     def newest(self) -> EpochRow | None:
         """As the port has it."""

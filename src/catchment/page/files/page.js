@@ -249,7 +249,8 @@ function head(shown) {
   health(shown.fault);
   const run = status && status.runner ? `${status.runner}${status.run ? ` since ${status.run.started}` : ""}` : "";
   byId("epoch").textContent = status && status.epoch_text ? `epoch ${status.epoch_text}` : "no epoch yet";
-  byId("runner").textContent = `Catchment ${shown.version}${run ? `, run by ${run}` : ""}`;
+  const strategy = run && status.run && status.run.strategy !== "rewind" ? `, rows are copied by ${status.run.strategy}` : "";
+  byId("runner").textContent = `Catchment ${shown.version}${run ? `, run by ${run}` : ""}${strategy}`;
   byId("as-of").textContent = `as of ${new Date(shown.time_us / 1000).toISOString().slice(0, 19)}Z`;
   const said = status ? status.troubles.map((one) => one.text) : [];
   if (shown.status_fault) said.push(shown.status_fault);

@@ -8,6 +8,7 @@
     <root>/_catchment/epochs/           one row per committed epoch
     <root>/_catchment/versions/         one row per version of a plain table
     <root>/_catchment/kept/             one row per epoch that is kept beyond the readers' window
+    <root>/_catchment/staged/           rows that wait for the cut at which they count, seconds long
     <root>/_catchment/held/<schema>/<table>/held.json  a note of the files that those need
 
 Holds names only, touches no file.
@@ -133,6 +134,11 @@ def versions_dir(root: Root) -> Root:
 def kept_dir(root: Root) -> Root:
     """Directory of the table that tells which epochs are kept beyond the readers' window."""
     return _below(root, _OURS, "kept")
+
+
+def staged_dir(root: Root) -> Root:
+    """Directory of the rows that were read and belong to no epoch yet."""
+    return _below(root, _OURS, "staged")
 
 
 def held_file(root: Root, table: TableId) -> Root:

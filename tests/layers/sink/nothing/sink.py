@@ -15,6 +15,7 @@ from catchment.model.table import TableId
 from catchment.sink.erasure import Erased, Erasure
 from catchment.sink.port import Settled
 from catchment.wire.cells.types import arrow_type
+from tests.world.stages import MemoryStage
 
 
 @dataclass
@@ -97,6 +98,7 @@ class NothingSink:
     """`catchment.sink.port.Sink` that applies nothing."""
 
     writer = Count()
+    stage = MemoryStage()
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked

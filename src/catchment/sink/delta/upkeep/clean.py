@@ -29,6 +29,7 @@ from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.unneeded import old_change_data, present_files, unneeded
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS, window_of
 from catchment.sink.delta.tail.generations import tails_of
+from catchment.sink.delta.tail.stage import staged_before
 from catchment.sink.storage.choice import storage_of
 from catchment.sink.storage.port import Stored
 
@@ -62,6 +63,7 @@ def clean_feed(root: Location, feed: str, keeping: Keeping) -> CleanReport:
     if row is None:
         return CleanReport(0, 0)
     reports = [_clean_unnamed_epochs(epochs_dir(root)), _clean_replaced(epochs_dir(root), keep_s, [])]
+    reports.append(_clean_staged(root, keeping.attempt_seconds))
     for derived in (versions_dir(root), kept_dir(root)):
         reports.append(_clean_derived(derived, 3600.0 * window_hours(keep_s)))
     failures: list[SinkError] = []
@@ -129,6 +131,14 @@ def _clean_unnamed_epochs(directory: Location) -> CleanReport:
     now = time.time()
     files = lake_files(directory, ".parquet")
     return _delete_unnamed(directory, [one.place for one in files if now - one.since > ATTEMPT_SECONDS])
+
+
+def _clean_staged(root: Location, age_s: float) -> CleanReport:
+    """Delete rows that waited for a cut when their run ended: no epoch ever names them."""
+    left = staged_before(root, time.time() - age_s)
+    for path in left:
+        delete(path)
+    return CleanReport(len(left), 0)
 
 
 def _delete_unnamed(

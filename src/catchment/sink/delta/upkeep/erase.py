@@ -7,6 +7,7 @@ No settle or join that began before brings rows back. A settle commits on the ve
 join gives up where one of its files is gone.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -35,6 +36,7 @@ from catchment.sink.delta.plain.window import ATTEMPT_SECONDS
 from catchment.sink.delta.reading.reach import readable_since
 from catchment.sink.delta.tail.generations import tails_of
 from catchment.sink.delta.tail.older import must_not_be_older
+from catchment.sink.delta.tail.stage import staged_before
 from catchment.sink.delta.upkeep.clean import window_hours
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
 from catchment.sink.delta.upkeep.versions import Versions
@@ -62,6 +64,9 @@ def erase(order: UpkeepOrder, erasure: Erasure) -> Erased:
     for number in range(_PASSES):
         if not erasing.passes(first=number == 0):
             break
+    # Rows that wait for their cut are read again.
+    for staged in staged_before(location(order.root), math.inf):
+        delete(staged)
     # Behind the data files: whoever makes a side file looks first whether its data file is there.
     order.index_of(erasure.table).erase()
     return erasing.result()

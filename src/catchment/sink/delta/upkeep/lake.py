@@ -17,6 +17,7 @@ from catchment.sink.delta.layout import epochs_dir
 from catchment.sink.delta.tail import older
 from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.tail.inline import write_inline
+from catchment.sink.delta.tail.stage import LakeStage
 from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.sink.delta.upkeep import erase, restore
 from catchment.sink.delta.upkeep.keeper import Keeper, UpkeepOrder
@@ -42,6 +43,7 @@ class DeltaLake:
         self._tables = DeltaSink(self._root, self._feed, after_table)
         self._epochs = EpochsTable(self._root, self._feed)
         self.writer = LakeWriter(self._root)
+        self.stage = LakeStage(self._root)
 
     def newest(self) -> EpochRow | None:
         """As the port has it."""

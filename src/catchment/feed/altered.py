@@ -1,0 +1,53 @@
+"""What an epoch whose tables were altered asks besides its log: catalog, comments, and what is done about losses."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+
+from catchment.epoch.gather import Gathered
+from catchment.epoch.work import SegmentReceipt
+from catchment.model.epoch import Manifest
+from catchment.model.errors import Unsupported
+from catchment.model.source import Endpoint
+from catchment.model.table import ShardTable, Table, TableId
+from catchment.source.catalog import read_table
+from catchment.source.comments import commented_now
+from catchment.source.session import connect
+
+
+def told_by_catalog(
+    endpoints: Mapping[str, Endpoint], receipts: Iterable[SegmentReceipt]
+) -> dict[ShardTable, Table]:
+    """Definitions of tables that gained columns, where no row event has shown them yet."""
+    found = {}
+    for receipt in receipts:
+        for table, passage in receipt.passages().items():
+            if passage.untold:
+                with connect(endpoints[receipt.shard], receipt.reached.server) as session:
+                    found[ShardTable(receipt.shard, table)] = read_table(session, table)
+    return found
+
+
+def commented(endpoints: Mapping[str, Endpoint], previous: Manifest, gathered: Gathered) -> Gathered:
+    """What was gathered, with the comments that altered tables have now."""
+    columns = {shape.table: shape.columns for shape in previous.shapes}
+    altered = [shape for shape in gathered.shapes if shape.columns != columns[shape.table]]
+    if not altered:
+        return gathered
+    asked = [endpoints[shard] for shard in gathered.segments]
+    after = {shape.table: shape for shape in commented_now(altered, asked)}
+    return dataclasses.replace(
+        gathered, shapes=tuple(after.get(shape.table, shape) for shape in gathered.shapes)
+    )
+
+
+def lost_in(previous: Manifest, gathered: Gathered, follows: Callable[[TableId], bool]) -> set[TableId]:
+    """The tables that cannot be followed any more. Raises Unsupported where they are to end the run: where it does not
+    follow what becomes of them."""
+    if not gathered.stale:
+        return set()
+    lost = {one.table for one in gathered.stale} - {shape.table for shape in gathered.shapes}
+    lost -= {one.table for one in previous.lost}
+    failing = [one for one in gathered.stale if one.table in lost and not follows(one.table)]
+    if failing:
+        raise Unsupported("; ".join(one.reason for one in failing))
+    return lost
