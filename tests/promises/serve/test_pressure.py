@@ -144,6 +144,7 @@ def test_whose_cable_is_pulled_is_noticed(
         batches = Caller(cable.port).batches()
         next(batches)
         hub.rests = rests
+        at_rest(hub)  # gRPC has had answers to what it asks behind messages, and nothing else is under way
         cable.stall()
         wait_for(lambda: hub.open_now == 0)
         assert server.feeds.clients == 0

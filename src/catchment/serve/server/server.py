@@ -46,6 +46,7 @@ def _options() -> Sequence[tuple[str, int]]:
         # A client whose machine is gone does not say so. One that rests may ask whether the server is there.
         ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", _ANSWER_MS),
+        ("grpc.http2.ping_timeout_ms", _ANSWER_MS),  # the one that counts behind a proxy; else it is a minute
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", _ANSWER_MS),
