@@ -43,7 +43,8 @@ class Marks:
 class SnapshotAt:
     """The place in the log of the newest consistent snapshot of which rows were SELECTed.
 
-    It is taken on credit. It may run ahead of what the snapshot shows, and so is no floor (DESIGN 3).
+    It is taken on credit, and may run ahead of what the snapshot shows, or of the log (DESIGN 3). So it is no floor. A
+    cut that reaches it lies behind all that the snapshot shows.
     """
 
     at: LogOffset

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from catchment.epoch.evidence import Evidence, SnapshotAt
+from catchment.epoch.evidence import Evidence
 from catchment.model.birth import Born
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
@@ -192,10 +192,6 @@ class StagedGroup:
     refused: tuple[tuple[Chunk, str], ...]
     evidence: Evidence
     marks: TableId
-
-    def seen(self, cut: LogOffset) -> LogOffset:
-        """A place up to which the SELECTs have seen what is not hidden; with marks, the log tells a nearer one."""
-        return self.evidence.at if isinstance(self.evidence, SnapshotAt) else cut
 
 
 @dataclass(frozen=True, slots=True)

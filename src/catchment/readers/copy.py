@@ -183,7 +183,8 @@ def _log_behind(
             floor,
             None if task.staged is None else task.epoch_at,
             wanted,
-            epoch=task.epoch_at if task.staged is None else task.staged.seen(task.epoch_at),
+            # What staged rows were read behind for certain; where a snapshot was taken is told on credit.
+            epoch=task.epoch_at if task.staged is None else task.state.position.at,
             budget=log_bytes,
         ) as log:
             for part in log.images():

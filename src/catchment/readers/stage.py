@@ -72,8 +72,8 @@ class MarksMet:
             self.at |= marks_in(read, (sought.low, sought.high))
 
     def divided(self, task: ChunkTask, stretch: Stretch) -> Stretch:
-        """The stretch, whose `boundary` is the first group that the SELECTs need not have seen: not that beyond the
-        epoch, where it ends. Raises CutMissed where the rows do not count at the cut up to which it was to be read."""
+        """The stretch, whose `boundary` is the first group that the SELECTs need not have seen: that behind the last
+        cut, or a low mark. Raises CutMissed where the rows do not count at the cut up to which it was to be read."""
         if self.group is None:
             return stretch
         why = self.group.evidence.why_not(task.epoch_at, self.at)

@@ -216,6 +216,11 @@ def test_a_truncate_in_front_of_the_select_counts(staged: Staged, strategy: Stra
     statements = "UPDATE t SET n = -1", "TRUNCATE TABLE t", "INSERT INTO t VALUES (3, 4)"
     staged.server.sql(*statements, database=staged.schema)
     receipt = staged.selected(strategy)
+    if strategy is Strategy.SNAPSHOT:
+        # Where it was taken is told on credit, so only what lies in front of the last cut lies in front of it.
+        assert staged.group_at(receipt, staged.end).refused
+        staged.stands_at_the_end()
+        receipt = staged.selected(strategy)
     staged.server.sql("INSERT INTO t VALUES (5, 6)", database=staged.schema)
     assert staged.rows_at(receipt, staged.end) == {3: 4, 5: 6}
 
