@@ -225,6 +225,15 @@ def test_a_truncate_in_front_of_the_select_counts(staged: Staged, strategy: Stra
     assert staged.rows_at(receipt, staged.end) == {3: 4, 5: 6}
 
 
+def test_a_snapshot_whose_place_runs_ahead_of_the_log_counts_no_truncate_as_seen(staged: Staged) -> None:
+    """As FLUSH BINARY LOGS beside a held commit makes it do: the new file's name, and the old one's offset."""
+    staged.stands_at_the_end()
+    receipt = staged.selected(Strategy.SNAPSHOT)
+    staged.server.sql("TRUNCATE TABLE t", "INSERT INTO t VALUES (3, 4)", database=staged.schema)
+    torn = replace(receipt, evidence=SnapshotAt(staged.end))
+    assert staged.group_at(torn, staged.end).refused
+
+
 def test_an_xa_commit_that_xa_recover_lists_stands_behind_the_floor(
     staged: Staged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
