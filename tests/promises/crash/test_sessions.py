@@ -47,7 +47,11 @@ def own() -> Iterator[PrivateServer]:
     """A server on which nobody but these feeds has sessions of the feed's user. Each takes its time to begin, so that
     many are there at once."""
     with chosen_server(server_id=171) as server:
-        server.sql(f"SET GLOBAL init_connect = 'DO SLEEP({LOGIN_SECONDS})'")
+        server.sql(
+            f"SET GLOBAL init_connect = 'DO SLEEP({LOGIN_SECONDS})'",
+            "CREATE DATABASE catchment",
+            f"GRANT CREATE, INSERT, UPDATE, DELETE ON catchment.* TO {FEED_USER}@'%'",
+        )
         yield server
 
 
@@ -225,6 +229,14 @@ def refusals(status: Status) -> list[str]:
     return [error.message for error in status.errors if "max_user_connections" in error.message]
 
 
+MARIADB_ALONE = pytest.mark.mariadb("strategies other than rewind")
+
+
+def by(strategy: str) -> dict[str, object]:
+    """The settings of a feed that copies so."""
+    return {"copy": {"chunk_rows_max": 50, "groups_per_shard": 4, "strategy": strategy}}
+
+
 ALL_BESIDE = {
     "verify": {"every": "1s", "budget": "100%"},
     "copy": {"chunk_rows_max": 50, "throttle": {"threads_running": 10_000}},
@@ -238,9 +250,11 @@ ALL_BESIDE = {
         (LEAST + 1, {}),
         pytest.param(LEAST + 3, {}, marks=pytest.mark.wide),
         (LEAST + 5, ALL_BESIDE),
+        pytest.param(LEAST, by("watermark"), marks=MARIADB_ALONE),
+        pytest.param(LEAST, by("snapshot"), marks=[MARIADB_ALONE, pytest.mark.wide]),
         pytest.param(LEAST, {"engine": "spark"}, marks=pytest.mark.wide),
     ],
-    ids=["least", "one more", "two groups", "all beside", "spark"],
+    ids=["least", "one more", "two groups", "all beside", "watermark", "snapshot", "spark"],
 )
 def test_one_feed_has_no_more_than_its_ceiling(
     server: PrivateServer,
