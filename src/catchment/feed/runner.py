@@ -123,16 +123,13 @@ def run_feed(
 def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
     """Run by one feed file: how that ended, or by what the run goes on."""
     feed, ports, stop, fault = edition.feed, asked.ports, asked.stop, asked.fault
-    strategy = feed.copying.strategy
     endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
     sink = ports.sink(feed, lambda: fault(Fault.BETWEEN_APPLIES))
     with (
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=sink.fence()) as lease,
         board_of(feed, store) as board,
-        _watch(
-            feed, Journal(store, lease.fence, strategy), stop, _told_first(board, asked.observer)
-        ) as watch,
+        _watch(feed, store, lease.fence, stop, _told_first(board, asked.observer)) as watch,
         served(feed, watch.vitals, board),
         sessions_of(feed, store, lease, stop, watch) as held,
     ):
@@ -233,7 +230,8 @@ def _told_first(board: Board | None, observer: Observer) -> Observer:
     return observer if board is None else board.before(observer)
 
 
-def _watch(feed: Feed, journal: Journal, stop: world.Event, observer: Observer) -> Watch:
+def _watch(feed: Feed, store: Store, fence: int, stop: world.Event, observer: Observer) -> Watch:
+    journal = Journal(store, fence, feed.copying.strategy)
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
     notifier, file = Notifier(feed.name, feed.notify), feed.metrics.file
