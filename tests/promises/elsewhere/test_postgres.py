@@ -143,10 +143,9 @@ def test_equal_at_every_version_under_writes_and_kills(
         looks.append(look(postgres))
         with start() as job:
             follow(job, 1)
+            court.judge(looks)
             with writers.paused():
                 want = source_rows(servers, table, ("id",))
                 awaited(lambda: look(postgres).rows == want, job)
-        looks.append(look(postgres))
-    court.judge(looks)
     print(court.judged, "looks,", court.copying, "at shards in the midst of their copy")
     assert court.copying
