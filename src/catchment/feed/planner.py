@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from catchment.config import ThrottleConfig
 from catchment.epoch.work import ChunkReceipt
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
-from catchment.feed.sessions import Sessions
 from catchment.feed.throttle import Throttle
 from catchment.model.budget import UNLIMITED, Allowance
 from catchment.model.chunk import Chunk, chunk_key
@@ -52,6 +52,18 @@ class _Expected:
     bytes: float = 0.0
 
 
+class Shares(Protocol):
+    """The sessions that the run has, where their number has a ceiling."""
+
+    def turn(self, *, idle: bool, groups: int) -> None:
+        """A turn of the loop begins. `idle`: no rows are to be copied, else so many `groups` at a time."""
+        ...
+
+    def groups(self, shard: str) -> int:
+        """So many groups of chunks of a shard are read at a time."""
+        ...
+
+
 class Planner:
     """Keeps the pace of every table and deals chunks to groups; not thread-safe.
 
@@ -68,7 +80,7 @@ class Planner:
         endpoints: Mapping[str, Endpoint],
         limits: Limits,
         throttle: Throttle | None = None,
-        sessions: Sessions | None = None,
+        sessions: Shares | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._limits = limits

@@ -247,10 +247,10 @@ ALL_BESIDE = {
     ("sessions", "settings"),
     [
         (LEAST, {}),
-        (LEAST + 1, {}),
+        pytest.param(LEAST + 1, {}, marks=pytest.mark.wide),
         pytest.param(LEAST + 3, {}, marks=pytest.mark.wide),
-        (LEAST + 5, ALL_BESIDE),
-        pytest.param(LEAST, by("watermark"), marks=MARIADB_ALONE),
+        pytest.param(LEAST + 5, ALL_BESIDE, marks=pytest.mark.wide),
+        pytest.param(LEAST, by("watermark"), marks=[MARIADB_ALONE, pytest.mark.wide]),
         pytest.param(LEAST, by("snapshot"), marks=[MARIADB_ALONE, pytest.mark.wide]),
         pytest.param(LEAST, {"engine": "spark"}, marks=pytest.mark.wide),
     ],
@@ -306,6 +306,7 @@ def test_two_feeds_copy_and_follow_below_one_ceiling(
     b.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_what_a_killed_run_had_is_given_to_one_that_waits(
     server: PrivateServer,
     made: Callable[[str, int], Steps],
@@ -338,6 +339,7 @@ def test_what_a_killed_run_had_is_given_to_one_that_waits(
     b.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_a_run_that_waits_can_be_stopped(
     made: Callable[[str, int], Steps], start: Callable[[Steps], Run]
 ) -> None:

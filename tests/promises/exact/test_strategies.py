@@ -31,7 +31,7 @@ pytestmark = pytest.mark.mariadb(
     "MySQL tells no place in the log with a snapshot, and marks are not proven there"
 )
 
-STRATEGIES = ("watermark", "snapshot")
+STRATEGIES = ("watermark", pytest.param("snapshot", marks=pytest.mark.wide))
 ROWS = 1200
 ADDED = "ALTER TABLE orders ADD COLUMN extra VARCHAR(20)"
 
@@ -40,7 +40,7 @@ ADDED = "ALTER TABLE orders ADD COLUMN extra VARCHAR(20)"
     ("strategy", "engine"),
     [
         ("watermark", "local"),
-        ("snapshot", "local"),
+        pytest.param("snapshot", "local", marks=pytest.mark.wide),
         pytest.param("watermark", "spark", marks=pytest.mark.wide),
         pytest.param("snapshot", "spark", marks=pytest.mark.wide),
     ],

@@ -154,6 +154,8 @@ def _read_once(server: PrivateServer) -> bool:
     return dumps(server) <= 1
 
 
+@pytest.mark.wide
+@pytest.mark.minutes
 def test_exact_for_each_client(servers: Servers, fresh_schema: Callable[..., str]) -> None:
     """Fast ones, slow ones that are overtaken, and such that leave and come again, beside writers and ALTERs."""
     schema = fresh_schema(*servers.values())
@@ -166,7 +168,7 @@ def test_exact_for_each_client(servers: Servers, fresh_schema: Callable[..., str
     alters = Alters(servers, schema, random.Random(5))
     with ExitStack() as stack:
         writers = stack.enter_context(
-            random_writers(list(servers.values()), schema, seed=9, rate=20.0, keys=100)
+            random_writers(list(servers.values()), schema, seed=9, rate=6.0, keys=100)
         )
         time.sleep(1)  # the first cut lies behind where the judges began
         hub = stack.enter_context(hub_of(servers, Limits(buffer=30 * EVENT_BYTES)))
