@@ -10,10 +10,11 @@ import pytest
 
 from catchment.model.errors import ConfigError, TakenOver
 from catchment.serve.hub.ask import Ask
+from catchment.serve.hub.client import Reading
 from catchment.serve.hub.hub import Hub
 from catchment.serve.hub.subscribed import Subscribed
 from catchment.serve.hub.subscribers import Subscribers
-from catchment.serve.stream.events import Event, VGtid
+from catchment.serve.stream.events import CopyCompleted, Event, VGtid
 from catchment.serve.stream.source import source_of as stream_source
 from catchment.state.store import Store
 from tests.promises.serve.test_shared import COPY, TABLES, came, values, write
@@ -114,6 +115,31 @@ def test_it_waits_for_answers_at_the_limit(servers: Servers, schema: str, tmp_pa
             server.acknowledge("search", last_vgtid(found))
             found += client.pull()
         assert sorted(values(found)) == sorted(f"v{number}" for number in range(20) for _ in servers)
+
+
+def test_what_it_read_to_join_the_shared_reader_can_be_acknowledged(
+    servers: Servers, schema: str, tmp_path: Path
+) -> None:
+    """It told that by itself, with a vgtid that is not the shared reader's."""
+    ask = Ask(rules=(f"{schema}.*",))
+    with served(servers, tmp_path / "state.db") as server, ExitStack() as stack:
+        other = stack.enter_context(opened(server, Ask(vgtid="current", rules=ask.rules), "other"))
+        while other.client.standing.reading is Reading.OWN:
+            list(other.pull())
+        client = stack.enter_context(opened(server, ask))
+        pulled(
+            client, lambda found: any(isinstance(one, CopyCompleted) and one.table is None for one in found)
+        )
+        write(servers, schema, "b")
+        pulled(other, partial(came, servers, "b"))
+        found = pulled(client, partial(came, servers, "b"))
+        assert client.client.standing.reading is Reading.SHARED
+        assert server.acknowledge("search", last_vgtid(found))
+        ends = time.monotonic() + 5
+        while time.monotonic() < ends:
+            found += client.pull()
+            server.acknowledge("search", last_vgtid(found))
+        assert client.slip.vgtids == 0
 
 
 def test_the_last_one_of_a_name_has_it(servers: Servers, schema: str, tmp_path: Path) -> None:

@@ -75,15 +75,15 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             client = hub.open(asked.ask, ToldParts, f"flight {context.peer()}")
             try:
                 reading = _Reading(asked, client)
-                told = reading.chunks(context, hub)
-                # A generator that was never begun would not give the client's reader back.
-                first = next(told, Chunk(nothing(reading.schema), b""))
-                return flight.GeneratorStream(reading.schema, chain([first], told))
             except BaseException:
                 hub.close(client)
                 raise
         except Exception as error:
             raise _told(error, feed) from None
+        told = reading.chunks(context, hub)
+        # A generator that was never begun would not give the client's reader back.
+        first = next(told, Chunk(nothing(reading.schema), b""))
+        return flight.GeneratorStream(reading.schema, chain([first], told))
 
 
 class _Reading:

@@ -85,13 +85,14 @@ class Client(Generic[M]):
         self._epochs: Epochs | None = epochs
         self._following: Following[M] | None = None
         self._last = Place(0, epochs.stands, telling.known, epochs.tick)
+        self._told = epochs.stands
         self._begun = False
         self._given = 0
 
     @property
-    def stands(self) -> StreamCut:
-        """Up to where all was told, once what was pulled is taken."""
-        return self._last.stands
+    def told(self) -> StreamCut:
+        """The cut of the last vgtid that it was told; where it begins before the first one."""
+        return self._told
 
     def definitions(self, table: TableId) -> list[Table]:
         """A table as its rows are told now, by the shards that have it. Ask before the first pull."""
@@ -158,6 +159,8 @@ class Client(Generic[M]):
         told = self._pace.told(turn)
         if told is not None:
             yield from self._telling.messages(told)
+        if isinstance(told, Turn):
+            self._told = told.stands
         if self._epochs is epochs:
             self._last = Place(0, epochs.stands, self._telling.known, epochs.tick)
 
@@ -181,6 +184,7 @@ class Client(Generic[M]):
         yield from entry.messages
         self._pace.heard()
         self._last = entry.behind
+        self._told = entry.behind.stands
 
     def _overtaken(self, following: Following[M]) -> Iterator[M]:
         """The buffer has let go of what comes next."""

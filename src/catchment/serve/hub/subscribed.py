@@ -74,14 +74,14 @@ class Subscribed(Generic[M]):
             return
         if world.steady_seconds() - self._looked >= _LOOK_SECONDS:
             self._look()
-        before, nbytes = self.client.stands, 0
+        before, nbytes = self.client.told, 0
         for message in self.client.pull():
             nbytes += self._size(message)
             yield message
-        stands = self.client.stands
-        if nbytes and stands is not before:
+        told = self.client.told
+        if told is not before:
             self._bytes += nbytes
-            self._given.append(_Given(written(stands), self._bytes, world.now_us()))
+            self._given.append(_Given(written(told), self._bytes, world.now_us()))
 
     def _look(self) -> None:
         """What was acknowledged since, here or elsewhere."""

@@ -64,7 +64,7 @@ class Subscribers:
             )
         client = self._hub.open(ask if kept is None else replace(ask, vgtid=kept.vgtid), form, shown or name)
         try:
-            mine = self._come(name, asked, client.stands)
+            mine = self._come(name, asked, client.told)
         except BaseException:
             self._hub.close(client)
             raise
