@@ -62,8 +62,8 @@ class Clock:
         self._number = last
         self._condition = world.condition()
         self._newest: Tick | None = None
-        self._tried_at = self._wanted_since = 0.0
-        self._apart = seconds
+        self._tried_at = 0.0
+        self._wanted, self._apart = False, seconds
         self._failed: Exception | None = None
         self._stopping = world.event()
         self._wake = world.event()
@@ -108,16 +108,14 @@ class Clock:
         there is none. Raises what ended the clock, and ConnectionLost while a shard has been silent for too long: later
         the clock may go on.
 
-        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last. `since`:
-        the clock has to have begun that try then, or later (steady seconds).
+        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last, or those
+        between two of its ticks. `since`: the clock has to have begun that try then, or later (steady seconds).
         """
         since = world.steady_seconds() - self._seconds if since is None else since
         with self._condition:
-            if self._tried_at < since:
-                self._wanted_since = since
-                self._wake.set()
-            if apart is not None and not self._beyond(number):
-                self._wanted_since, self._apart = world.steady_seconds(), apart
+            # However recent the last try is: without a tick beyond `number` only another one helps.
+            if self._tried_at < since or not self._beyond(number):
+                self._wanted, self._apart = True, self._seconds if apart is None else apart
                 self._wake.set()
             self._condition.wait_for(
                 lambda: self._failed or (self._tried_at >= since and self._beyond(number)), timeout
@@ -154,6 +152,7 @@ class Clock:
         silent_since: float | None = None
         with world.pool(len(self._readers), "tick") as pool:
             while not self._stopping.is_set():
+                self._wanted = False
                 began = world.steady_seconds()
                 try:
                     self._tick(pool)
@@ -177,8 +176,7 @@ class Clock:
             self._wake.clear()
             while self._questions:
                 self._answer(self._questions.popleft(), pool)
-            wanted = self._tried_at < self._wanted_since
-            pause = self._apart if wanted else max(self._seconds, _IDLE_SECONDS)
+            pause = self._apart if self._wanted else max(self._seconds, _IDLE_SECONDS)
             if not self._wake.wait(max(0.0, pause - (world.steady_seconds() - began))):
                 return
 

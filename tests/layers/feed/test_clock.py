@@ -77,6 +77,19 @@ def test_ticks_are_taken_for_who_asks(shard: PrivateServer, monkeypatch: pytest.
     assert len(began) <= time.monotonic() - asked + 1
 
 
+def test_who_asks_right_behind_a_tick_waits_for_the_pace_alone(
+    shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That tick was tried just now, and yet another one has to come; with no question none would for an hour."""
+    monkeypatch.setattr(clock_module, "_IDLE_SECONDS", 3600.0)
+    with ticking(shard, 0.2) as clock:
+        last = clock.after(0, PATIENCE_SECONDS)
+        for _ in range(5):
+            assert last is not None
+            last = clock.after(last.number, PATIENCE_SECONDS)
+        assert last is not None
+
+
 def test_a_tick_behind_a_moment_began_behind_it(
     shard: PrivateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
