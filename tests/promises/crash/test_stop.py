@@ -75,6 +75,10 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     for number in signals:
         os.killpg(command.process.pid, number)
         time.sleep(0.5 if len(signals) > 1 else 0)
+    # Two signals of a kind become one where a busy machine lets the process see neither in between.
+    while len(signals) > 1 and command.process.poll() is None and time.monotonic() < began + STOP_SECONDS_MAX:
+        os.killpg(command.process.pid, signals[-1])
+        time.sleep(0.5)
     ended = command.ended()
     seconds = time.monotonic() - began
     print(f"stopped by {[s.name for s in signals]} in {seconds:.1f} s", file=sys.stderr)
@@ -108,7 +112,7 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
         life.describe(
             engine=engine,
             sink={"path": str(life.lake), "settle": "0s"},
-            copy={"chunk_rows_max": 1000},
+            copy={"chunk_rows_max": 1000, "group_time": "0s"},
         )
         life.make_large()
         run = life.start("run", fault="during-settle:1:freeze")
