@@ -100,6 +100,13 @@ class CopyConfig(Section):
         description="Rows that a chunk aims for at most. It can have more: of a range that the server estimates, twice "
         "as many are let through, and rows alike in the columns that a key is cut by are one chunk.",
     )
+    group_time: Seconds = Field(
+        default=1.5,
+        ge=0,
+        le=CHUNK_SECONDS_MAX,
+        description="What the SELECTs of a group of chunks take together. An epoch copies a group or several, so that "
+        "small chunks do not make for many epochs. Of less than three chunks it has three.",
+    )
     groups_per_shard: int = Field(
         default=2, ge=1, le=64, description="Groups of chunks that one shard serves at the same time."
     )

@@ -11,7 +11,7 @@ from catchment.config.feed import Feed
 from catchment.config.units import unit_of
 from catchment.model.errors import ConfigError
 
-_OF_COPY = ("chunk_time", "chunk_rows_max", "groups_per_shard", "log_budget")
+_OF_COPY = ("chunk_time", "chunk_rows_max", "group_time", "groups_per_shard", "log_budget")
 _OF_THROTTLE = (
     "threads_running",
     "history_list_length",

@@ -8,9 +8,8 @@ import pyarrow as pa
 from catchment.config import Feed
 from catchment.engine.port import Engine
 from catchment.epoch.work import Failed
-from catchment.feed.chunk_steps import Pace
+from catchment.feed.chunk_steps import CHUNKS_PER_GROUP, Pace
 from catchment.feed.comparisons import Comparisons
-from catchment.feed.planner import CHUNKS_PER_GROUP
 from catchment.feed.since import Shards, SinceThen
 from catchment.feed.sparing import Sparing
 from catchment.feed.throttle import CHECK_SECONDS

@@ -21,20 +21,23 @@ FIRST_ROWS = 50_000
 ROWS_MIN = 500
 # A group holds the rows of its chunks in memory.
 CHUNK_BYTES_MAX = 64 << 20
+# What a group is dealt at least, however long their SELECTs take.
+CHUNKS_PER_GROUP = 3
 SPACING_GROWTH_MAX = 8.0
 SHRINK = 4
 
 
 @dataclass
 class Pace:
-    """What chunks of a table on a shard have taught: rows per SELECT, how far apart integer keys lie, and bytes per
-    row. Before the first chunk it is what the server estimates.
+    """What chunks of a table on a shard have taught: rows per SELECT, rows per second of one, how far apart integer keys
+    lie, and bytes per row. Before the first chunk it is what the server estimates.
 
     `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone. Else it reads
     the whole table, however small the chunk is, and its time says nothing of the rows to ask for.
     """
 
     rows: int = FIRST_ROWS
+    rate: float = 0.0
     spacing: float = 1.0
     row_bytes: float = 0.0
     table_rows: int = 0
@@ -45,9 +48,15 @@ class Pace:
         """Rows of the next chunk."""
         return max(int(min(self.rows, CHUNK_BYTES_MAX / max(self.row_bytes, 1.0))), 1)
 
+    def of_group(self, seconds: float) -> int:
+        """Rows that a group is dealt: what its SELECTs read in so many seconds, as whole chunks."""
+        fit = min(self.rate * seconds, CHUNKS_PER_GROUP * CHUNK_BYTES_MAX / max(self.row_bytes, 1.0))
+        return max(int(fit), CHUNKS_PER_GROUP * self.wanted())
+
     def learn(self, copied: CopiedChunk, seconds: float, rows_max: int) -> None:
         """Take what a chunk has taught; `seconds` are aimed for, `rows_max` is the limit."""
         rate = copied.rows / max(copied.seconds, 0.001)
+        self.rate = (self.rate + rate) / 2
         least = self.rows // 2 if self.ranged else self.rows
         self.rows = min(max(int(rate * seconds), ROWS_MIN, least), self.rows * 2, rows_max)
         lo, hi = copied.chunk.lo, copied.chunk.hi

@@ -19,8 +19,8 @@ from catchment.model.table import ShardTable, TableId
 from catchment.source.offsets import log_bytes
 from catchment.source.session import Session, connect
 
-# SELECT time that one group of an epoch is dealt, as a multiple of a chunk's.
-CHUNKS_PER_GROUP = 3
+# What a group may cost, and a chunk at least, however small: each costs a few questions.
+GROUP_COST, CHUNK_COST_MIN = 3.0, 0.015
 # What a group may hold of the log behind it, as a multiple of the log that its floor may lie behind.
 IMAGE_BUDGETS = 4
 # Why a floor may lag for long even when the feed has caught up with the log.
@@ -34,7 +34,8 @@ _MUCH_LOG = "more log waits to be read than copy.log_budget, and the log comes f
 @dataclass(frozen=True)
 class Limits:
     """`chunk_seconds`: aim for one SELECT. `groups`: per shard. `log_budget`: bytes of log behind a floor. `place_of`:
-    tables of a lower place are copied first. `marked`: floors are the cuts before, which marks prove visible."""
+    tables of a lower place are copied first. `marked`: floors are the cuts before, which marks prove visible.
+    `group_seconds`: what the SELECTs of a group take together; of less than a few chunks it has those."""
 
     chunk_seconds: float
     chunk_rows_max: int
@@ -42,6 +43,7 @@ class Limits:
     log_budget: int
     place_of: Callable[[TableId], int] = lambda table: 0
     marked: bool = False
+    group_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,7 @@ class Planner:
                 self._limits.place_of(copy.table),
             ),
         )
-        budget = self._groups(shard) * CHUNKS_PER_GROUP * 1.0
+        budget = self._groups(shard) * GROUP_COST
         allowance = self._throttle.rates.allowance(shard)
         planned: list[tuple[Chunk, int]] = []
         for copy in copies:
@@ -228,7 +230,8 @@ class Planner:
                 if step is None:
                     break
                 planned.append(step)
-                budget -= max(step[1] / walk.pace.wanted(), 0.05)
+                of_group = walk.pace.of_group(self._limits.group_seconds)
+                budget -= max(GROUP_COST * step[1] / of_group, CHUNK_COST_MIN)
                 allowance = allowance.without(step[1], walk.pace.row_bytes)
                 self._expect(step, walk.pace.row_bytes)
         return planned

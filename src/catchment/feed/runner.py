@@ -276,6 +276,7 @@ def _limits(copying: CopyConfig) -> Limits:
         copying.log_budget,
         copying.place_of,
         copying.strategy is Strategy.WATERMARK,
+        copying.group_time,
     )
 
 

@@ -33,7 +33,7 @@ ENDED_BY = re.compile(r"(stopped|caught up) at epoch")
 @pytest.fixture
 def steps(shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path) -> Steps:
     begun = Steps(tmp_path, {"-80": shards[0]}, fresh_schema(*shards))
-    begun.set(copy={"chunk_rows_max": 20, "groups_per_shard": 1}, engine="local")
+    begun.set(copy={"chunk_rows_max": 20, "group_time": "0s", "groups_per_shard": 1}, engine="local")
     values = ", ".join(f"({key}, {key})" for key in range(1, ROWS + 1))
     begun.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", f"INSERT INTO t VALUES {values}")
     return begun

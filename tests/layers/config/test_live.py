@@ -14,6 +14,7 @@ from tests.layers.config.test_file import MINIMAL, feed_of
     [
         ("copy.chunk_time", "200ms"),
         ("copy.chunk_rows_max", "5000"),
+        ("copy.group_time", "3s"),
         ("copy.groups_per_shard", "4"),
         ("copy.log_budget", "128MB"),
         ("copy.throttle.threads_running", "30"),
@@ -36,7 +37,7 @@ def test_a_value_is_read_as_in_the_feed_file_and_written_back(tmp_path: Path, na
 
 
 def test_all_that_may_change_is_tried_above() -> None:
-    assert len(LIVE) == 9
+    assert len(LIVE) == 10
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
-from catchment.epoch.work import CopiedChunk
+from catchment.epoch.work import ChunkReceipt, CopiedChunk
 from catchment.feed import chunk_steps as walk_module
-from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
+from catchment.feed.chunk_steps import CHUNKS_PER_GROUP, FIRST_ROWS, ROWS_MIN, SHRINK, Pace, Walk
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.sessions import Sessions
 from catchment.model.budget import Allowance
@@ -161,6 +161,32 @@ def test_with_few_sessions_fewer_chunks_are_planned(
     assert (len(planned(None)), len(planned(_Few(4)))) == (4, 4)
     assert len(planned(_Few(1))) == 1
     assert 0 < sum(planned(_Few(1))) < sum(planned(_Few(4))) / 2
+
+
+def test_a_group_of_small_chunks_reads_for_the_time_of_a_group(
+    shard: PrivateServer, fresh_schema: Callable[..., str]
+) -> None:
+    """A chunk of 100 rows took 10 ms, so 50 ms are five of them; of what is not known a group has three."""
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"USE {schema}",
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO t SELECT n, 1 FROM {NUMBERS}",
+        "ANALYZE TABLE t",
+    )
+    manifest = begun(shard, schema)
+    tick = Tick(manifest.epoch + 1, 0, 0, {"a": LogOffset(*shard.log_end())})
+    planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, 100, 2, LOG_BUDGET, group_seconds=0.05))
+
+    def planned() -> list[Chunk]:
+        groups = planner.groups(manifest.cut, manifest.shapes, tick)
+        return [chunk for group in groups for chunk in group]
+
+    first = planned()
+    assert len(first) == 2 * CHUNKS_PER_GROUP
+    for _ in range(20):
+        planner.learn(ChunkReceipt("a", (CopiedChunk(first[0], 100, 1000, 0.01),), (), (), 0))
+    assert len(planned()) == 2 * 5
 
 
 @pytest.mark.parametrize("code", [1205, 1317, 1969, 3024])

@@ -61,7 +61,7 @@ def run_of_two_shards(directory: Path, port: int) -> Iterator[tuple[Steps, Copie
             engine="local",
             status={"port": port},
             epoch={"interval": "1s", "tick": "100ms"},
-            copy={"chunk_rows_max": CHUNK_ROWS, "groups_per_shard": 1},
+            copy={"chunk_rows_max": CHUNK_ROWS, "group_time": "0s", "groups_per_shard": 1},
         )
         stack.enter_context(workload.steady_writers(servers, SCHEMA, ROWS, rate=WRITES_A_SECOND))
         stop, copied = threading.Event(), Copied()

@@ -36,7 +36,7 @@ def steps(
 ) -> Steps:
     run_here(monkeypatch)
     begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    begun.set(copy={"chunk_rows_max": 20, "groups_per_shard": 1}, status={"port": port})
+    begun.set(copy={"chunk_rows_max": 20, "group_time": "0s", "groups_per_shard": 1}, status={"port": port})
     name = HOSTILE.replace("`", "``")
     values = ", ".join(f"({key})" for key in range(1, 2001))
     begun.everywhere(f"CREATE TABLE `{name}` (id INT PRIMARY KEY)", f"INSERT INTO `{name}` VALUES {values}")

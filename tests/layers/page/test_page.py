@@ -37,7 +37,7 @@ def steps(
 ) -> Steps:
     run_here(monkeypatch)
     begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    begun.set(copy={"chunk_rows_max": 20, "groups_per_shard": 1}, status={"port": port})
+    begun.set(copy={"chunk_rows_max": 20, "group_time": "0s", "groups_per_shard": 1}, status={"port": port})
     values = ", ".join(f"({key}, {key})" for key in range(1, 3001))
     for name in ("t", SCRIPT):
         begun.everywhere(

@@ -44,7 +44,7 @@ def make_feed(tmp_path: Path) -> MakeFeed:
             "sink": {"path": str(tmp_path / "lake")},
             "state": {"env": "CATCHMENT_UNSET"},
             "epoch": {"interval": "200ms", "tick": "50ms"},
-            "copy": {"chunk_rows_max": chunk_rows},
+            "copy": {"chunk_rows_max": chunk_rows, "group_time": "0s"},
         }
         file.write_text(yaml.safe_dump(described))
         return file

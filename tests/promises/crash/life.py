@@ -132,7 +132,7 @@ class Life:
             "sink": {"path": str(self.path)},
             "state": str(self.state),
             "epoch": {"interval": "200ms", "tick": "50ms"},
-            "copy": {"chunk_rows_max": 20},
+            "copy": {"chunk_rows_max": 20, "group_time": "0s"},
             **settings,
         }
         self.file.write_text(yaml.safe_dump(described))

@@ -87,7 +87,7 @@ def made(
             name=name,
             state=str(tmp_path / "state.db"),
             source={**source, "sessions_max": ceiling},
-            copy={"chunk_rows_max": 50, "groups_per_shard": 4},
+            copy={"chunk_rows_max": 50, "group_time": "0s", "groups_per_shard": 4},
             engine="local",
             metrics={"file": str(directory / "feed.prom")},
         )
@@ -234,12 +234,12 @@ MARIADB_ALONE = pytest.mark.mariadb("strategies other than rewind")
 
 def by(strategy: str) -> dict[str, object]:
     """The settings of a feed that copies so."""
-    return {"copy": {"chunk_rows_max": 50, "groups_per_shard": 4, "strategy": strategy}}
+    return {"copy": {"chunk_rows_max": 50, "group_time": "0s", "groups_per_shard": 4, "strategy": strategy}}
 
 
 ALL_BESIDE = {
     "verify": {"every": "1s", "budget": "100%"},
-    "copy": {"chunk_rows_max": 50, "throttle": {"threads_running": 10_000}},
+    "copy": {"chunk_rows_max": 50, "group_time": "0s", "throttle": {"threads_running": 10_000}},
 }
 
 

@@ -39,7 +39,7 @@ SECONDS = 8
 def begun(life: Life, strategy: str, marks: str, rows: int) -> None:
     """A feed without Java, of small chunks."""
     life.load(rows)
-    copying = {"chunk_rows_max": 10, "groups_per_shard": 2, **by(strategy, marks)}
+    copying = {"chunk_rows_max": 10, "group_time": "0s", "groups_per_shard": 2, **by(strategy, marks)}
     life.describe(engine="local", copy=copying)
 
 

@@ -162,7 +162,7 @@ def test_a_table_that_changes_too_much_is_copied_in_smaller_chunks(
     """All rows change behind the floor of the first three epochs; a chunk of them all does not fit, a few do."""
     life = live(pair)
     life.load(60)
-    life.describe(copy={"chunk_rows_max": 60})
+    life.describe(copy={"chunk_rows_max": 60, "group_time": "0s"})
     changed = next(iter(life.keys))
     monkeypatch.setattr(Planner, "image_bytes", 4096)
     planned: list[Fault] = []

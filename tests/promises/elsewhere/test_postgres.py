@@ -68,7 +68,7 @@ def feed_of(directory: Path, shards: Shards) -> Path:
         },
         "tables": ["*.*"],
         "sink": {"path": str(directory / "lake")},
-        "copy": {"chunk_rows_max": 5},
+        "copy": {"chunk_rows_max": 5, "group_time": "0s"},
     }
     file = directory / "feed.yaml"
     file.write_text(yaml.safe_dump(described))

@@ -53,7 +53,7 @@ def make_feed(
         "tables": [f"{schema}.*"],
         "sink": {"path": str(lake or directory / "lake"), "changes": True},
         "epoch": {"interval": interval, "tick": "50ms"},
-        "copy": {"chunk_rows_max": chunk_rows, **copying},
+        "copy": {"chunk_rows_max": chunk_rows, "group_time": "0s", **copying},
         "engine": engine,
     }
     file = directory / "feed.yaml"

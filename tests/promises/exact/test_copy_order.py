@@ -26,7 +26,7 @@ def test_a_table_waits_for_those_before_it(
         steps.everywhere(f"CREATE TABLE {name} (id INT PRIMARY KEY)", f"INSERT INTO {name} VALUES {values}")
         steps.everywhere(f"ANALYZE TABLE {name}")
     patterns = [f"{steps.schema}.d", f"{steps.schema}.c_*"]
-    steps.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1, "first": patterns})
+    steps.set(copy={"chunk_rows_max": 40, "group_time": "0s", "groups_per_shard": 1, "first": patterns})
     epochs: list[Manifest] = []
     run_feed(
         steps.feed,

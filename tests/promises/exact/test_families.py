@@ -49,7 +49,7 @@ def test_while_chunks_are_read(steps: Steps, monkeypatch: pytest.MonkeyPatch) ->
         return found
 
     monkeypatch.setattr(ChunkParents, "refusals", noted)
-    steps.set(copy={"chunk_rows_max": 20})
+    steps.set(copy={"chunk_rows_max": 20, "group_time": "0s"})
     writers = families(steps)
 
     def write() -> None:

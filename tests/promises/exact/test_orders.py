@@ -35,7 +35,7 @@ def steps(
     """A feed that has not begun, whose copy takes many epochs."""
     run_here(monkeypatch)
     begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    begun.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1})
+    begun.set(copy={"chunk_rows_max": 40, "group_time": "0s", "groups_per_shard": 1})
     values = ", ".join(f"({key}, {key})" for key in range(1, ROWS + 1))
     begun.everywhere(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
@@ -214,7 +214,7 @@ def test_the_commands(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("fault", [Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW])
 def test_a_run_that_dies_while_it_obeys_is_gone_on_with(steps: Steps, fault: Fault) -> None:
-    steps.set(copy={"chunk_rows_max": 1000})
+    steps.set(copy={"chunk_rows_max": 1000, "group_time": "0s"})
     steps.run()
     catchment.dump(steps.file, "restart", f"{steps.schema}.t")
     steps.everywhere("UPDATE t SET n = 1 WHERE id < 10", "INSERT INTO other VALUES (NULL)")

@@ -35,7 +35,7 @@ def steps(
     """A feed whose copy takes many even epochs. Every third key is there, and the catalog knows nothing of it."""
     run_here(monkeypatch)
     begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    begun.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1})
+    begun.set(copy={"chunk_rows_max": 40, "group_time": "0s", "groups_per_shard": 1})
     values = ", ".join(f"({3 * key}, {key})" for key in range(1, ROWS + 1))
     begun.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", f"INSERT INTO t VALUES {values}")
     return begun

@@ -216,7 +216,7 @@ def test_while_the_table_is_copied(
     """Chunks of one row each, and renamings between runs that have not copied all."""
     run_here(monkeypatch)
     steps = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    steps.set(copy={"chunk_rows_max": 1, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": 1, "group_time": "0s", "groups_per_shard": 1})
     steps.everywhere(*BEGIN, *(f"INSERT INTO t VALUES ({key}, {key}, 'x')" for key in range(11, 40)))
     copying = 0
     for number, fault in enumerate((Fault.AFTER_EPOCH_ROW, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY) * 2):

@@ -68,7 +68,7 @@ def test_rows_changed_behind_an_alter_are_rewound(steps: Steps, monkeypatch: pyt
     rows = ", ".join(f"({n}, 0)" for n in range(40))
     for shard in steps.servers:
         steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", f"INSERT INTO t VALUES {rows}")
-    steps.set(copy={"chunk_rows_max": 2, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": 2, "group_time": "0s", "groups_per_shard": 1})
     plans = itertools.count(1)
 
     def change(place: Fault) -> None:

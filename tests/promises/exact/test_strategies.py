@@ -93,7 +93,7 @@ def steps(shards: Shards, fresh_schema: Fresh, tmp_path: Path, monkeypatch: pyte
 
 
 def set_copy(steps: Steps, strategy: str, marks: str) -> None:
-    steps.set(copy={"chunk_rows_max": 40, "groups_per_shard": 1, **by(strategy, marks)})
+    steps.set(copy={"chunk_rows_max": 40, "group_time": "0s", "groups_per_shard": 1, **by(strategy, marks)})
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -178,7 +178,7 @@ def test_the_strategy_may_change_between_runs_and_is_told(
         if left[0] == 0:
             raise Died
 
-    steps.set(copy={"chunk_rows_max": 40})
+    steps.set(copy={"chunk_rows_max": 40, "group_time": "0s"})
     with suppress(Died):
         run_feed(steps.feed, until_caught_up=True, stop=threading.Event(), fault=die)
     assert not newest(steps).cut.copied

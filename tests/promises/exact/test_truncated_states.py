@@ -35,7 +35,7 @@ def test_while_the_table_is_copied(
     """Chunks of one row each, and TRUNCATEs between runs that have not copied all."""
     run_here(monkeypatch)
     steps = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    steps.set(copy={"chunk_rows_max": 1, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": 1, "group_time": "0s", "groups_per_shard": 1})
     steps.everywhere(*BEGIN, *(f"INSERT INTO t VALUES ({key}, {key})" for key in range(11, 40)))
     copying = 0
     for fault in (Fault.AFTER_EPOCH_ROW, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW):
@@ -121,7 +121,7 @@ def test_a_table_that_is_being_copied_anew(steps: Steps) -> None:
     proof = "INSERT INTO other VALUES (NULL)"
     steps.everywhere("CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)", proof)
     steps.renew(proof)
-    steps.set(copy={"chunk_rows_max": 1, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": 1, "group_time": "0s", "groups_per_shard": 1})
     steps.everywhere("ALTER TABLE t ORDER BY id", proof, proof)
     table = TableId(steps.schema, "t")
     generation = 0

@@ -38,7 +38,7 @@ def begun(
 
 def throttled_by(steps: Steps, **throttle: object) -> None:
     """Small chunks, and these checks."""
-    copy = {"chunk_rows_max": 40, "groups_per_shard": 1, "throttle": throttle}
+    copy = {"chunk_rows_max": 40, "group_time": "0s", "groups_per_shard": 1, "throttle": throttle}
     steps.set(copy=copy, metrics={"file": str(steps.file.parent / "feed.prom")})
 
 

@@ -36,7 +36,7 @@ PROVING = ("CREATE TABLE proof (id INT PRIMARY KEY AUTO_INCREMENT)", PROOF)
 
 
 def small_chunks(steps: Steps, rows: int) -> None:
-    steps.set(copy={"chunk_rows_max": rows, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": rows, "group_time": "0s", "groups_per_shard": 1})
 
 
 def through(steps: Steps, proxy: Proxy, shard: int) -> None:
@@ -319,7 +319,7 @@ def test_13_lag_grows_while_a_copy_is_throttled_and_while_nobody_runs_the_feed(s
     metrics = steps.file.parent / "feed.prom"
     flag = steps.file.parent / "wait"
     flag.touch()
-    copy = {"chunk_rows_max": 20, "groups_per_shard": 1, "throttle": {"flag_file": "wait"}}
+    copy = {"chunk_rows_max": 20, "group_time": "0s", "groups_per_shard": 1, "throttle": {"flag_file": "wait"}}
     steps.set(copy=copy, metrics={"file": str(metrics)})
 
     def throttled() -> float:

@@ -29,7 +29,7 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
     monkeypatch.setattr(standstill, "_HELD_FROM", 3)
     life = live({"-80": mysql_server}, count=1)
     life.load(300)
-    life.describe(copy={"chunk_rows_max": 5, "log_budget": f"{_LOG_BUDGET}B"})
+    life.describe(copy={"chunk_rows_max": 5, "group_time": "0s", "log_budget": f"{_LOG_BUDGET}B"})
     (table,) = life.keys
     mysql_server.sql(f"CREATE TABLE {life.schema}.ballast (id INT PRIMARY KEY, b LONGTEXT)")
     left = [1]

@@ -79,7 +79,7 @@ def test_every_vgtid_and_another_server_after_a_kill(
     for index, server in enumerate(servers.values()):
         load(server, schema, 300, index=index, count=len(servers))
     court = StreamCourt(servers, keys)
-    feed = feed_file(tmp_path, servers, [f"{schema}.*"], copy={"chunk_rows_max": 7})
+    feed = feed_file(tmp_path, servers, [f"{schema}.*"], copy={"chunk_rows_max": 7, "group_time": "0s"})
     mirror, kills = Mirror(keys), 5
     with random_writers(list(servers.values()), schema, seed=5, rate=6.0, keys=100) as writers:
         while kills:

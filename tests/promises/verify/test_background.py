@@ -198,7 +198,7 @@ def test_a_flag_file_holds_up_comparison_and_repair(steps: Steps) -> None:
     flag = steps.file.parent / "wait"
     flag.touch()
     verified_by(steps, repair=True)
-    steps.set(copy={"chunk_rows_max": 7, "throttle": {"flag_file": str(flag)}})
+    steps.set(copy={"chunk_rows_max": 7, "group_time": "0s", "throttle": {"flag_file": str(flag)}})
     with running(steps):
         wait(lambda: (now := told(steps).now) is not None and "flag_file" in now.waits)
         steps.everywhere("UPDATE texts SET v = 'later' WHERE id = 1")
@@ -218,7 +218,7 @@ def test_orders_to_mend_wait_behind_a_flag_file(steps: Steps) -> None:
     differing = found(steps).differing
     flag = steps.file.parent / "wait"
     flag.touch()
-    steps.set(copy={"chunk_rows_max": 7, "throttle": {"flag_file": str(flag)}})
+    steps.set(copy={"chunk_rows_max": 7, "group_time": "0s", "throttle": {"flag_file": str(flag)}})
     with running(steps):
         give(steps, differing)
         for turn in range(5):
@@ -232,7 +232,7 @@ def test_orders_to_mend_wait_behind_a_flag_file(steps: Steps) -> None:
 
 @pytest.mark.wide
 def test_the_command_keeps_to_the_rate(steps: Steps) -> None:
-    steps.set(copy={"chunk_rows_max": 7, "throttle": {"rows_per_second": 10}})
+    steps.set(copy={"chunk_rows_max": 7, "group_time": "0s", "throttle": {"rows_per_second": 10}})
     began = time.monotonic()
     assert execute(["verify", str(steps.file), "--table", f"{steps.schema}.numbers"]) == 0
     assert time.monotonic() - began > (ROWS - 20) / 10

@@ -154,7 +154,7 @@ def test_what_cannot_be_told_is_refused_before_anything_is_compared(
     assert "are of one table: name it with --table" in said
     assert "--keys 12: expected A..B, as in 100..200" in said
     catchment.dump(steps.file, "restart", f"{steps.schema}.numbers", wait=0)
-    steps.set(copy={"chunk_rows_max": 7, "throttle": {"flag_file": str(steps.file)}})
+    steps.set(copy={"chunk_rows_max": 7, "group_time": "0s", "throttle": {"flag_file": str(steps.file)}})
     with running(steps):
         wait(lambda: newest(steps).stale and not newest(steps).lost)
         with pytest.raises(

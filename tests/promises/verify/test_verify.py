@@ -46,7 +46,7 @@ def feed_on(directory: Path, servers: dict[str, PrivateServer], schema: str, por
         "source": {"keyspace": "shop", "shards": shards},
         "tables": [f"{schema}.*"],
         "epoch": {"interval": "300ms"},
-        "copy": {"chunk_rows_max": 800},
+        "copy": {"chunk_rows_max": 800, "group_time": "0s"},
         "sink": {"path": "lake"},
     }
     path = directory / "feed.yaml"

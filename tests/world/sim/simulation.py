@@ -236,7 +236,7 @@ class Simulation:
                     "tick": self.rng.choice(("100ms", "500ms")),
                     "away_max": self.rng.choice(("0s", "5s", "600s")),
                 },
-                "copy": {"chunk_rows_max": rows, "groups_per_shard": groups},
+                "copy": {"chunk_rows_max": rows, "group_time": "0s", "groups_per_shard": groups},
                 "sink": {"path": self.directory / name / "lake"},
                 "state": str(self.directory / f"{name}.db"),
             }
