@@ -1,11 +1,10 @@
-"""Standard output as the pipe that it often is: whole lines, and a reader that may be gone."""
+"""Standard output as the pipe that it often is: whole lines or blocks, and a reader that may be gone."""
 
 import os
 import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
 from types import TracebackType
 from typing import Self
 
@@ -21,14 +20,12 @@ class ReaderGone(Exception):
 class Pipe:
     """Ends its `with` block in quiet where ReaderGone ended it. Raises TemporaryDisk where a file takes no more.
 
-    Lines are written many at once and whole, so that a kill leaves no half line in a file.
+    What is written goes out in large parts and whole, so that a kill leaves no half line in a file.
     """
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._characters = 0
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        self._parts: list[bytes] = []
+        self._bytes = 0
         self._reader = select.poll()
         self._reader.register(sys.stdout.fileno(), 0)
 
@@ -46,20 +43,20 @@ class Pipe:
                 raise
         return kind is ReaderGone
 
-    def write(self, line: str) -> None:
-        """The reader gets it now or with a later line. Raises ReaderGone."""
-        self._lines.append(line + "\n")
-        self._characters += len(line)
-        if self._characters >= _AT_ONCE:
+    def write(self, part: bytes) -> None:
+        """The reader gets it now or with a later one. Raises ReaderGone."""
+        self._parts.append(part)
+        self._bytes += len(part)
+        if self._bytes >= _AT_ONCE:
             self.flush()
 
     def flush(self) -> None:
         """The reader gets what was written. Raises ReaderGone, also where nothing was."""
-        text = "".join(self._lines)
-        self._lines, self._characters = [], 0
+        parts = b"".join(self._parts)
+        self._parts, self._bytes = [], 0
         with _reader_told():
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            sys.stdout.buffer.write(parts)
+            sys.stdout.buffer.flush()
         if any(state & select.POLLERR for _, state in self._reader.poll(0)):
             raise ReaderGone
 

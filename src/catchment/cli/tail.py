@@ -1,5 +1,6 @@
 """`catchment tail`: a source's rows and their changes on standard output, for people and for pipes."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ import msgspec
 from catchment import world
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument
 from catchment.cli.pipe import Pipe
+from catchment.cli.tail_avro import tell_as_avro
 from catchment.cli.vgtid_file import VGtidFile, kept_vgtid
 from catchment.config import load
 from catchment.model.errors import ConfigError
@@ -19,7 +21,7 @@ from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.stream import Stream, stream
 from catchment.serve.stream.vgtid import COPY, CURRENT, StreamCut
 
-_FORMATS = ("table", "json", "debezium")
+_FORMATS = ("table", "json", "debezium", "avro")
 # A reader that is gone is noticed within this time, though no row comes.
 _LOOK_SECONDS = 1.0
 
@@ -71,13 +73,18 @@ def tail_command(
         raise ConfigError("--tombstones: only --format debezium has such messages")
     if until_copied and begin == CURRENT:
         raise ConfigError("--until-copied: from current nothing is copied; give --from copy or --from @PATH")
+    if form == "avro" and sys.stdout.isatty():
+        raise ConfigError("--format avro: it is no text for a terminal; let a file or another command take it")
     feed = load(file, secrets=("password",))
     kept = VGtidFile(vgtid_file) if vgtid_file else None
     flags = Flags(heartbeat_interval=_LOOK_SECONDS)
     vgtid, tables = _vgtid(begin), rules or feed.tables
     try:
         with Pipe() as pipe, stream(feed.source, vgtid=vgtid, rules=tables, flags=flags) as events:
-            _tell(events, _lines_of(form, tombstones=tombstones), pipe, kept, until_copied=until_copied)
+            if form == "avro":
+                tell_as_avro(events, pipe, kept, until_copied=until_copied)
+            else:
+                _tell(events, _lines_of(form, tombstones=tombstones), pipe, kept, until_copied=until_copied)
     except KeyboardInterrupt:
         on = f"; --from @{vgtid_file} goes on from there" if vgtid_file else ""
         click.echo(f"catchment: stopped{on}", err=True)
@@ -88,7 +95,7 @@ def tail_command(
 def _tell(stream: Stream, lines: _Lines, pipe: Pipe, kept: VGtidFile | None, *, until_copied: bool) -> None:
     for event in stream:
         for line in lines.lines(event):
-            pipe.write(line)
+            pipe.write(f"{line}\n".encode())
         if isinstance(event, Heartbeat):
             pipe.flush()
         elif isinstance(event, VGtid):

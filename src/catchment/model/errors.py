@@ -225,6 +225,13 @@ class TemporaryDisk(CatchmentError):
     exit_code = 8
 
 
+class FileComplete(CatchmentError):
+    """A file is whole as it is: what comes next needs another one, which the same command begins."""
+
+    retry = Retry.SAME
+    exit_code = 9
+
+
 class EngineError(CatchmentError):
     """Spark lost the job (a worker died, the session broke), or cannot start; the same work may succeed later."""
 

@@ -63,6 +63,13 @@ class Turn:
         """Whether there is anything that a client wants to hear of."""
         return any(one.again or one.copied or (one.told and one.told.tells) for one in self.shards)
 
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of its rows, with the columns that these have; one for each version of a table and shard."""
+        copied = [one.table for shard in self.shards for one in shard.copied]
+        changed = [one.table for shard in self.shards if shard.told for one in shard.told.changed]
+        return copied + changed
+
 
 @dataclass(frozen=True, slots=True)
 class ShardTold:
@@ -206,6 +213,12 @@ class Epochs:
     def definitions(self, table: TableId) -> list[Table]:
         """A table as its rows are told now, by the shards that have it."""
         found = (known.told(table) for known in self._known.values() if known is not None)
+        return [one for one in found if one is not None]
+
+    def tables(self) -> list[Table]:
+        """The tables of all shards as their rows are told now."""
+        shards = [known for known in self._known.values() if known is not None]
+        found = (known.told(table) for known in shards for table in known.shapes)
         return [one for one in found if one is not None]
 
     def turn_to(self, cut: Cut) -> Turn | None:

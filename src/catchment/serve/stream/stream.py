@@ -7,6 +7,7 @@ from typing import Self
 
 from catchment.config import CopyConfig
 from catchment.model.errors import ConfigError
+from catchment.model.table import Table
 from catchment.serve.stream.batches_of import parts
 from catchment.serve.stream.epochs import Epochs, Turn
 from catchment.serve.stream.events import Event, Heartbeat, Part
@@ -81,10 +82,24 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
     def batches(self) -> Iterator[Part]:
         """The same as Arrow, for throughput: rows of each table with their change columns, and a vgtid behind all of a
         cut. Instead of events: raises ConfigError once one was pulled."""
-        if self._pulled:
-            raise ConfigError("batches: events were pulled from this stream already; begin another one")
-        self._pulled = True
+        self._must_be_whole("batches")
         return self._batches()
+
+    def turns(self) -> Iterator[Turn | Heartbeat]:
+        """The same by turns, each with all that lies between two vgtids, for those who tell it in a form of their own.
+        Instead of events: raises ConfigError once one was pulled."""
+        self._must_be_whole("turns")
+        return self._turned
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables as their rows are told now, once for each shard."""
+        return self._epochs.tables()
+
+    def _must_be_whole(self, what: str) -> None:
+        if self._pulled:
+            raise ConfigError(f"{what}: events were pulled from this stream already; begin another one")
+        self._pulled = True
 
     def _batches(self) -> Iterator[Part]:
         for turn in self._turned:
