@@ -74,7 +74,9 @@ def tail_command(
     if until_copied and begin == CURRENT:
         raise ConfigError("--until-copied: from current nothing is copied; give --from copy or --from @PATH")
     if form == "avro" and sys.stdout.isatty():
-        raise ConfigError("--format avro: it is no text for a terminal; let a file or another command take it")
+        raise ConfigError(
+            "--format avro: it is no text for a terminal; let a file or another command take it"
+        )
     feed = load(file, secrets=("password",))
     kept = VGtidFile(vgtid_file) if vgtid_file else None
     flags = Flags(heartbeat_interval=_LOOK_SECONDS)

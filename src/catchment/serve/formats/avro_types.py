@@ -45,7 +45,8 @@ class AvroType:
 
 def decimal_bytes(digits: int) -> int:
     """How many bytes hold each number of so many digits, with its sign."""
-    return ((10**digits - 1).bit_length() + 8) // 8
+    greatest: int = 10**digits - 1
+    return (greatest.bit_length() + 8) // 8
 
 
 def avro_type(column: ColumnType) -> AvroType:
