@@ -1,1 +1,1 @@
-"""A stream's events as lines of text: for people, as JSON, and in Debezium's envelope."""
+"""A stream's events as lines of text: for people, as JSON, in Debezium's envelope; and as files of Avro's."""

@@ -107,9 +107,9 @@ class Records:
 
 
 def _full_name(table: TableId, number: int) -> str:
-    """Two parts, or three from the second version on."""
-    version = "" if number == 1 else f"v{number}."
-    return f"{avro_name(table.schema)}.{version}{avro_name(table.name)}"
+    """Two parts, or three from the second version on. Spark tells records apart by their last part."""
+    schema, name = avro_name(table.schema), avro_name(table.name)
+    return f"{schema}.{name}" if number == 1 else f"{schema}.v{number}.{name}_v{number}"
 
 
 def _row_schema(version: Version, record: _Record, defined: set[str]) -> Schema:

@@ -273,6 +273,6 @@ def test_ddl_and_a_new_table_need_another_file(
         [(4, "id")],
     ]
     names = [[row["name"] for row in schema_of(file)["fields"][0]["type"][1:]] for file in files]
-    assert names == [[f"{schema}.t"], [f"{schema}.t", f"{schema}.v2.t"], [f"{schema}.t", f"{schema}.u"]]
+    assert names == [[f"{schema}.t"], [f"{schema}.t", f"{schema}.v2.t_v2"], [f"{schema}.t", f"{schema}.u"]]
     begun = [fastavro.reader(io.BytesIO(file)).metadata[SINCE] for file in files[1:]]
     assert [records(file)[-1]["vgtid"] for file in files[:-1]] == begun
