@@ -43,12 +43,12 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 _EXIT_CODES = """\b
 Exit codes:
-  0    done                             4    bytes of a shard make no sense
-  1    verify found a difference        5    the lake refuses or is wrong
-  2    the feed file or an argument     6    the state store, or another runner
-  3    a shard refuses or is unusable   7    Spark lost its work or cannot start
-  8    no room for temporary files      70   a fault of this program
-  130  stopped by Ctrl-C or SIGTERM
+  0    done                             6    the state store, or another runner
+  1    verify found a difference        7    Spark lost its work or cannot start
+  2    the feed file or an argument     8    no room for temporary files
+  3    a shard refuses or is unusable   9    an Avro file is whole; begin the next
+  4    bytes of a shard make no sense   70   a fault of this program
+  5    the lake refuses or is wrong     130  stopped by Ctrl-C or SIGTERM
 """
 
 

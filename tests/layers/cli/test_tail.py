@@ -8,64 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
 
 from catchment.cli.main import execute
-from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
+from tests.layers.cli.tailing import TAIL, Tail
 from tests.world.patience import PATIENCE_SECONDS
-
-TAIL = [sys.executable, "-m", "catchment.cli.main", "tail"]
-Tail = subprocess.Popen[str]
-
-
-@pytest.fixture
-def schema(shard: PrivateServer, fresh_schema: Callable[..., str]) -> str:
-    """A table of five rows."""
-    name = fresh_schema(shard)
-    shard.sql(
-        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))",
-        "INSERT INTO t VALUES (1,'a'),(2,'b'),(3,'c'),(4,'d'),(5,'e')",
-        database=name,
-    )
-    return name
-
-
-@pytest.fixture
-def feed_file(tmp_path: Path, shard: PrivateServer, schema: str) -> Path:
-    file = tmp_path / "feed.yaml"
-    file.write_text(f"""
-name: shop
-source:
-  keyspace: shop
-  shards:
-    - {{name: "-80", host: {shard.host}, port: {shard.port}, user: {FEED_USER}, password: "{shard.password}"}}
-tables: [{schema}.t]
-sink: {{path: lake}}
-state: {{env: CATCHMENT_UNSET}}
-""")
-    return file
-
-
-@pytest.fixture
-def tails() -> Iterator[Callable[..., Tail]]:
-    """`tails(file, "--from", ...)` begins a command, which is killed after the test."""
-    begun: list[Tail] = []
-
-    def begin(*arguments: Any, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE) -> Tail:
-        command = [*TAIL, *map(str, arguments)]
-        begun.append(subprocess.Popen(command, text=True, stdout=stdout, stderr=stderr))
-        return begun[-1]
-
-    yield begin
-    for one in begun:
-        one.kill()
-        one.communicate()
 
 
 def pulled(tail: Tail, met: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
@@ -309,70 +261,3 @@ def test_what_is_refused(
 def test_an_unknown_format(feed_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert execute(["tail", str(feed_file), "--format", "parquet"]) == 2
     assert "'parquet' is not one of 'table', 'json', 'debezium', 'avro'" in capfd.readouterr().err
-
-
-def test_avro_is_not_for_a_terminal(
-    feed_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    controller, terminal = os.openpty()
-    with os.fdopen(controller), os.fdopen(terminal, "w") as screen, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", screen)
-        assert execute(["tail", str(feed_file), "--format", "avro"]) == 2
-    assert capsys.readouterr().err.startswith("catchment: --format avro: it is no text for a terminal")
-
-
-def test_avro_of_an_empty_table_is_a_file_with_its_columns(
-    feed_file: Path, schema: str, shard: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shard.sql("DELETE FROM t", database=schema)
-    copying = ["tail", str(feed_file), "--from", "copy", "--until-copied", "--format", "avro"]
-    with (tmp_path / "file.avro").open("w") as output, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", output)
-        assert execute(copying) == 0
-    with (tmp_path / "file.avro").open("rb") as file:
-        reader: Any = fastavro.reader(file)
-        assert list(reader) == []
-        row = reader.writer_schema["fields"][1]["type"][1]
-    assert row == f"{schema}.t"
-
-
-@pytest.mark.wide
-def test_avro_that_follows_through_ddl(
-    feed_file: Path, schema: str, shard: PrivateServer, tmp_path: Path, tails: Callable[..., Tail]
-) -> None:
-    """A reader of the pipe has a row while the file goes on. The file ends in front of rows with other columns, and the
-    next one begins there."""
-    kept, errors = tmp_path / "place", tmp_path / "errors"
-    arguments = [feed_file, "--format", "avro", "--vgtid-file", kept, "--from"]
-    found: list[dict[str, Any]] = []
-    for number, begin in enumerate(["copy", f"@{kept}"]):
-        with errors.open("w") as said:
-            tail = tails(*arguments, begin, stderr=said)
-        key = 10 * number
-        reader: Any = fastavro.reader(tail.stdout.buffer)  # type: ignore[union-attr]
-        while not any((row["after"] or {}).get("id") == key + 5 for row in found):
-            found.append(next(reader))
-        assert tail.poll() is None
-        shard.sql(
-            f"INSERT INTO t (id) VALUES ({key + 11})",
-            f"ALTER TABLE t ADD w{number} INT DEFAULT 7",
-            f"INSERT INTO t (id) VALUES ({key + 15})",
-            database=schema,
-        )
-        found += reader
-        assert tail.wait(PATIENCE_SECONDS) == 9
-        assert errors.read_text().startswith(
-            f"catchment: {schema}.t: rows come with columns for which this Avro"
-        )
-    ids = [row["after"]["id"] for row in found]
-    assert ids in ([1, 2, 3, 4, 5, 11, 15], [1, 2, 3, 4, 5, 11, 15, 21])
-
-
-@pytest.mark.wide
-def test_avro_whose_reader_goes(feed_file: Path, schema: str, shard: PrivateServer) -> None:
-    shard.sql("INSERT INTO t VALUES (6, 'f')", database=schema)
-    command = (
-        f"{' '.join(TAIL)} {feed_file} --from copy --format avro | head -c 4; echo -n ${{PIPESTATUS[0]}}"
-    )
-    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False, timeout=PATIENCE_SECONDS)
-    assert (done.stdout, done.stderr) == (b"Obj\x010", b"")
