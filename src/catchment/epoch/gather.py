@@ -2,7 +2,7 @@
 3).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -13,6 +13,7 @@ from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
 from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, Stale, TableDelta, TableShape
 from catchment.model.errors import Retry, SourceError, Unsupported
+from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
 from catchment.model.table import ShardTable, Table, TableId
 from catchment.schema.columns import must_fill_none, shape_after
@@ -74,17 +75,18 @@ def gather(
     outputs = [output for segment in segments.values() for output in segment.outputs]
     outputs += [output for _, output in accepted.outputs]
     cut = _cut(previous.cut, plan, segments, accepted.chunks).without(reasons)
+    stale = tuple(_made_since(one, segments) for one in _stale(previous, plan, cut, reasons))
     return Gathered(
         segments=dict(segments),
         cut=cut,
-        shapes=shapes,
+        shapes=renewed(shapes, stale, plan.epoch) if previous.stale else shapes,
         outputs=tuple(output for output in outputs if output.table not in silent),
         copied_rows=accepted.rows,
         chunk_bytes=accepted.bytes,
         log_bytes=sum(s.log_bytes for s in segments.values())
         + sum(c.log_bytes for c in copies.values() if isinstance(c, ChunkReceipt)),
         refused=tuple((chunk, why) for chunk, why in accepted.refused if chunk.table not in reasons),
-        stale=tuple(_made_since(one, segments) for one in _stale(previous, plan, cut, reasons)),
+        stale=stale,
         shadows=shadows,
     )
 
@@ -108,6 +110,19 @@ def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, s
     found = [one for one in previous.stale if one.table not in copied and one.table not in reasons]
     found += [previous.stopped(table, plan.tick.time_us, reason) for table, reason in reasons.items()]
     return tuple(sorted(found, key=lambda one: one.table))
+
+
+def renewed(shapes: Iterable[TableShape], stale: Iterable[Stale], epoch: int) -> tuple[TableShape, ...]:
+    """The shapes, where new copies that are complete note the epoch that made them so. `stale`: whose are not."""
+    waiting = {one.table for one in stale}
+
+    def noted(shape: TableShape) -> TableShape:
+        renews = shape.renews
+        if renews is None or renews.at or shape.table in waiting:
+            return shape
+        return structs.replace(shape, renews=Renewal(renews.of, epoch))
+
+    return tuple(map(noted, shapes))
 
 
 def _made_since(stale: Stale, segments: Mapping[str, SegmentReceipt]) -> Stale:

@@ -14,18 +14,20 @@ from msgspec.structs import replace
 
 from catchment import world
 from catchment.config import Feed, NewTables, SchemaChange, takes
+from catchment.epoch.gather import renewed
 from catchment.feed.born import Births
 from catchment.feed.families import Families, ParentFirst, has_keys
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
 from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_text
-from catchment.model.errors import CatchmentError, CutMissed, Unsupported
+from catchment.model.errors import CatchmentError, CutMissed, SinkError, Unsupported
 from catchment.model.position import LogOffset
+from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import RESERVED, Table, TableId, Wording
-from catchment.model.treatment import Mode
+from catchment.schema.continued import continued
 from catchment.schema.ddl import Harmless
 from catchment.schema.events import SchemaEvents
 from catchment.schema.foreign_keys import dropped_keys
@@ -132,7 +134,7 @@ class Newcomers:
         return [table for table in sorted(may) if self._is_due(standing, table, now)]
 
     def _returns(self, out: Outside) -> bool:
-        return out.returns and self._feed.treatment_of(out.table).mode is Mode.MIRROR
+        return out.returns and not self._feed.treatment_of(out.table).mode.keeps_past
 
     def _is_due(self, standing: Manifest, table: TableId, now: float) -> bool:
         if self._behind.get(table) in self._coming:
@@ -161,8 +163,7 @@ class Newcomers:
         ]
 
     def _evolves(self, table: TableId) -> bool:
-        policy = self._feed.schema_change_of(table)
-        return policy is SchemaChange.EVOLVE and self._feed.treatment_of(table).mode is Mode.MIRROR
+        return self._feed.schema_change_of(table) is SchemaChange.EVOLVE
 
     def _put_off(self, table: TableId, why: str) -> None:
         failures = self._failures[table] = self._failures.get(table, 0) + 1
@@ -188,11 +189,13 @@ class Newcomers:
         entered = self._births.written(with_copies(entering, read.copies), shape, read.outputs)
         if any(table in state.copying for state in entered.cut.shards.values()):
             return entered
-        return replace(entered, stale=tuple(one for one in entered.stale if one.table != table))
+        stale = tuple(one for one in entered.stale if one.table != table)
+        return replace(entered, stale=stale, shapes=renewed(entered.shapes, stale, entered.epoch))
 
     def _without(self, standing: Manifest, table: TableId) -> Manifest | None:
-        """The epoch without a stale table that no shard has any more; None where one has it."""
-        if standing.stale_since(table) is None:
+        """The epoch without a stale table that no shard has any more; None where one has it, and where the lake keeps
+        its past: such a one waits for another table of its name."""
+        if standing.stale_since(table) is None or self._feed.treatment_of(table).mode.keeps_past:
             return None
         for shard, state in standing.cut.shards.items():
             with connect(self._endpoints[shard], state.position.server) as session:
@@ -227,6 +230,7 @@ class Newcomers:
         shape = first_shape(merge(tables), tables, self._feed.treatment_of(table), wordings)
         if stale is not None:
             must_hide_still(stale, shape)
+            shape = self._going_on(stale, shape, tables)
         holders = [self._endpoints[shard] for shard in tables]
         (shape,) = commented_now([shape], holders)
         for shard in tables:
@@ -235,6 +239,20 @@ class Newcomers:
             keys = Families(self._coming).keys(self._endpoints[shard], known, shapes, table)
             states[shard] = replace(known, keys=keys)
         return _epoch_with(standing, shape, states), born
+
+    def _going_on(self, stale: Stale, shape: TableShape, shards: Mapping[str, Table]) -> TableShape:
+        """The shape of a table that enters again: one whose past the lake keeps goes on from what stands there."""
+        former = self._sink.shape_at(stale.table, stale.epoch)
+        if former is None and not shape.mode.keeps_past:
+            return shape
+        if former is None:
+            raise SinkError(
+                f"{stale.table} stands as of epoch {epoch_text(stale.epoch)}, which the epochs table lacks; put back a copy "
+                "of the directory _catchment of the lake"
+            )
+        if not former.mode.keeps_past and not shape.mode.keeps_past:
+            return shape
+        return continued(shape, former, Renewal(stale.epoch), shards, ordered=stale.asked)
 
     def _births_of(self, standing: Manifest, table: TableId) -> Mapping[str, Birth]:
         stale = standing.stale_since(table)

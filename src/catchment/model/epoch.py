@@ -16,6 +16,7 @@ from catchment.model.epoch_number import epoch_text
 from catchment.model.fill import Fill, filled_too
 from catchment.model.position import LogOffset
 from catchment.model.refusal import Refusal
+from catchment.model.renewal import Renewal
 from catchment.model.table import Column, ColumnType, Comments, Table, TableId
 from catchment.model.treatment import Mode
 from catchment.model.widened import Declared, Widened
@@ -77,7 +78,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     what rows have that are older than a column. `emptied`: the last TRUNCATE of each shard, as of which no row of it is
     left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of those that
     are declared without one; empty where it is not known. `computes`: whether some may be computed from others.
-    `place_of`: of a shadow table, the one whose place it is to take."""
+    `place_of`: of a shadow table, the one whose place it is to take. `renews`: what a new copy goes on from, where the
+    mode keeps the past."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -94,6 +96,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     charset: str = ""
     computes: bool = True
     place_of: TableId | None = None
+    renews: Renewal | None = None
 
     @property
     def lake_table(self) -> TableId:

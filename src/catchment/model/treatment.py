@@ -18,6 +18,11 @@ class Mode(Enum):
     APPEND = "append"  # of every epoch the net change of each row
     HISTORY = "history"  # of every row each version, with the epochs between which it was the row
 
+    @property
+    def keeps_past(self) -> bool:
+        """Whether a sink has more than the rows of now."""
+        return self is not Mode.MIRROR
+
 
 class SchemaChange(Enum):
     """What a feed does when the definition or the rows of a table are changed by DDL."""

@@ -6,5 +6,6 @@ LAKE_LAYOUT = 3
 # How plan, manifest and commit are written (model/records.py); those without a version are of version 1.
 # An earlier Catchment would overlook what versions have more: 4 stale tables and generations, 5 the values that columns
 # came with. Of 6 it would show rows that a TRUNCATE took, and overlook former types of columns. Of 7 it would show no
-# value of renamed columns, and put the files of a shadow table elsewhere.
-RECORD_VERSION = 7
+# value of renamed columns, and put the files of a shadow table elsewhere. Of 8 it would replace the past of rows by a
+# new copy.
+RECORD_VERSION = 8

@@ -65,6 +65,10 @@ class Sink(Protocol):
         """The newest epoch that readers see; None before the first."""
         ...
 
+    def shape_at(self, table: TableId, epoch: int) -> TableShape | None:
+        """What a table looked like as of an epoch that readers saw; None where the sink has no such epoch."""
+        ...
+
     def fence(self) -> int:
         """The newest fence that it carries, 0 before the first."""
         ...

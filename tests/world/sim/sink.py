@@ -108,6 +108,12 @@ class SimSink:
         self._world.step("look at the epochs")
         return self._storage.epochs[-1] if self._storage.epochs else None
 
+    def shape_at(self, table: TableId, epoch: int) -> TableShape | None:
+        """As the port has it."""
+        self._world.step("look at an epoch")
+        found = (row.manifest for row in self._storage.epochs if row.commit.epoch == epoch)
+        return next((shape for manifest in found for shape in manifest.shapes if shape.table == table), None)
+
     def fence(self) -> int:
         """As the port has it."""
         self._world.step("look at the fence")

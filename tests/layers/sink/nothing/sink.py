@@ -108,6 +108,11 @@ class NothingSink:
         self._asked.note("newest")
         return self._asked.newest
 
+    def shape_at(self, table: TableId, epoch: int) -> TableShape | None:
+        """As the port has it: nothing is kept."""
+        self._asked.note("shape_at", epoch)
+        return None
+
     def fence(self) -> int:
         """As the port has it."""
         self._asked.note("fence")

@@ -35,9 +35,10 @@ from catchment.sink.delta.plain.emptied import Gone, living, not_taken, rows_tak
 from catchment.sink.delta.plain.index import Index
 from catchment.sink.delta.plain.net import NetChanges
 from catchment.sink.delta.plain.parallel import each
+from catchment.sink.delta.plain.renewed import OldCopy, Renewing, differing
 from catchment.sink.delta.plain.rows import rows_of
 from catchment.sink.delta.plain.shape import Form, plain_schema
-from catchment.sink.delta.plain.tail import Waiting
+from catchment.sink.delta.plain.tail import Limits, Waiting
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
 from catchment.sink.delta.plain.versions_of_rows import RowVersions, may_be_open, open_rows, with_times
@@ -76,10 +77,7 @@ class Made:
 
     def take(self, on: Snapshot | None, found: Waiting | None) -> None:
         """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
-        stale = self._amended if on is None else not_written(self._amended, on.metadata)
-        # What columns came with is told once: the table's files may not have any more where it came from.
-        self._amended = msgspec.structs.replace(self._amended, fills=stale.fills, lent=stale.lent)
-        self._read = schema_read(self._schema, self._amended)
+        stale = self._not_written(on)
         self._gone = not_taken(self._shape.emptied, None if on is None else on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
         self._counts = {file.path: file.rows for file in files}
@@ -116,6 +114,29 @@ class Made:
         self._vectors.write()
         self.actions += self._told.actions if self._told is not None else []
 
+    def renew(self, on: Snapshot, found: Waiting | None, limits: Limits) -> None:
+        """Bring the table, which keeps its past, to a new copy that is `found`: only what differs ends or begins."""
+        stale = self._not_written(on)
+        files = tuple(on.files.values())
+        self._counts = {file.path: file.rows for file in files}
+        before = {file.path: load(self._plain, file.dead) for file in files}
+        dead = {path: rows.copy() for path, rows in before.items()}
+        old = OldCopy(self._plain, files, before, self._read)
+        new = Renewing(self._shape, self._epoch, self._amended, self._schema)
+        for share in differing(new, old, found, limits):
+            for path, rows in share.dying.items():
+                dead[path] |= rows
+            self.changes += sum(rows.num_rows for rows in share.brought)
+            if self._told is not None:
+                self._told.changed(iter(share.died), pa.concat_tables(share.brought))
+            for rows in share.brought:
+                self._bring_held(rows)
+        self._amend(dead, stale.types_alone if self._shape.mode is Mode.APPEND else stale)
+        for file in files:
+            self._replace(file, before[file.path], dead[file.path])
+        self._vectors.write()
+        self.actions += self._told.actions if self._told is not None else []
+
     def replace_all(self, on: Snapshot) -> None:
         """Take all files of a version out of the table."""
         for file in on.files.values():
@@ -132,6 +153,14 @@ class Made:
         told = [self._plain / action.path for action in self._told.actions] if self._told is not None else []
         for path in [*self._brought, *told]:
             delete(path)
+
+    def _not_written(self, on: Snapshot | None) -> Amended:
+        """What the table's files do not have of what rows have and no log has brought."""
+        stale = self._amended if on is None else not_written(self._amended, on.metadata)
+        # What columns came with is told once: the table's files may not have any more where it came from.
+        self._amended = msgspec.structs.replace(self._amended, fills=stale.fills, lent=stale.lent)
+        self._read = schema_read(self._schema, self._amended)
+        return stale
 
     def _apply(self, net: NetChanges, files: Iterable[LakeFile], dead: Dead, fresh: Dead) -> None:
         """Kill what net changes replace, and bring what lives of them."""

@@ -86,17 +86,21 @@ def settle(order: SettleOrder, shape_at: Callable[[int], TableShape]) -> Settled
         if on is not None and since >= order.until:
             return None
         anew = on is not None and generation(on, order.feed, order.shape.table) < order.shape.generation
+        # What keeps its past is brought to the first epoch at which the new copy is exact, and then on.
+        renews = order.shape.renews if anew else None
+        until = order.until if renews is None else renews.at
         found = waiting(
             order.tail,
             identity_columns(order.shape),
             since=0 if anew else since,
-            until=order.until,
+            until=until,
             limits=order.limits,
             whole=anew,
         )
+        until = until if found is None else found.epoch
         step = order
-        if found is not None and found.epoch < order.until:
-            step = msgspec.structs.replace(order, until=found.epoch, shape=shape_at(found.epoch))
+        if until < order.until:
+            step = msgspec.structs.replace(order, until=until, shape=shape_at(until))
         step = msgspec.structs.replace(step, form=step.form.for_table(step.shape))
         head = _head(step, on)
         if found is None and not head and not anew:
@@ -126,15 +130,18 @@ def _commit(
     *,
     anew: bool,
 ) -> Settled | None:
-    """One try on top of one version; None when another commit came first. `anew`: the table was copied anew, so what it
-    has now goes, and what has come is all of it."""
+    """One try on top of one version; None when another commit came first. `anew`: the table was copied anew, so what has
+    come is all of it. What the table has now goes, or where its past is kept, what differs."""
     now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
-    made = Made(_making(order), now_ms)
+    made, renews = Made(_making(order), now_ms), order.shape.renews is not None
     try:
-        if anew and on is not None:
-            made.replace_all(on)
-        made.take(None if anew else on, found)
+        if on is not None and anew and renews:
+            made.renew(on, found, order.limits)
+        else:
+            if on is not None and anew:
+                made.replace_all(on)
+            made.take(None if anew else on, found)
     except BaseException as error:
         made.discard()
         # Files that an erasure has deleted since are missed by those alone that began before its commit.
@@ -144,7 +151,7 @@ def _commit(
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
     if anew or (on is None and order.shape.generation):
         marks.append(Txn(generation_app(order.app), order.shape.generation, now_ms))
-    operation = "CREATE TABLE" if on is None else "WRITE" if anew else "MERGE"
+    operation = "CREATE TABLE" if on is None else "WRITE" if anew and not renews else "MERGE"
     info = commit_info(operation, now_ms, **{EPOCH_NOTE: str(order.until)})
     after = log.put(on, info, [*head, *marks, *made.actions])
     if after is None:

@@ -21,6 +21,7 @@ from catchment.sink.delta.kept.settled import SettledEpochs
 from catchment.sink.delta.layout import Tail, epoch_app, settled_app, table_dir, tail_of
 from catchment.sink.delta.log.checkpoint import checkpoint
 from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.plain.index import Index, clean_index
 from catchment.sink.delta.plain.settle import SettleOrder
 from catchment.sink.delta.plain.shape import Form
@@ -133,6 +134,11 @@ class Keeper:
     def _keep_up(self, order: UpkeepOrder, shape: TableShape, until: int) -> int:
         table = shape.table
         plain, tail = self._logs_of(shape)
+        if shape.renews is not None and generation(plain.newest(), self._feed, table) < shape.generation:
+            # Its past stays, so all of that has to be there first.
+            former = self._shape_at(table, shape.renews.of)
+            if self._is_whole(former):
+                self._keep_up(order, former, shape.renews.of)
         if table not in self._indexes:
             self._indexes[table] = order.index_of(table)
         index = self._indexes[table]

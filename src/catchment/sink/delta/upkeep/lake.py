@@ -49,6 +49,12 @@ class DeltaLake:
         """As the port has it."""
         return self._epochs.newest()
 
+    def shape_at(self, table: TableId, epoch: int) -> TableShape | None:
+        """As the port has it."""
+        row = self._epochs.at(epoch)
+        found = () if row is None else row.manifest.shapes
+        return next((shape for shape in found if shape.table == table), None)
+
     def fence(self) -> int:
         """As the port has it."""
         return self._epochs.fence()
