@@ -4,10 +4,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from catchment.model.epoch import Commit, Part, TableDelta, TableShape
+from catchment.model.epoch import Commit, Part, Stale, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_number
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import PART, delta_schema, tail_dir
+from catchment.sink.delta.layout import PART, delta_schema, tail_of
 from catchment.sink.delta.log.commit import create_table
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.tail.apply import DeltaSink
@@ -25,11 +25,13 @@ class Feeder:
         self.epoch = 0
         self.time_us = 0
 
-    def commit(self, shapes: tuple[TableShape, ...], *deltas: TableDelta) -> None:
+    def commit(
+        self, shapes: tuple[TableShape, ...], *deltas: TableDelta, stale: tuple[Stale, ...] = ()
+    ) -> None:
         for added in deltas:  # a feed begins with all its tables; here they come one by one
-            log = DeltaLog(tail_dir(self.root, added.shape.table))
+            log = DeltaLog(tail_of(self.root, added.shape))
             create_table(log, delta_schema(added.shape), [PART], self.feed)
-        record = manifest(self.epoch, shapes, *deltas, feed=self.feed)
+        record = replace(manifest(self.epoch, shapes, *deltas, feed=self.feed), stale=stale)
         record = replace(record, cut=replace(record.cut, time_us=self.time_us or record.time_us))
         versions = self.sink.apply_epoch(record, 1)
         EpochsTable(self.root, self.feed).append(record, Commit(self.epoch, name_of(record), 1, versions), 1)

@@ -9,7 +9,7 @@ from catchment.model.cut import Cut
 from catchment.model.epoch import DataFile, LakeColumn, Manifest, Part, TableDelta, TableShape
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.sink.delta.files import write_file
-from catchment.sink.delta.layout import arrow_schema, key_columns, tail_dir
+from catchment.sink.delta.layout import arrow_schema, key_columns, tail_of
 
 FEED = "shop"
 Row = tuple[Any, ...]
@@ -34,7 +34,7 @@ def write(
     values = [(shard, epoch, deleted, *row) for shard, epoch, deleted, row in rows]
     columns = [pa.array(list(c), f.type) for c, f in zip(zip(*values, strict=True), schema, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-    return write_file(tail_dir(root, table.table), part, name, [batch], schema, key_columns(table))
+    return write_file(tail_of(root, table), part, name, [batch], schema, key_columns(table))
 
 
 def delta(table: TableShape, *files: DataFile) -> TableDelta:

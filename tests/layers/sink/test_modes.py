@@ -78,6 +78,10 @@ class Kept:
             files.append(write(self.feeder.root, self.shape, Part.BASE, f"{epoch}-b-0", copied))
             self._note(copied)
         self.feeder.commit((self.shape,), *([delta(self.shape, *files)] if files or epoch == 1 else []))
+        self._know(epoch)
+
+    def _know(self, epoch: int) -> None:
+        """What the source and the plain table have as of an epoch."""
         self.states[epoch] = sorted((s, e, k, v) for (s, k), (e, v) in self.rows.items())
         if self.shape.mode is Mode.APPEND:
             self.exact[epoch] = sorted(self.log, key=repr)

@@ -47,7 +47,9 @@ def steps(
             )
     found.run()
     for table in MODES:
-        found.everywhere(f"DELETE FROM {table} WHERE id IN (3, 13)", f"UPDATE {table} SET v = 'b' WHERE id IN (4, 14)")
+        found.everywhere(
+            f"DELETE FROM {table} WHERE id IN (3, 13)", f"UPDATE {table} SET v = 'b' WHERE id IN (4, 14)"
+        )
     found.run()
     settled(found.feed)
     return found
@@ -83,11 +85,19 @@ def source(steps: Steps, table: str, *columns: str) -> dict[tuple[str, int], Row
 
 def expected(mode: str, before: list[Row], now: Mapping[tuple[str, int], Row], epoch: int) -> list[Row]:
     """What a table has whose rows of before become those of now with an epoch, and that keeps its past."""
-    of_now = {"history": _lasts, "append": _last_of(before), "soft_delete": lambda row: not row["_deleted"]}[mode]
+    of_now = {"history": _lasts, "append": _last_of(before), "soft_delete": lambda row: not row["_deleted"]}[
+        mode
+    ]
     old = {(row["_shard"], row["id"]): row for row in before if of_now(row)}
-    rows = [row for row in before if (row["_shard"], row["id"]) not in old or row is not old[row["_shard"], row["id"]]]
+    rows = [
+        row
+        for row in before
+        if (row["_shard"], row["id"]) not in old or row is not old[row["_shard"], row["id"]]
+    ]
     marks: Row = {} if mode == "history" else {"_deleted": False}
-    times: Row = {"_epoch_to": None, "_valid_from": time_of(epoch), "_valid_to": None} if mode == "history" else {}
+    times: Row = (
+        {"_epoch_to": None, "_valid_from": time_of(epoch), "_valid_to": None} if mode == "history" else {}
+    )
     for key in {*old, *now}:
         had, has = old.get(key), now.get(key)
         if had is not None and has is not None and all(had[name] == has[name] for name in has):
@@ -130,7 +140,9 @@ def must_be(found: list[Row], wanted: list[Row]) -> None:
 
 def _alike(rows: list[Row], names: list[str]) -> list[str]:
     values = ([row.get(name) for name in names] for row in rows)
-    return sorted(repr([one.timestamp() if isinstance(one, datetime) else one for one in row]) for row in values)
+    return sorted(
+        repr([one.timestamp() if isinstance(one, datetime) else one for one in row]) for row in values
+    )
 
 
 def must_renew(steps: Steps, *columns: str, then: int) -> None:
@@ -184,7 +196,9 @@ def test_partitions_that_are_dropped(steps: Steps) -> None:
     write_more(steps)
     must_renew(steps, "v", "n", then=stale_in(steps))
     for table in MODES:
-        steps.everywhere(f"UPDATE {table} SET v = 'later' WHERE id = 17", f"DELETE FROM {table} WHERE id = 18")
+        steps.everywhere(
+            f"UPDATE {table} SET v = 'later' WHERE id = 17", f"DELETE FROM {table} WHERE id = 18"
+        )
         steps.must_be_equal(table, "id", "v", "n")
     settled(steps.feed)
     for table in MODES:
