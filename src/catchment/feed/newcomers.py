@@ -247,8 +247,8 @@ class Newcomers:
             return shape
         if former is None:
             raise SinkError(
-                f"{stale.table} stands as of epoch {epoch_text(stale.epoch)}, which the epochs table lacks; put back a copy "
-                "of the directory _catchment of the lake"
+                f"{stale.table} stands as of epoch {epoch_text(stale.epoch)}, which the epochs table lacks; put back a "
+                "copy of the directory _catchment of the lake"
             )
         if not former.mode.keeps_past and not shape.mode.keeps_past:
             return shape

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from catchment.model.column_rule import rule_of
+from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.epoch import LakeColumn, TableShape
 from catchment.model.errors import NEW_FEED, Unsupported
 from catchment.model.renewal import Renewal
@@ -28,22 +28,16 @@ def continued(
     Raises Unsupported where the past cannot go on.
     """
     _must_go_on(shape, former)
-    columns, widened, faults = list[LakeColumn](), list[Widened](), list[str]()
+    columns, widened, faults = list[LakeColumn](), list[Widened](), dict[str, str]()
     for was in former.columns:
         new = next((c for c in shape.columns if was.live and is_named(c, was.column.name)), None)
         carried = None if new is None else _carried(shape, was, new)
         columns.append(carried or replace(was, live=False, torn=False))
         if new is not None and carried is not None:
-            widened += _notes(carried, was, new, shards)
+            widened += _notes(shape.rules, carried, was, new, shards)
         elif new is not None:
-            faults.append(f"column {_typed(was.column)} is {_typed(new.column)} now")
-    if faults and not ordered:
-        raise Unsupported(
-            f"{shape.table}: its mode is {shape.mode.value}, which keeps the past of rows, and {', '.join(faults)}: values "
-            "of both cannot stand in one column of the lake; give it back its type, or another name. Or let the former "
-            f"values go out of sight, as those of a column that is dropped: `catchment dump start FEED.yaml --table "
-            f"{shape.table}`"
-        )
+            faults[new.column.name] = f"column {_typed(was.column)} is {_typed(new.column)} now"
+    _must_stand_together(shape, faults, ordered=ordered)
     for new in shape.columns:
         if not any(c.live and is_named(c, new.column.name) for c in columns):
             columns.append(new_column(new.column, renews.of, columns, shards, shape.rules))
@@ -78,6 +72,19 @@ def _must_go_on(shape: TableShape, former: TableShape) -> None:
         )
 
 
+def _must_stand_together(shape: TableShape, faults: Mapping[str, str], *, ordered: bool) -> None:
+    """Raise Unsupported for columns whose values of before and of now cannot stand together, unless new ones are
+    `ordered` in their place. In a key they never can be."""
+    if not faults or (ordered and not faults.keys() & set(shape.key)):
+        return
+    raise Unsupported(
+        f"{shape.table}: its mode is {shape.mode.value}, which keeps the past of rows, and "
+        f"{', '.join(faults.values())}: values of both cannot stand in one column of the lake; give it back its type, "
+        "or another name. Or, unless it is a part of the key, let the former values go out of sight, as those of a column "
+        f"that is dropped: `catchment dump start FEED.yaml --table {shape.table}`"
+    )
+
+
 def _carried(shape: TableShape, was: LakeColumn, new: LakeColumn) -> LakeColumn | None:
     """A column as it goes on; None where its values of before and of now cannot stand together."""
     before, now = was.column.type, new.column.type
@@ -90,13 +97,17 @@ def _carried(shape: TableShape, was: LakeColumn, new: LakeColumn) -> LakeColumn 
 
 
 def _notes(
-    carried: LakeColumn, was: LakeColumn, new: LakeColumn, shards: Mapping[str, Table]
+    rules: Sequence[ColumnRule],
+    carried: LakeColumn,
+    was: LakeColumn,
+    new: LakeColumn,
+    shards: Mapping[str, Table],
 ) -> Sequence[Widened]:
     """What a column's types differ in: from older files, or on the shards, where the lake's is the wider one."""
     if carried.column.type != new.column.type:
         holders = tuple(sorted(set(shards) - set(new.missing)))
         return [Widened(carried.physical, new.column.type, holders)]
-    if was.column.type != carried.column.type:
+    if kept_type(rules, was.column) != kept_type(rules, carried.column):
         return [Widened(carried.physical, was.column.type)]
     return []
 

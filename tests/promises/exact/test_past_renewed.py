@@ -17,9 +17,10 @@ from catchment.model.errors import SinkError
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir
+from catchment.state.faults import Fault
+from tests.layers.sink.test_modes import time_of
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
-from tests.layers.sink.test_modes import time_of
 from tests.world.settled import settled
 
 MODES = {"kept": "soft_delete", "logged": "append", "aged": "history"}
@@ -32,8 +33,7 @@ Row = dict[str, Any]
 def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
-    """A feed of two shards with a table in each mode that keeps the past; it has caught up and is settled, and rows have
-    a past."""
+    """A feed of two shards with a table in each mode that keeps the past. It is settled, and rows have one."""
     run_here(monkeypatch)
     found = Steps(tmp_path, servers, fresh_schema(*servers.values()))
     found.set(modes=[{"match": f"*.{table}", "mode": mode} for table, mode in MODES.items()])
@@ -84,7 +84,10 @@ def source(steps: Steps, table: str, *columns: str) -> dict[tuple[str, int], Row
 
 
 def expected(mode: str, before: list[Row], now: Mapping[tuple[str, int], Row], epoch: int) -> list[Row]:
-    """What a table has whose rows of before become those of now with an epoch, and that keeps its past."""
+    """What a table has whose rows of before become those of now with an epoch, and that keeps its past. Columns that the
+    source has no longer are out of sight."""
+    shown = {name for row in now.values() for name in row}
+    before = [{name: row[name] for name in row if name.startswith("_") or name in shown} for row in before]
     of_now = {"history": _lasts, "append": _last_of(before), "soft_delete": lambda row: not row["_deleted"]}[
         mode
     ]
@@ -100,7 +103,7 @@ def expected(mode: str, before: list[Row], now: Mapping[tuple[str, int], Row], e
     )
     for key in {*old, *now}:
         had, has = old.get(key), now.get(key)
-        if had is not None and has is not None and all(had[name] == has[name] for name in has):
+        if had is not None and has is not None and all(had.get(name) == has[name] for name in has):
             rows.append({**had, **has})
             continue
         if had is not None:
@@ -153,6 +156,11 @@ def must_renew(steps: Steps, *columns: str, then: int) -> None:
         assert plain(steps, table) == before[table], "no reader sees a part of it"
         assert steps.lake(table, "id", *columns) == steps.source(table, "id", *columns)
     settled(steps.feed)
+    must_go_on(steps, before, then, *columns)
+
+
+def must_go_on(steps: Steps, before: Mapping[str, list[Row]], then: int, *columns: str) -> None:
+    """The plain tables have what they had `before`, and what differs; older epochs are what they were."""
     for table, mode in MODES.items():
         epoch = exact_since(steps, table)
         wanted = expected(mode, before[table], source(steps, table, *columns), epoch)
@@ -203,3 +211,122 @@ def test_partitions_that_are_dropped(steps: Steps) -> None:
     settled(steps.feed)
     for table in MODES:
         steps.must_be_equal(table, "id", "v", "n")
+
+
+@pytest.mark.wide
+def test_an_order_with_which_a_run_dies_while_it_copies(steps: Steps) -> None:
+    steps.set(copy={"chunk_rows_max": 5, "groups_per_shard": 1})
+    then = newest(steps).epoch
+    for table in MODES:
+        catchment.dump(steps.file, "restart", f"{steps.schema}.{table}")
+    write_more(steps)
+    before = {table: plain(steps, table) for table in MODES}
+    for fault in (Fault.AFTER_MANIFEST, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW):
+        steps.die_again_and_again(fault, 3)
+        settled(steps.feed)
+        for one in newest(steps).stale:
+            assert plain(steps, one.table.name) == before[one.table.name]
+    steps.renew(*PROOF)
+    settled(steps.feed)
+    must_go_on(steps, before, then, "v", "n")
+
+
+# What a MODIFY may do to values, and what stands in the lake's column then.
+LOSSY = {
+    "shorter": ("MODIFY v VARCHAR(2)", "v", pl.String),
+    "narrower": ("MODIFY n TINYINT", "n", pl.Int32),
+    "wider": ("MODIFY n BIGINT CHECK (n > -5)", "n", pl.Int64),
+    "wider key": ("MODIFY id BIGINT", "id", pl.Int64),
+    "character set": ("MODIFY v VARCHAR(20) CHARACTER SET latin1", "v", pl.String),
+    "renamed": ("CHANGE v w VARCHAR(30) CHECK (w <> 'x')", "w", pl.String),
+}
+
+
+@pytest.mark.parametrize("way", [pytest.param(way, marks=pytest.mark.wide) for way in LOSSY])
+def test_a_column_that_goes_on(steps: Steps, way: str) -> None:
+    statement, name, kind = LOSSY[way]
+    steps.everywhere("SET GLOBAL sql_mode = ''")
+    for table in MODES:
+        steps.everywhere(f"ALTER TABLE {table} {statement}", f"INSERT INTO {table} VALUES (30, 'z', 7)")
+    columns = steps.columns("-80", "aged")[1:]
+    must_renew(steps, *columns, then=stale_in(steps))
+    for table in MODES:
+        found = pl.read_delta(str(table_dir(steps.feed.sink.path, TableId(steps.schema, table))))
+        assert found.schema[name] == kind
+        steps.everywhere(f"UPDATE {table} SET n = 9 WHERE id = 30")
+        steps.must_be_equal(table, "id", *columns)
+    settled(steps.feed)
+    for table in MODES:
+        steps.must_be_equal(table, "id", *columns)
+
+
+@pytest.mark.wide
+def test_values_that_cannot_stand_together_wait_for_an_order(
+    steps: Steps, caplog: pytest.LogCaptureFixture
+) -> None:
+    for table in MODES:
+        steps.everywhere(
+            f"ALTER TABLE {table} MODIFY n VARCHAR(9)", f"UPDATE {table} SET n = 'x' WHERE id = 5"
+        )
+    before = {table: plain(steps, table) for table in MODES}
+    steps.everywhere(*PROOF)
+    for _ in range(2):
+        steps.run()
+        steps.everywhere(*PROOF)
+    assert "column n int is n text now: values of both cannot stand in one column of the lake" in caplog.text
+    assert {one.table.name for one in newest(steps).stale} == set(MODES)
+    settled(steps.feed)
+    assert before == {table: plain(steps, table) for table in MODES}
+    for table in MODES:
+        catchment.dump(steps.file, "start", f"{steps.schema}.{table}")
+    steps.renew(*PROOF)
+    settled(steps.feed)
+    for table, mode in MODES.items():
+        names = {
+            c.column.name: c.physical for s in newest(steps).shapes if s.table.name == table for c in s.kept
+        }
+        hidden = [{k: v for k, v in row.items() if k != "n"} for row in before[table]]
+        now = source(steps, table, "v", "n")
+        now = {key: {names[name]: value for name, value in row.items()} for key, row in now.items()}
+        wanted = expected(mode, [{**row, names["n"]: None} for row in hidden], now, exact_since(steps, table))
+        must_be(plain(steps, table), wanted)
+        steps.must_be_equal(table, "id", "v", "n")
+
+
+@pytest.mark.wide
+def test_another_key_keeps_it_as_it_is(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
+    steps.everywhere(
+        "ALTER TABLE aged REMOVE PARTITIONING", "ALTER TABLE aged DROP PRIMARY KEY, ADD PRIMARY KEY (n)"
+    )
+    before = plain(steps, "aged")
+    for _ in range(2):
+        catchment.dump(steps.file, "start", f"{steps.schema}.aged")
+        steps.everywhere(*PROOF)
+        steps.run()
+    assert "rows of before are told apart by (id), and (n) now; put back the key" in caplog.text
+    settled(steps.feed)
+    assert plain(steps, "aged") == before
+    steps.everywhere("ALTER TABLE aged DROP PRIMARY KEY, ADD PRIMARY KEY (id)", *PROOF)
+    steps.renew(*PROOF)
+    settled(steps.feed)
+    must_be(
+        plain(steps, "aged"),
+        expected("history", before, source(steps, "aged", "v", "n"), exact_since(steps, "aged")),
+    )
+
+
+@pytest.mark.wide
+def test_a_table_that_is_dropped_and_made_again_goes_on(steps: Steps) -> None:
+    for table in MODES:
+        steps.everywhere(f"DROP TABLE {table}")
+    steps.everywhere(*PROOF)
+    steps.run()
+    assert {one.table.name for one in newest(steps).stale} == set(MODES)
+    (then,) = {one.epoch for one in newest(steps).stale}
+    settled(steps.feed)
+    for table in MODES:
+        steps.everywhere(
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20), n INT, m INT)",
+            f"INSERT INTO {table} VALUES (1, 'new', 1, 1), (2, '-802', 2, NULL)",
+        )
+    must_renew(steps, "v", "n", "m", then=then)

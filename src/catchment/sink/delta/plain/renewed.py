@@ -1,7 +1,7 @@
 """What a new copy of a table that keeps its past makes of the plain table: nothing but the differences.
 
-Rows that the new copy has as they are there stay untouched, and so does the past. Others end, or begin, with the epoch at
-which the new copy is exact. A share of all keys is compared at a time, as memory holds it.
+Rows that the new copy has as they are there stay untouched, and so does the past. Others end, or begin, with the epoch
+at which the new copy is exact. A share of all keys is compared at a time, as memory holds it.
 """
 
 import math
@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class OldCopy(msgspec.Struct, frozen=True):
-    """The files of a plain table, with the numbers of their dead rows. `read`: the columns that its rows are read with."""
+    """The files of a plain table, with the numbers of their dead rows. `read`: with which columns rows are read."""
 
     directory: Location
     files: tuple[LakeFile, ...]

@@ -130,8 +130,8 @@ def _commit(
     *,
     anew: bool,
 ) -> Settled | None:
-    """One try on top of one version; None when another commit came first. `anew`: the table was copied anew, so what has
-    come is all of it. What the table has now goes, or where its past is kept, what differs."""
+    """One try on top of one version; None when another commit came first. `anew`: the table was copied anew, so what
+    has come is all of it. What the table has now goes, or where its past is kept, what differs."""
     now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
     made, renews = Made(_making(order), now_ms), order.shape.renews is not None
