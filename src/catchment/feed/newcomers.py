@@ -193,8 +193,8 @@ class Newcomers:
         return replace(entered, stale=stale, shapes=renewed(entered.shapes, stale, entered.epoch))
 
     def _without(self, standing: Manifest, table: TableId) -> Manifest | None:
-        """The epoch without a stale table that no shard has any more; None where one has it, and where the lake keeps
-        its past: such a one waits for another table of its name."""
+        """The epoch without a stale table that no shard has any more; None where one has it. Where the lake keeps its
+        past, the table waits for another one of its name."""
         if standing.stale_since(table) is None or self._feed.treatment_of(table).mode.keeps_past:
             return None
         for shard, state in standing.cut.shards.items():

@@ -12,7 +12,7 @@ from catchment.model.column_rule import ColumnRule, rule_of
 from catchment.model.epoch import LakeColumn, TableShape
 from catchment.model.errors import NEW_FEED, Unsupported
 from catchment.model.renewal import Renewal
-from catchment.model.table import Column, Table
+from catchment.model.table import Table
 from catchment.model.widened import Widened
 from catchment.schema.lake_columns import is_named, new_column
 from catchment.schema.widening import holds_type
@@ -36,7 +36,8 @@ def continued(
         if new is not None and carried is not None:
             widened += _notes(shape.rules, carried, was, new, shards)
         elif new is not None:
-            faults[new.column.name] = f"column {_typed(was.column)} is {_typed(new.column)} now"
+            kinds = f"{was.column.type.kind.value} there, and {new.column.type.kind.value} now"
+            faults[new.column.name] = f"column {new.column.name} is {kinds}"
     _must_stand_together(shape, faults, ordered=ordered)
     for new in shape.columns:
         if not any(c.live and is_named(c, new.column.name) for c in columns):
@@ -64,8 +65,8 @@ def _must_go_on(shape: TableShape, former: TableShape) -> None:
     elif shape.partition_column != former.partition_column:
         why = "`arrange` partitions it otherwise now; put back what was there"
     elif shape.key != former.key:
-        keys = f"({', '.join(former.key)}), and ({', '.join(shape.key)}) now"
-        why = f"rows of before are told apart by {keys}; put back the key"
+        keys = f"({', '.join(former.key)}) in the lake, and ({', '.join(shape.key)}) now"
+        why = f"its key is {keys}; put back the key"
     if why:
         raise Unsupported(
             f"{shape.table}: the lake keeps the past of its rows, and {why}, or start {NEW_FEED}"
@@ -78,10 +79,10 @@ def _must_stand_together(shape: TableShape, faults: Mapping[str, str], *, ordere
     if not faults or (ordered and not faults.keys() & set(shape.key)):
         return
     raise Unsupported(
-        f"{shape.table}: its mode is {shape.mode.value}, which keeps the past of rows, and "
-        f"{', '.join(faults.values())}: values of both cannot stand in one column of the lake; give it back its type, "
-        "or another name. Or, unless it is a part of the key, let the former values go out of sight, as those of a column "
-        f"that is dropped: `catchment dump start FEED.yaml --table {shape.table}`"
+        f"{shape.table}: the lake keeps the past of its rows, and {', '.join(faults.values())}: values of both cannot "
+        "stand in one column; give it back its type, or another name. Or, unless it is a part of the key, let the "
+        "former values go out of sight, as those of a column that is dropped: `catchment dump start FEED.yaml --table "
+        f"{shape.table}`"
     )
 
 
@@ -110,7 +111,3 @@ def _notes(
     if kept_type(rules, was.column) != kept_type(rules, carried.column):
         return [Widened(carried.physical, was.column.type)]
     return []
-
-
-def _typed(column: Column) -> str:
-    return f"{column.name} {column.type.kind.value}"

@@ -93,7 +93,7 @@ def test_what_cannot_stand_in_one_column_waits_for_an_order() -> None:
     here = table(id=INT, n=TEXT)
     with pytest.raises(
         Unsupported,
-        match=r"column n int is n text now: values of both .*dump start FEED.yaml --table shop\.t",
+        match=r"column n is int there, and text now: values of both .*dump start FEED.yaml --table shop\.t",
     ):
         going_on(FORMER, a=here)
     found = going_on(FORMER, a=here, ordered=True)
@@ -109,7 +109,11 @@ def test_what_shards_lack() -> None:
 @pytest.mark.parametrize(
     ("treatment", "key", "said"),
     [
-        (HISTORY, "n", r"told apart by \(id\), and \(n\) now; put back the key, or start a new feed"),
+        (
+            HISTORY,
+            "n",
+            r"its key is \(id\) in the lake, and \(n\) now; put back the key, or start a new feed",
+        ),
         (Treatment(Mode.APPEND), "id", "its mode is history in the lake, and append now; put back the mode"),
         (Treatment(), "id", "its mode is history in the lake, and mirror now"),
         (Treatment(Mode.HISTORY, (ColumnRule("v", excluded=True),)), "id", "say other things of v now"),
@@ -123,5 +127,5 @@ def test_where_the_past_cannot_go_on(treatment: Treatment, key: str, said: str) 
 def test_a_key_becomes_wider_and_not_narrower() -> None:
     found = going_on(FORMER, a=table(id=BIGINT))
     assert found.widened == (Widened("id", INT),)
-    with pytest.raises(Unsupported, match="column id int is id tinyint now"):
+    with pytest.raises(Unsupported, match="column id is int there, and tinyint now"):
         going_on(FORMER, ordered=True, a=table(id=TINY))

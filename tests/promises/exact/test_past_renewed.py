@@ -3,6 +3,8 @@
 What is expected is worked out here from what the plain tables had before and what the shards have now.
 """
 
+import random
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +22,7 @@ from catchment.sink.delta.layout import table_dir
 from catchment.state.faults import Fault
 from tests.layers.sink.test_modes import time_of
 from tests.promises.exact.conftest import Servers
+from tests.promises.exact.feedrun import FeedRun, Thread
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.settled import settled
 
@@ -84,13 +87,12 @@ def source(steps: Steps, table: str, *columns: str) -> dict[tuple[str, int], Row
 
 
 def expected(mode: str, before: list[Row], now: Mapping[tuple[str, int], Row], epoch: int) -> list[Row]:
-    """What a table has whose rows of before become those of now with an epoch, and that keeps its past. Columns that the
-    source has no longer are out of sight."""
+    """What a table has whose rows of before become those of now with an epoch, and that keeps its past. Those
+    that the source has no longer are out of sight."""
     shown = {name for row in now.values() for name in row}
     before = [{name: row[name] for name in row if name.startswith("_") or name in shown} for row in before]
-    of_now = {"history": _lasts, "append": _last_of(before), "soft_delete": lambda row: not row["_deleted"]}[
-        mode
-    ]
+    ways = {"history": _lasts, "append": _last_of(before), "soft_delete": _is_there}
+    of_now = ways[mode]
     old = {(row["_shard"], row["id"]): row for row in before if of_now(row)}
     rows = [
         row
@@ -126,6 +128,10 @@ def _ended(mode: str, had: Row, epoch: int, *, replaced: bool) -> list[Row]:
 
 def _lasts(row: Row) -> bool:
     return row["_epoch_to"] is None
+
+
+def _is_there(row: Row) -> bool:
+    return not row["_deleted"]
 
 
 def _last_of(rows: list[Row]) -> Callable[[Row], bool]:
@@ -273,7 +279,7 @@ def test_values_that_cannot_stand_together_wait_for_an_order(
     for _ in range(2):
         steps.run()
         steps.everywhere(*PROOF)
-    assert "column n int is n text now: values of both cannot stand in one column of the lake" in caplog.text
+    assert "column n is int there, and text now: values of both cannot stand in one column" in caplog.text
     assert {one.table.name for one in newest(steps).stale} == set(MODES)
     settled(steps.feed)
     assert before == {table: plain(steps, table) for table in MODES}
@@ -303,7 +309,7 @@ def test_another_key_keeps_it_as_it_is(steps: Steps, caplog: pytest.LogCaptureFi
         catchment.dump(steps.file, "start", f"{steps.schema}.aged")
         steps.everywhere(*PROOF)
         steps.run()
-    assert "rows of before are told apart by (id), and (n) now; put back the key" in caplog.text
+    assert "its key is (id) in the lake, and (n) now; put back the key" in caplog.text
     settled(steps.feed)
     assert plain(steps, "aged") == before
     steps.everywhere("ALTER TABLE aged DROP PRIMARY KEY, ADD PRIMARY KEY (id)", *PROOF)
@@ -330,3 +336,78 @@ def test_a_table_that_is_dropped_and_made_again_goes_on(steps: Steps) -> None:
             f"INSERT INTO {table} VALUES (1, 'new', 1, 1), (2, '-802', 2, NULL)",
         )
     must_renew(steps, "v", "n", "m", then=then)
+
+
+@pytest.mark.wide
+def test_every_epoch_stays_what_it_was_while_rows_change_and_copies_begin_again(steps: Steps) -> None:
+    """What each epoch was to readers is what the past of the plain tables says of it in the end."""
+    steps.set(copy={"chunk_rows_max": 50, "groups_per_shard": 1})
+    rng, end = random.Random(5), 200
+    for table in MODES:
+        steps.everywhere(f"INSERT INTO {table} SELECT seq, 'x', seq FROM seq_60_to_{end}")
+    settle = Thread("settle", lambda: settled(steps.feed) and time.sleep(1))
+    writers = [
+        Thread(shard, lambda shard=shard: write_one(steps, rng, shard, end)) for shard in steps.servers
+    ]
+    with FeedRun(steps.feed) as run:
+        for thread in (*writers, settle):
+            thread.start()
+        for table in MODES:
+            steps.sql("-80", f"ALTER TABLE {table} DROP PARTITION p0")
+        must_be_exact_again(run, 1)
+        for table in MODES:
+            catchment.dump(steps.file, "restart", f"{steps.schema}.{table}")
+        must_be_exact_again(run, 2)
+        for table in MODES:
+            steps.everywhere(f"ALTER TABLE {table} MODIFY n BIGINT CHECK (n > -1)")
+        must_be_exact_again(run, 3)
+        run.wait_for_epochs(len(run.epochs) + 10)
+        for thread in writers:
+            thread.stop()
+        run.wait_for_log(steps.servers)
+        settle.stop()
+    settled(steps.feed)
+    for table in MODES:
+        steps.must_be_equal(table, "id", "v", "n")
+    exact = [one.epoch for one in run.epochs if not one.stale]
+    for epoch in rng.sample(exact, min(25, len(exact))):
+        for table in ("aged", "logged"):
+            then = catchment.read(steps.feed, f"{steps.schema}.{table}", epoch).arrow().to_pylist()
+            past = {(row["_shard"], row["id"]): (row["v"], row["n"]) for row in as_of(steps, table, epoch)}
+            assert past == {(row["_shard"], row["id"]): (row["v"], row["n"]) for row in then}, (table, epoch)
+
+
+def write_one(steps: Steps, rng: random.Random, shard: str, end: int) -> None:
+    """A change of some table. The log of what is dropped or locked meanwhile is as the server has it."""
+    table, key = rng.choice([*MODES]), rng.randrange(1, end + 20)
+    statement = rng.choice(
+        (
+            f"UPDATE {table} SET v = '{rng.randrange(99)}' WHERE id BETWEEN {key} AND {key + 3}",
+            f"DELETE FROM {table} WHERE id = {key}",
+            f"REPLACE INTO {table} VALUES ({key}, 'w', {key})",
+            *PROOF,
+        )
+    )
+    steps.sql(shard, statement)
+    time.sleep(0.03)
+
+
+def must_be_exact_again(run: FeedRun, times: int) -> None:
+    """Wait until each table has been stale so often, and is not any more."""
+
+    def holds(epochs: list[Manifest]) -> bool:
+        generations = [
+            {shape.generation for one in epochs for shape in one.shapes if shape.table.name == table}
+            for table in MODES
+        ]
+        return not epochs[-1].stale and all(len(found) > times for found in generations)
+
+    run.wait(f"{times} new copies", holds)
+
+
+def as_of(steps: Steps, table: str, epoch: int) -> list[Row]:
+    """The rows of an epoch, as the past of the plain table says."""
+    rows = [row for row in plain(steps, table) if row["_epoch"] <= epoch]
+    if MODES[table] == "history":
+        return [row for row in rows if row["_epoch_to"] is None or row["_epoch_to"] > epoch]
+    return [*filter(_last_of(rows), rows)]
