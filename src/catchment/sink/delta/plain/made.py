@@ -121,7 +121,9 @@ class Made:
         self._counts = {file.path: file.rows for file in files}
         before = {file.path: load(self._plain, file.dead) for file in files}
         dead = {path: rows.copy() for path, rows in before.items()}
-        old = OldCopy(self._plain, files, before, self._read)
+        versions = self._shape.mode is Mode.HISTORY
+        asked = tuple(file for file in files if not versions or may_be_open(file))
+        old = OldCopy(self._plain, asked, before, self._read)
         new = Renewing(self._shape, self._epoch, self._amended, self._schema)
         for share in differing(new, old, found, limits):
             for path, rows in share.dying.items():

@@ -24,7 +24,7 @@ from catchment.sink.delta.log.delta_log import LakeFile
 from catchment.sink.delta.plain.amended import Amended, as_told
 from catchment.sink.delta.plain.net import Share, load_net, plain_size
 from catchment.sink.delta.plain.tail import Limits, Waiting
-from catchment.sink.delta.plain.versions_of_rows import may_be_open, with_times
+from catchment.sink.delta.plain.versions_of_rows import with_times
 from catchment.wire.keys.keys import KeySet, bucket, encode, hash_rows
 from catchment.wire.keys.order import last_in_order
 
@@ -34,7 +34,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 class OldCopy(msgspec.Struct, frozen=True):
-    """The files of a plain table, with the numbers of their dead rows. `read`: with which columns rows are read."""
+    """The files of a plain table that may have rows of now, with the numbers of dead rows. `read`: with which columns
+    rows are read."""
 
     directory: Location
     files: tuple[LakeFile, ...]
@@ -75,16 +76,16 @@ class _Held(msgspec.Struct, frozen=True):
 
 def differing(of: Renewing, old: OldCopy, new: Waiting | None, limits: Limits) -> Iterator[Differing]:
     """How the new copy, which is all of its tail, differs from the rows of now of the old one, a share at a time."""
-    shares = _shares(of, old, new, limits)
+    shares = _shares(old, new, limits)
     for number in range(shares):
         share = Share(number, shares)
         yield _of_share(of, old, _held(of, old, share), _came(of, old, new, share))
 
 
-def _shares(of: Renewing, old: OldCopy, new: Waiting | None, limits: Limits) -> int:
+def _shares(old: OldCopy, new: Waiting | None, limits: Limits) -> int:
     """How many parts of all keys memory holds one after another."""
-    rows = sum(file.live for file in _asked(of, old))
-    size = sum(plain_size(old.directory, file.path) for file in _asked(of, old))
+    rows = sum(file.live for file in old.files)
+    size = sum(plain_size(old.directory, file.path) for file in old.files)
     if new is not None:
         for name in (*new.chunks, *new.changes):
             size += plain_size(new.pinned.directory, name)
@@ -93,18 +94,10 @@ def _shares(of: Renewing, old: OldCopy, new: Waiting | None, limits: Limits) -> 
     return max(1, math.ceil(rows / limits.rows), math.ceil(size / limits.bytes))
 
 
-def _asked(of: Renewing, old: OldCopy) -> list[LakeFile]:
-    """The files that may have rows of now."""
-    versions = of.shape.mode is Mode.HISTORY
-    return [file for file in old.files if not versions or may_be_open(file)]
-
-
 def _held(of: Renewing, old: OldCopy, share: Share) -> _Held:
     """The rows of a share that the old copy has, and deleted ones among them; of all changes of a key the last one."""
     found = [_Held(old.read.empty_table(), np.empty(0, np.int64), np.empty(0, np.int64))]
     for place, file in enumerate(old.files):
-        if of.shape.mode is Mode.HISTORY and not may_be_open(file):
-            continue
         lives = np.ones(file.rows, np.bool_)
         lives[np.asarray(old.dead[file.path].to_array(), np.int64)] = False
         for first, rows in _batches(old.directory / file.path, old.read):
@@ -169,7 +162,6 @@ def _of_share(of: Renewing, old: OldCopy, held: _Held, came: pa.Table) -> Differ
     same[same] = hash_rows(told, columns)[same] == hash_rows(had, columns)[place[same]]
     stays, comes = np.zeros(had.num_rows, np.bool_), KeySet(here).contains(there)
     stays[place[same]] = True
-    gone = lives & ~comes
     begun = _dated(told.filter(pa.array(~same)), of.epoch, deleted=False)
     ends = held.taken(np.flatnonzero((comes | lives) & ~stays))
     gone = held.rows.filter(pa.array(lives & ~comes))
