@@ -73,7 +73,7 @@ def _assert_all_right(verdict: Verdict, cuts: int, chunks: int) -> None:
 
 
 @pytest.mark.minutes
-@pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.wide)])
+@pytest.mark.parametrize("share", [0.1, pytest.param(1.0, marks=pytest.mark.wide)])
 def test_every_cut_seal_and_chunk_is_right(server: PrivateServer, share: float) -> None:
     cuts, chunks, holds = (int(share * count) for count in (1000, 200, 100))
     verdict, holder = _run(server, cuts, chunks, holds=holds, flushes=5)
