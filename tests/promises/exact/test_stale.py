@@ -317,18 +317,3 @@ def test_a_stale_table_may_leave_the_feed(steps: Steps) -> None:
     assert [one.table.name for one in newest(steps).outside] == ["t"]
     steps.everywhere(*PROOF)
     steps.must_be_equal("other", "id")
-
-
-def test_a_table_of_which_the_past_is_kept_stays_as_it_was(
-    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_here(monkeypatch)
-    begun = Steps(tmp_path, {"-80": shards[0], "80-": shards[1]}, fresh_schema(*shards))
-    begun.set(modes=[{"match": f"{begun.schema}.t", "mode": "history"}])
-    begun.everywhere("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
-    begun.everywhere("CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT)")
-    begun.run()
-    begun.everywhere(*EMPTIES, *PROOF)
-    begun.run()
-    assert status_of(begun).state is TableState.STALE
-    assert begun.lake("other", "id") == begun.source("other", "id")
