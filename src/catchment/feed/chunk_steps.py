@@ -29,7 +29,7 @@ SHRINK = 4
 
 @dataclass
 class Pace:
-    """What chunks of a table on a shard have taught: rows per SELECT, rows per second of one, how far apart integer keys
+    """What chunks of a table on a shard have taught: rows per SELECT and per second of one, how far apart integer keys
     lie, and bytes per row. Before the first chunk it is what the server estimates.
 
     `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone. Else it reads

@@ -155,7 +155,9 @@ def test_a_copy_in_progress_goes_on_behind_an_adoption(steps: Steps, tmp_path: P
     """What was proven visible on the old server is proven again; GTIDs alone show the log of a feed of old."""
     old = steps.servers["a"]
     steps.sql("a", "INSERT INTO t SELECT seq, seq FROM seq_100_to_900")
-    steps.set(name="again", sink={"path": str(tmp_path / "lake")}, copy={"chunk_rows_max": 10, "group_time": "0s"})
+    steps.set(
+        name="again", sink={"path": str(tmp_path / "lake")}, copy={"chunk_rows_max": 10, "group_time": "0s"}
+    )
     epochs = EpochsTable(tmp_path / "lake", "again")
     stop = threading.Event()
     run_feed(

@@ -7,9 +7,8 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,12 +18,21 @@ from catchment.feed import verify as verification
 from catchment.model.epoch import Manifest
 from catchment.model.errors import SinkError
 from catchment.model.table import TableId
-from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import table_dir
 from catchment.state.faults import Fault
-from tests.layers.sink.test_modes import time_of
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import FeedRun, Thread
+from tests.promises.exact.kept_past import (
+    Row,
+    alike,
+    exact_since,
+    expected,
+    last_of,
+    must_be,
+    newest,
+    plain,
+    source,
+)
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.engines import Here
 from tests.world.settled import settled
@@ -32,7 +40,6 @@ from tests.world.settled import settled
 MODES = {"kept": "soft_delete", "logged": "append", "aged": "history"}
 PROOF = ("INSERT INTO other VALUES (NULL)",)
 PARTS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)"
-Row = dict[str, Any]
 
 
 @pytest.fixture
@@ -59,102 +66,6 @@ def steps(
     found.run()
     settled(found.feed)
     return found
-
-
-def newest(steps: Steps) -> Manifest:
-    row = EpochsTable(steps.feed.sink.path, steps.feed.name).newest()
-    assert row is not None
-    return row.manifest
-
-
-def plain(steps: Steps, table: str) -> list[Row]:
-    """What any reader has of a plain table."""
-    rows = pl.read_delta(str(table_dir(steps.feed.sink.path, TableId(steps.schema, table)))).to_dicts()
-    return sorted(rows, key=repr)
-
-
-def exact_since(steps: Steps, table: str) -> int:
-    """The first epoch as of which the table, which was stale, is not."""
-    found = 0
-    for row in reversed(EpochsTable(steps.feed.sink.path, steps.feed.name).read_all()):
-        if any(one.table.name == table for one in row.manifest.stale):
-            break
-        found = row.manifest.epoch
-    return found
-
-
-def source(steps: Steps, table: str, *columns: str) -> dict[tuple[str, int], Row]:
-    """The rows that the shards have, by shard and key."""
-    rows = steps.source(table, "id", *columns)
-    return {(row[0], row[1]): {"id": row[1], **dict(zip(columns, row[2:], strict=True))} for row in rows}
-
-
-def expected(mode: str, before: list[Row], now: Mapping[tuple[str, int], Row], epoch: int) -> list[Row]:
-    """What a table has whose rows of before become those of now with an epoch, and that keeps its past. Those
-    that the source has no longer are out of sight."""
-    shown = {name for row in now.values() for name in row}
-    before = [{name: row[name] for name in row if name.startswith("_") or name in shown} for row in before]
-    ways = {"history": _lasts, "append": _last_of(before), "soft_delete": _is_there}
-    of_now = ways[mode]
-    old = {(row["_shard"], row["id"]): row for row in before if of_now(row)}
-    rows = [
-        row
-        for row in before
-        if (row["_shard"], row["id"]) not in old or row is not old[row["_shard"], row["id"]]
-    ]
-    marks: Row = {} if mode == "history" else {"_deleted": False}
-    times: Row = (
-        {"_epoch_to": None, "_valid_from": time_of(epoch), "_valid_to": None} if mode == "history" else {}
-    )
-    for key in {*old, *now}:
-        had, has = old.get(key), now.get(key)
-        if had is not None and has is not None and all(had.get(name) == has[name] for name in has):
-            rows.append({**had, **has})
-            continue
-        if had is not None:
-            rows += _ended(mode, had, epoch, replaced=has is not None)
-        if has is not None and mode == "soft_delete":
-            rows = [row for row in rows if (row["_shard"], row["id"]) != key]
-        if has is not None:
-            rows.append({"_shard": key[0], "_epoch": epoch, **marks, **has, **times})
-    return rows
-
-
-def _ended(mode: str, had: Row, epoch: int, *, replaced: bool) -> list[Row]:
-    if mode == "history":
-        return [{**had, "_epoch_to": epoch, "_valid_to": time_of(epoch)}]
-    if mode == "soft_delete":
-        return [] if replaced else [{**had, "_epoch": epoch, "_deleted": True}]
-    key = dict.fromkeys(had) | {name: had[name] for name in ("_shard", "id")}
-    return [had] if replaced else [had, {**key, "_epoch": epoch, "_deleted": True}]
-
-
-def _lasts(row: Row) -> bool:
-    return row["_epoch_to"] is None
-
-
-def _is_there(row: Row) -> bool:
-    return not row["_deleted"]
-
-
-def _last_of(rows: list[Row]) -> Callable[[Row], bool]:
-    last: dict[tuple[str, int], Row] = {}
-    for row in sorted(rows, key=lambda row: row.get("_epoch", 0)):
-        last[row["_shard"], row["id"]] = row
-    return lambda row: last[row["_shard"], row["id"]] is row and not row["_deleted"]
-
-
-def must_be(found: list[Row], wanted: list[Row]) -> None:
-    """The same rows, whatever order of columns; a column that one side lacks is NULL there."""
-    names = sorted({name for row in [*found, *wanted] for name in row})
-    assert _alike(found, names) == _alike(wanted, names)
-
-
-def _alike(rows: list[Row], names: list[str]) -> list[str]:
-    values = ([row.get(name) for name in names] for row in rows)
-    return sorted(
-        repr([one.timestamp() if isinstance(one, datetime) else one for one in row]) for row in values
-    )
 
 
 def must_renew(steps: Steps, *columns: str, then: int) -> None:
@@ -217,12 +128,12 @@ def must_be_verified(steps: Steps) -> None:
 
 def must_tell(steps: Steps, table: str, then: int, before: list[Row]) -> None:
     """The changes of a plain table since an epoch lead to what it is from what it had before."""
-    rows = Counter(_alike(before, [*before[0]]))
+    rows = Counter(alike(before, [*before[0]]))
     for change in catchment.changes(steps.file, f"{steps.schema}.{table}", since=then).arrow().to_pylist():
-        (row,) = _alike([change], [*before[0]])
+        (row,) = alike([change], [*before[0]])
         rows[row] += -1 if change["_change_type"] in ("delete", "update_preimage") else 1
     assert min(rows.values()) >= 0, rows
-    assert sorted(rows.elements()) == _alike(plain(steps, table), [*before[0]])
+    assert sorted(rows.elements()) == alike(plain(steps, table), [*before[0]])
 
 
 def test_partitions_that_are_dropped(steps: Steps) -> None:
@@ -247,7 +158,7 @@ def test_partitions_that_are_dropped(steps: Steps) -> None:
 
 @pytest.mark.wide
 def test_an_order_with_which_a_run_dies_while_it_copies(steps: Steps) -> None:
-    steps.set(copy={"chunk_rows_max": 5, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": 5, "group_time": "0s", "groups_per_shard": 1})
     then = newest(steps).epoch
     for table in MODES:
         catchment.dump(steps.file, "restart", f"{steps.schema}.{table}")
@@ -367,14 +278,12 @@ def test_a_table_that_is_dropped_and_made_again_goes_on(steps: Steps) -> None:
 @pytest.mark.wide
 def test_every_epoch_stays_what_it_was_while_rows_change_and_copies_begin_again(steps: Steps) -> None:
     """What each epoch was to readers is what the past of the plain tables says of it in the end."""
-    steps.set(copy={"chunk_rows_max": 50, "groups_per_shard": 1})
+    steps.set(copy={"chunk_rows_max": 50, "group_time": "0s", "groups_per_shard": 1})
     rng, end = random.Random(5), 200
     for table in MODES:
         steps.everywhere(f"INSERT INTO {table} SELECT seq, 'x', seq FROM seq_60_to_{end}")
-    settle = Thread("settle", lambda: settled(steps.feed) and time.sleep(1))
-    writers = [
-        Thread(shard, lambda shard=shard: write_one(steps, rng, shard, end)) for shard in steps.servers
-    ]
+    settle = Thread("settle", lambda: settle_now_and_then(steps))
+    writers = [Thread(shard, partial(write_one, steps, rng, shard, end)) for shard in steps.servers]
     with FeedRun(steps.feed) as run:
         for thread in (*writers, settle):
             thread.start()
@@ -401,6 +310,11 @@ def test_every_epoch_stays_what_it_was_while_rows_change_and_copies_begin_again(
             then = catchment.read(steps.feed, f"{steps.schema}.{table}", epoch).arrow().to_pylist()
             past = {(row["_shard"], row["id"]): (row["v"], row["n"]) for row in as_of(steps, table, epoch)}
             assert past == {(row["_shard"], row["id"]): (row["v"], row["n"]) for row in then}, (table, epoch)
+
+
+def settle_now_and_then(steps: Steps) -> None:
+    settled(steps.feed)
+    time.sleep(1)
 
 
 def write_one(steps: Steps, rng: random.Random, shard: str, end: int) -> None:
@@ -436,4 +350,4 @@ def as_of(steps: Steps, table: str, epoch: int) -> list[Row]:
     rows = [row for row in plain(steps, table) if row["_epoch"] <= epoch]
     if MODES[table] == "history":
         return [row for row in rows if row["_epoch_to"] is None or row["_epoch_to"] > epoch]
-    return [*filter(_last_of(rows), rows)]
+    return [*filter(last_of(rows), rows)]

@@ -319,7 +319,12 @@ def test_13_lag_grows_while_a_copy_is_throttled_and_while_nobody_runs_the_feed(s
     metrics = steps.file.parent / "feed.prom"
     flag = steps.file.parent / "wait"
     flag.touch()
-    copy = {"chunk_rows_max": 20, "group_time": "0s", "groups_per_shard": 1, "throttle": {"flag_file": "wait"}}
+    copy = {
+        "chunk_rows_max": 20,
+        "group_time": "0s",
+        "groups_per_shard": 1,
+        "throttle": {"flag_file": "wait"},
+    }
     steps.set(copy=copy, metrics={"file": str(metrics)})
 
     def throttled() -> float:
