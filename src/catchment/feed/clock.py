@@ -108,8 +108,8 @@ class Clock:
         there is none. Raises what ended the clock, and ConnectionLost while a shard has been silent for too long: later
         the clock may go on.
 
-        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last, or those
-        between two of its ticks. `since`: the clock has to have begun that try then, or later (steady seconds).
+        `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last. Those
+        between two of its ticks by default. `since`: the clock has to have begun that try then, or later (steady seconds).
         """
         since = world.steady_seconds() - self._seconds if since is None else since
         with self._condition:
