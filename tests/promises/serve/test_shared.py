@@ -15,6 +15,7 @@ from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, load
 from catchment.model.errors import CatchmentError, TooManyClients, TooSlow
 from catchment.model.slow import Slow
+from catchment.serve.hub import turnstile
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Reading
 from catchment.serve.hub.hub import Hub, Limits
@@ -271,6 +272,28 @@ def test_a_slow_client(servers: Servers, schema: str, slow: Slow) -> None:
         else:
             assert len(gaps) == 1
             assert "v0" not in values(found)
+        assert hub.readers == 1
+
+
+def test_few_read_by_themselves_at_a_time(
+    servers: Servers, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One waits while another one reads, but not for a client that does not take what was read."""
+    for most in ("COPYING", "CATCHING_UP"):
+        monkeypatch.setattr(turnstile, most, 1)
+    monkeypatch.setattr(turnstile, "_STALE_SECONDS", 1000.0)
+    ask = Ask(rules=(f"{schema}.*",))
+    with hub_of(servers) as hub, ExitStack() as stack:
+        first, second = (stack.enter_context(opened(hub, ask)) for _ in range(2))
+        begun = [*first.pull()]
+        assert [*second.pull()]
+        reading = first.pull()
+        begun.append(next(reading))
+        assert [*second.pull()] == []
+        monkeypatch.setattr(turnstile, "_STALE_SECONDS", 0.0)
+        assert sorted(values(shared(second))) == ["a", "a", "a"]
+        monkeypatch.setattr(turnstile, "_STALE_SECONDS", 1000.0)
+        assert sorted(values([*begun, *reading, *shared(first)])) == ["a", "a", "a"]
         assert hub.readers == 1
 
 

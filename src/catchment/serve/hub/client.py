@@ -14,6 +14,7 @@ from catchment.serve.hub.following import Following
 from catchment.serve.hub.meeting import meet
 from catchment.serve.hub.ring import Overtaken, Place
 from catchment.serve.hub.telling import Known, M, Telling
+from catchment.serve.hub.turnstile import Turnstile, Turnstiles
 from catchment.serve.stream.epochs import Epochs, Turn
 from catchment.serve.stream.events import Gap
 from catchment.serve.stream.turns import Pace
@@ -38,7 +39,12 @@ MOVES: Final = {
 
 
 class Readers(Protocol[M]):
-    """Where the readers of clients that ask for the same come from."""
+    """Where the readers of clients that ask for the same come from. `turnstiles`: of all that read by themselves."""
+
+    @property
+    def turnstiles(self) -> Turnstiles:
+        """Those of the hub."""
+        ...
 
     def join(self) -> Following[M] | None:
         """The shared reader with one client more; None where there is none."""
@@ -84,6 +90,7 @@ class Client(Generic[M]):
         self._reading = Reading.OWN
         self._epochs: Epochs | None = epochs
         self._following: Following[M] | None = None
+        self._turnstile: Turnstile | None = None
         self._last = Place(0, epochs.stands, telling.known, epochs.tick)
         self._told = epochs.stands
         self._begun = False
@@ -130,8 +137,31 @@ class Client(Generic[M]):
         if not self._begun:
             self._begun = True
             yield from self._telling.messages(self._epochs.begun())
+        elif self._may_read(self._epochs):
+            for message in self._read(self._epochs):
+                self._gives()
+                yield message
+            self._gives()
         else:
-            yield from self._read(self._epochs)
+            yield from self._nothing()
+
+    def _may_read(self, epochs: Epochs) -> bool:
+        """Whether it may read by itself now; it waits a while for that."""
+        turnstiles = self._readers.turnstiles
+        mine = turnstiles.catching_up if epochs.stands.cut.idle else turnstiles.copying
+        if mine is not self._turnstile:
+            self._leave_turnstile()
+            self._turnstile = mine
+        return mine.enter(self, self._pace.wait)
+
+    def _gives(self) -> None:
+        if self._turnstile is not None:
+            self._turnstile.gives(self)
+
+    def _leave_turnstile(self) -> None:
+        if self._turnstile is not None:
+            self._turnstile.leave(self)
+            self._turnstile = None
 
     def _read(self, epochs: Epochs) -> Iterator[M]:
         """By itself; and from then on by the shared reader, where both stand at one place."""
@@ -151,6 +181,8 @@ class Client(Generic[M]):
                 self._readers.leave(following)
         if at is not None:
             self._to(Reading.SHARED, following=following, last=at)
+        else:
+            self._leave_turnstile()
         yield from self._turned(epochs, meeting.turn)
         if at is not None:
             yield from self._telling.catch_up(at.known)
@@ -178,13 +210,17 @@ class Client(Generic[M]):
             yield from self._overtaken(following)
             return
         if entry is None:
-            told = self._pace.told(None)
-            yield from self._telling.messages(told) if told is not None else ()
+            yield from self._nothing()
             return
         yield from entry.messages
         self._pace.heard()
         self._last = entry.behind
         self._told = entry.behind.stands
+
+    def _nothing(self) -> Iterator[M]:
+        """What is told while nothing comes."""
+        told = self._pace.told(None)
+        yield from self._telling.messages(told) if told is not None else ()
 
     def _overtaken(self, following: Following[M]) -> Iterator[M]:
         """The buffer has let go of what comes next."""
@@ -214,6 +250,7 @@ class Client(Generic[M]):
         last: Place | None = None,
     ) -> None:
         assert (self._reading, reading) in MOVES, f"no move from {self._reading} to {reading}"
+        self._leave_turnstile()
         epochs_before, following_before = self._epochs, self._following
         self._reading, self._epochs, self._following = reading, epochs, following
         self._last = last or self._last

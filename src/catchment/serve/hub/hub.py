@@ -13,6 +13,7 @@ from catchment.serve.hub.client import Client, Standing
 from catchment.serve.hub.following import ReaderStanding
 from catchment.serve.hub.shared import ReadersOf, Same, SharedReaders
 from catchment.serve.hub.telling import M, Telling
+from catchment.serve.hub.turnstile import Turnstiles
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
@@ -50,6 +51,7 @@ class Hub:
         self._copy = copy or CopyConfig()
         self._limits = limits or Limits()
         self._shared = SharedReaders(self._limits.buffer)
+        self._turnstiles = Turnstiles()
         self._lock = world.lock()
         self._opening = 0
         self._clients: set[Client[Any]] = set()
@@ -111,6 +113,6 @@ class Hub:
             return begin(written(stands), Flags(minimize_skew=same.minimize_skew))
 
         epochs = begin(ask.vgtid, ask.flags)
-        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
+        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again, self._turnstiles)
         pace = Pace(ask.flags.heartbeat_interval)
         return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow, name)
