@@ -1,11 +1,13 @@
 """Events as the published protobuf has them; rows are told by `telling`, many in one event."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from catchment.model.table import Kind, TableId
 from catchment.serve.server import stream_pb2 as pb
 from catchment.serve.server.values import untyped
+from catchment.serve.server.varints import varint
 from catchment.serve.stream.events import (
     Begin,
     Commit,
@@ -20,17 +22,46 @@ from catchment.serve.stream.events import (
     VGtid,
 )
 
+# Fields of Begin and Commit behind keyspace and shard, and of Event.
+_GTID, _TIME, _COPIED = b"\x1a", b"\x20", b"\x28\x01"
+_BEGIN, _COMMIT = b"\x0a", b"\x2a"
+
 KINDS: Final = {kind: f"KIND_{kind.name}" for kind in Kind}
 
 
+def serialized(event: Event) -> bytes:
+    """An event that is no row, as an Event. Those around transactions are too many for generated code."""
+    if isinstance(event, Begin):
+        return _around(_BEGIN, event, _COPIED if event.copied else b"")
+    if isinstance(event, Commit):
+        return _around(_COMMIT, event, b"")
+    return event_of(event).SerializeToString()
+
+
 def event_of(event: Event) -> pb.Event:
-    """An event that is no row."""
+    """The same as generated code has it."""
     return _MADE[type(event)](event)
 
 
 def table_of(table: TableId) -> pb.Table:
     """The name of a table."""
     return pb.Table(schema=table.schema, name=table.name)
+
+
+def _around(tag: bytes, event: Begin | Commit, more: bytes) -> bytes:
+    gtid = event.gtid.encode()
+    told = _head(event.keyspace, event.shard)
+    if gtid:
+        told += _GTID + varint(len(gtid)) + gtid
+    if event.time:
+        told += _TIME + varint(event.time)
+    told += more
+    return tag + varint(len(told)) + told
+
+
+@lru_cache(maxsize=4096)
+def _head(keyspace: str, shard: str) -> bytes:
+    return pb.Begin(keyspace=keyspace, shard=shard).SerializeToString()
 
 
 def _begin(event: Begin) -> pb.Event:

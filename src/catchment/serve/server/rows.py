@@ -1,7 +1,8 @@
 """Rows as the published protobuf has them: those of one table that follow one another are one event."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,6 +33,22 @@ class SerializedRow:
     after: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class SerializedRun:
+    """Rows of a table of a shard that came, as many as an event holds; of each its side `after`."""
+
+    place: Place
+    sides: Sequence[bytes]
+
+    def serialized(self) -> bytes:
+        """As an Event."""
+        parts = [_head(self.place)]
+        for side in self.sides:
+            size = _varint(len(side))
+            parts += (_ROW, _varint(len(_AFTER) + len(size) + len(side)), _AFTER, size, side)
+        return _event(parts)
+
+
 class SerializedRows:
     """Makes rows for a teller."""
 
@@ -43,15 +60,28 @@ class SerializedRows:
         """A SerializedRow."""
         return SerializedRow((name, table), before, after)
 
+    def came(self, name: ShardName, table: Table, rows: pa.Table) -> Iterator[SerializedRun | SerializedRow]:
+        """As runs; a row that is longer than an event is meant to be stands alone."""
+        place, run, length = (name, table.id), list[bytes](), 0
+        for side in self.sides(table, rows):
+            if run and length + len(side) > EVENT_BYTES:
+                yield SerializedRun(place, run)
+                run, length = [], 0
+            if len(side) > EVENT_BYTES:
+                yield SerializedRow(place, None, side)
+                continue
+            run.append(side)
+            length += len(side)
+        if run:
+            yield SerializedRun(place, run)
+
 
 class OpenRows:
     """An event of rows to which more are added. `place`: of all of them."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        name, table = place
-        head = pb.Rows(keyspace=name.keyspace, shard=name.shard, table=table_of(table))
-        self._parts = [head.SerializeToString()]
+        self._parts = [_head(place)]
         self._length = 0
         self._last: bytes = b""
 
@@ -78,8 +108,7 @@ class OpenRows:
 
     def serialized(self) -> bytes:
         """As an Event."""
-        rows = b"".join(self._parts)
-        return _ROWS + varint(len(rows)) + rows
+        return _event(self._parts)
 
     def named(self, columns: Sequence[str], key: Sequence[str]) -> str:
         """Which row it is, by its last version, with the beginning of its key."""
@@ -87,6 +116,18 @@ class OpenRows:
         values = dict(zip(columns, pb.Side.FromString(self._last).values, strict=True))
         told = [f"{column}={_shown(values[column])}" for column in key]
         return f"a row of {table} on shard {name}, {', '.join(told)[:_KEY_CHARACTERS] or 'which has no key'}"
+
+
+@lru_cache(maxsize=4096)
+def _head(place: Place) -> bytes:
+    """What stands in front of the rows of a table: of short transactions it takes longer than the rows."""
+    name, table = place
+    return pb.Rows(keyspace=name.keyspace, shard=name.shard, table=table_of(table)).SerializeToString()
+
+
+def _event(parts: Sequence[bytes]) -> bytes:
+    rows = b"".join(parts)
+    return _ROWS + varint(len(rows)) + rows
 
 
 def _size(row: SerializedRow) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from catchment.serve.hub.telling import Known
-from catchment.serve.server.events import event_of
-from catchment.serve.server.rows import OpenRows, Place, SerializedRow, SerializedRows
+from catchment.serve.server.events import serialized
+from catchment.serve.server.rows import OpenRows, Place, SerializedRow, SerializedRows, SerializedRun
 from catchment.serve.server.varints import varint
 from catchment.serve.stream.epochs import Turn
 from catchment.serve.stream.events import Event, Field, Gap, Heartbeat
@@ -20,7 +20,7 @@ MESSAGE_BYTES: Final = 1 << 20
 # Field 1 of EventBatch, with a length.
 _EVENT: Final = b"\x0a"
 
-Told = Event | SerializedRow
+Told = Event | SerializedRow | SerializedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class ProtoTelling:
             if isinstance(event, SerializedRow):
                 rows = rows or OpenRows(event.place)
                 rows.add(event)
+            elif isinstance(event, SerializedRun):
+                yield Message(event.serialized())
             else:
                 yield self._other(event)
         if rows is not None:
@@ -82,7 +84,7 @@ class ProtoTelling:
     def _other(self, event: Event) -> Message:
         if isinstance(event, Field):
             self._fields[ShardName(event.keyspace, event.shard), event.table] = event
-        data = event_of(event).SerializeToString()
+        data = serialized(event)
         return Message(data, f"a {type(event).__name__}" if len(data) > MESSAGE_BYTES else "")
 
 

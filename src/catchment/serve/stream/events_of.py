@@ -45,6 +45,10 @@ class RowMaker(Protocol[_R_co]):
         """A row; `before` None for one that came, `after` None for one that went."""
         ...
 
+    def came(self, name: ShardName, table: Table, rows: pa.Table) -> Iterable[_R_co]:
+        """Some rows of a table that came, in order."""
+        ...
+
 
 class PlainRows:
     """Rows with their values by the names of columns."""
@@ -56,6 +60,10 @@ class PlainRows:
     def row(self, name: ShardName, table: TableId, before: Any, after: Any) -> Row:
         """A Row."""
         return Row(*name, table, before, after)
+
+    def came(self, name: ShardName, table: Table, rows: pa.Table) -> Iterable[Row]:
+        """Rows without `before`."""
+        return (self.row(name, table.id, None, side) for side in self.sides(table, rows))
 
 
 class RowTeller(Generic[_R_co]):
@@ -112,8 +120,7 @@ class RowTeller(Generic[_R_co]):
         yield Begin(*name, copied=True)
         yield from self._field(name, table)
         for part in _parts(copied.rows):
-            for side in self._maker.sides(table, part):
-                yield self._maker.row(name, table.id, None, side)
+            yield from self._maker.came(name, table, part)
         yield LastPk(*name, table.id, copied.last)
         yield Commit(*name)
         yield from completed(name, copied)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.serve.server import stream_pb2 as pb
 from catchment.serve.server import values
-from catchment.serve.server.rows import SerializedRow
+from catchment.serve.server.events import event_of, serialized
+from catchment.serve.server.rows import EVENT_BYTES, SerializedRow, SerializedRows, SerializedRun
 from catchment.serve.server.telling import MESSAGE_BYTES, Message, ProtoTelling, Told
 from catchment.serve.server.values import sides_of
 from catchment.serve.stream.events import (
@@ -192,6 +193,29 @@ def test_all_other_events_come_back() -> None:
         Gap("a", "b"),
     ]
     assert read(list(ProtoTelling().encoded(iter(others)))) == others
+
+
+_AROUND = (_TEXT, _TEXT, _TEXT, st.integers(0, 1 << 40))
+
+
+@given(st.one_of(st.builds(Begin, *_AROUND, st.booleans()), st.builds(Commit, *_AROUND)))
+def test_what_is_around_transactions_is_what_generated_code_writes(event: Begin | Commit) -> None:
+    assert serialized(event) == event_of(event).SerializeToString()
+
+
+def test_rows_that_are_copied_come_in_runs_and_long_ones_alone() -> None:
+    lengths = [*([10] * 1000), EVENT_BYTES - 50, 10, EVENT_BYTES + 1, *([30_000] * 5)]
+    rows = pa.table(
+        {"id": pa.array(range(len(lengths)), pa.int32()), "v": ["x" * length for length in lengths]}
+    )
+    runs = list(SerializedRows().came(NAME, Table(T, COLUMNS.columns, ("id",)), rows))
+    expected = [COLUMNS, *(Row(*NAME, T, None, side) for side in rows.to_pylist())]
+    assert read(list(ProtoTelling().encoded(iter([COLUMNS, *runs])))) == expected
+    assert [type(one) for one in runs] == [SerializedRun] * 2 + [SerializedRow] + [SerializedRun] * 3
+    for one in runs:
+        if isinstance(one, SerializedRun):
+            assert sum(map(len, one.sides)) <= EVENT_BYTES
+            assert pb.Event.FromString(one.serialized()).SerializeToString() == one.serialized()
 
 
 def test_messages_are_about_one_mebibyte() -> None:
