@@ -28,7 +28,7 @@ from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
 
-# Between two ticks: while logs stand still, and behind one by which something was told.
+# Between two ticks: while logs stand still, and behind one by which all was told.
 TICK_SECONDS, _BUSY_SECONDS = 0.1, 0.005
 # Log of one shard and turn: after a long pause it comes in parts that a consumer can hold.
 TURN_BYTES = 32 << 20
@@ -244,13 +244,13 @@ class Epochs:
             if tick is None:
                 return None
             self._tick = tick.number
-            self._apart = min(self._apart * 2, TICK_SECONDS)
+            self._apart = min(max(self._apart * 2, _BUSY_SECONDS), TICK_SECONDS)
             if self.stands.cut.idle and self.stands.cut.stood_at(tick):
                 self._rested(tick)
                 continue
             turn = self._taken(tick, self._alignment)
             if turn is not None:
-                self._apart = _BUSY_SECONDS
+                self._apart = 0.0 if self.stands.unshown else _BUSY_SECONDS
                 return turn
         return None
 
