@@ -31,6 +31,7 @@ BENCHMARKS = {
     "read": ("bench.read_lake", True),
     "tables": ("bench.many_tables", False),
     "stream": ("bench.stream", True),
+    "serve": ("bench.serve", True),
     "shards": ("bench.many_shards", False),
     "upkeep": ("bench.upkeep", False),
     "start": ("bench.start", True),

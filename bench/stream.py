@@ -1,7 +1,8 @@
 """`catchment.stream` in one program: a copy, a backlog of transactions of 1 and of 100 rows, and ages at 400 a second.
 
-As typed events and as Arrow, one client. Beside it go-mysql's syncer, which reads the same backlog from the same
-server (Go installed), in wall time. Run: `python -m bench --only stream`.
+As typed events and as Arrow, one client. Beside it go-mysql's syncer (Go installed) and Debezium's embedded engine
+(Java 17 and Maven installed), which read the same backlog from the same server, in wall time. Run: `python -m bench
+--only stream`.
 """
 
 import time
@@ -14,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from bench import debezium_reference
+from bench.debezium_reference import Spans
 from bench.figures import Figure, figure, percentile
 from bench.go_reference import program, synced_rows_per_second
 from bench.stress import SCHEMA, TABLE, create, writing
@@ -54,6 +57,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
             name = f"changes, {per} a transaction"
             found += _both(name, changes, runs, partial(_caught_up, server, backlog))
             found += _beside(server, name, backlog, runs)
+            found += _beside_debezium(server, name, backlog, runs)
         return found + _ages(server, runs)
 
 
@@ -85,6 +89,56 @@ def _beside(server: PrivateServer, name: str, backlog: Backlog, runs: int) -> li
     ours = [backlog.rows / _seconds(server, backlog.vgtid, iter, _all(backlog)) for _ in range(runs)]
     theirs = [synced_rows_per_second(built, server, _at(backlog), backlog.rows) for _ in range(runs)]
     return [figure(f"stream of events, {name}, beside go-mysql", ours, "rows/s", "go-mysql", theirs)]
+
+
+def _beside_debezium(server: PrivateServer, name: str, backlog: Backlog, runs: int) -> list[Figure]:
+    """From the first row to the last, when both are warm, and from the start of the reader on."""
+    classes = debezium_reference.program()
+    if classes is None:
+        return []
+    figures = []
+    for called, settings in debezium_reference.SETTINGS.items():
+        pairs = [
+            (
+                _spans(server, backlog),
+                debezium_reference.spans(classes, server, TABLE, _at(backlog), backlog.rows, settings),
+            )
+            for _ in range(runs)
+        ]
+        ours, theirs = zip(*pairs, strict=True)
+        for said, seconds in (("first row to last", _since_first), ("from its start", _since_start)):
+            figures.append(
+                figure(
+                    f"stream of events, {name}, {said}",
+                    [backlog.rows / seconds(one) for one in ours],
+                    "rows/s",
+                    called,
+                    [backlog.rows / seconds(one) for one in theirs],
+                )
+            )
+    return figures
+
+
+def _since_first(spans: Spans) -> float:
+    return spans.since_first
+
+
+def _since_start(spans: Spans) -> float:
+    return spans.since_start
+
+
+def _spans(server: PrivateServer, backlog: Backlog) -> Spans:
+    began = time.perf_counter()
+    first, left = 0.0, backlog.rows
+    with stream(_source(server), vgtid=backlog.vgtid, rules=[TABLE]) as opened:
+        for event in opened:
+            if isinstance(event, Row):
+                first = first or time.perf_counter()
+                left -= 1
+                if not left:
+                    now = time.perf_counter()
+                    return Spans(now - first, now - began)
+    raise AssertionError("a stream has no end")
 
 
 def _caught_up(server: PrivateServer, backlog: Backlog, ask: Ask) -> float:
