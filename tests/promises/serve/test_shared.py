@@ -281,7 +281,7 @@ def test_few_read_by_themselves_at_a_time(
     """One waits while another one reads, but not for a client that does not take what was read."""
     for most in ("COPYING", "CATCHING_UP"):
         monkeypatch.setattr(turnstile, most, 1)
-    monkeypatch.setattr(turnstile, "_STALE_SECONDS", 1000.0)
+    monkeypatch.setattr(turnstile, "_PATIENCE_SECONDS", 1000.0)
     ask = Ask(rules=(f"{schema}.*",))
     with hub_of(servers) as hub, ExitStack() as stack:
         first, second = (stack.enter_context(opened(hub, ask)) for _ in range(2))
@@ -290,9 +290,9 @@ def test_few_read_by_themselves_at_a_time(
         reading = first.pull()
         begun.append(next(reading))
         assert [*second.pull()] == []
-        monkeypatch.setattr(turnstile, "_STALE_SECONDS", 0.0)
+        monkeypatch.setattr(turnstile, "_PATIENCE_SECONDS", 0.0)
         assert sorted(values(shared(second))) == ["a", "a", "a"]
-        monkeypatch.setattr(turnstile, "_STALE_SECONDS", 1000.0)
+        monkeypatch.setattr(turnstile, "_PATIENCE_SECONDS", 1000.0)
         assert sorted(values([*begun, *reading, *shared(first)])) == ["a", "a", "a"]
         assert hub.readers == 1
 

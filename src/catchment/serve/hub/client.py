@@ -139,9 +139,13 @@ class Client(Generic[M]):
             yield from self._telling.messages(self._epochs.begun())
         elif self._may_read(self._epochs):
             for message in self._read(self._epochs):
-                self._gives()
+                turnstile = self._turnstile
+                if turnstile is None:
+                    yield message
+                    continue
+                turnstile.gives(self)
                 yield message
-            self._gives()
+                turnstile.given(self)
         else:
             yield from self._nothing()
 
@@ -153,10 +157,6 @@ class Client(Generic[M]):
             self._leave_turnstile()
             self._turnstile = mine
         return mine.enter(self, self._pace.wait)
-
-    def _gives(self) -> None:
-        if self._turnstile is not None:
-            self._turnstile.gives(self)
 
     def _leave_turnstile(self) -> None:
         if self._turnstile is not None:

@@ -14,9 +14,25 @@ from catchment import world
 # At a time, of those that copy rows and of those that only catch up. The latter never wait for the former.
 COPYING: Final = 8
 CATCHING_UP: Final = 4
-# Who has not taken a message for so long, or not asked again, holds up nobody.
-_STALE_SECONDS: Final = 2.0
+# Nobody waits for a client that does not take a message for so long, nor for one that takes as long in sum, and more
+# than half of its time.
+_PATIENCE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.25
+
+
+@dataclass
+class _Stay:
+    """Of one that reads. `waited`: seconds for its client; `gives`: since when it has a message for it."""
+
+    entered: float
+    waited: float = 0.0
+    gives: float | None = None
+
+    def slow(self, now: float) -> bool:
+        """Whether others need not wait for it."""
+        waits = 0.0 if self.gives is None else now - self.gives
+        waited = self.waited + waits
+        return waits > _PATIENCE_SECONDS or (waited > _PATIENCE_SECONDS and 2 * waited > now - self.entered)
 
 
 class Turnstile:
@@ -24,24 +40,26 @@ class Turnstile:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        # When each was seen last; infinite while it reads, or waits here.
-        self._inside: dict[Hashable, float] = {}
-        self._waiting: dict[Hashable, float] = {}
+        self._inside: dict[Hashable, _Stay] = {}
+        # When each asked last; infinite while it waits here.
+        self._line: dict[Hashable, float] = {}
         self._condition = world.condition()
 
     def enter(self, who: Hashable, timeout: float) -> bool:
         """Whether it may read now; it keeps its place in the line where it may not yet."""
-        ends = world.steady_seconds() + timeout
+        now = world.steady_seconds()
+        ends = now + timeout
         with self._condition:
-            if self._inside.get(who, -inf) <= _stale():
-                self._inside.pop(who, None)
-                self._waiting[who] = inf
+            if who in self._inside and not self._inside[who].slow(now):
+                return True
+            self._inside.pop(who, None)
+            self._line[who] = inf
             while not self._condition.wait_for(lambda: self._may(who), _LOOK_SECONDS):
                 if world.steady_seconds() >= ends:
-                    self._waiting[who] = world.steady_seconds()
+                    self._line[who] = world.steady_seconds()
                     return False
-            self._waiting.pop(who, None)
-            self._inside[who] = inf
+            self._line.pop(who, None)
+            self._inside[who] = _Stay(world.steady_seconds())
             self._condition.notify_all()
             return True
 
@@ -49,30 +67,29 @@ class Turnstile:
         """It has a message for its client, which may take it late."""
         with self._condition:
             if who in self._inside:
-                self._inside[who] = world.steady_seconds()
+                self._inside[who].gives = world.steady_seconds()
+
+    def given(self, who: Hashable) -> None:
+        """The client took it."""
+        with self._condition:
+            stay = self._inside.get(who)
+            if stay is not None and stay.gives is not None:
+                stay.waited += world.steady_seconds() - stay.gives
+                stay.gives = None
 
     def leave(self, who: Hashable) -> None:
         """It does not read by itself any more, or lets others go first."""
         with self._condition:
             self._inside.pop(who, None)
-            self._waiting.pop(who, None)
+            self._line.pop(who, None)
             self._condition.notify_all()
 
     def _may(self, who: Hashable) -> bool:
-        if who in self._inside:
-            return True
-        stale = _stale()
-        inside = sum(seen > stale for seen in self._inside.values())
-        ahead = sum(seen > stale for seen in self._before(who))
+        now = world.steady_seconds()
+        inside = sum(not stay.slow(now) for stay in self._inside.values())
+        line = list(self._line)
+        ahead = sum(now - self._line[one] <= _PATIENCE_SECONDS for one in line[: line.index(who)])
         return inside + ahead < self._most
-
-    def _before(self, who: Hashable) -> list[float]:
-        waiting = list(self._waiting)
-        return [self._waiting[one] for one in waiting[: waiting.index(who)]]
-
-
-def _stale() -> float:
-    return world.steady_seconds() - _STALE_SECONDS
 
 
 @dataclass(frozen=True)
