@@ -14,7 +14,7 @@ from catchment.serve.hub.following import Following
 from catchment.serve.hub.meeting import meet
 from catchment.serve.hub.ring import Overtaken, Place
 from catchment.serve.hub.telling import Known, M, Telling
-from catchment.serve.hub.turnstile import Turnstile, Turnstiles
+from catchment.serve.hub.turnstile import Visit
 from catchment.serve.stream.epochs import Epochs, Turn
 from catchment.serve.stream.events import Gap
 from catchment.serve.stream.turns import Pace
@@ -39,12 +39,7 @@ MOVES: Final = {
 
 
 class Readers(Protocol[M]):
-    """Where the readers of clients that ask for the same come from. `turnstiles`: of all that read by themselves."""
-
-    @property
-    def turnstiles(self) -> Turnstiles:
-        """Those of the hub."""
-        ...
+    """Where the readers of clients that ask for the same come from."""
 
     def join(self) -> Following[M] | None:
         """The shared reader with one client more; None where there is none."""
@@ -80,7 +75,14 @@ class Client(Generic[M]):
     """Messages while somebody pulls. One thread at a time pulls or closes; any may look at `standing`."""
 
     def __init__(
-        self, readers: Readers[M], epochs: Epochs, telling: Telling[M], pace: Pace, slow: Slow, name: str = ""
+        self,
+        readers: Readers[M],
+        epochs: Epochs,
+        telling: Telling[M],
+        pace: Pace,
+        slow: Slow,
+        visit: Visit,
+        name: str = "",
     ) -> None:
         self.name = name
         self._readers = readers
@@ -90,7 +92,7 @@ class Client(Generic[M]):
         self._reading = Reading.OWN
         self._epochs: Epochs | None = epochs
         self._following: Following[M] | None = None
-        self._turnstile: Turnstile | None = None
+        self._visit = visit
         self._last = Place(0, epochs.stands, telling.known, epochs.tick)
         self._told = epochs.stands
         self._begun = False
@@ -137,31 +139,13 @@ class Client(Generic[M]):
         if not self._begun:
             self._begun = True
             yield from self._telling.messages(self._epochs.begun())
-        elif self._may_read(self._epochs):
+        elif self._visit.enter(copies=not self._epochs.stands.cut.idle, timeout=self._pace.wait):
             for message in self._read(self._epochs):
-                turnstile = self._turnstile
-                if turnstile is None:
-                    yield message
-                    continue
-                turnstile.gives(self)
+                self._visit.gives()
                 yield message
-                turnstile.given(self)
+                self._visit.given()
         else:
             yield from self._nothing()
-
-    def _may_read(self, epochs: Epochs) -> bool:
-        """Whether it may read by itself now; it waits a while for that."""
-        turnstiles = self._readers.turnstiles
-        mine = turnstiles.catching_up if epochs.stands.cut.idle else turnstiles.copying
-        if mine is not self._turnstile:
-            self._leave_turnstile()
-            self._turnstile = mine
-        return mine.enter(self, self._pace.wait)
-
-    def _leave_turnstile(self) -> None:
-        if self._turnstile is not None:
-            self._turnstile.leave(self)
-            self._turnstile = None
 
     def _read(self, epochs: Epochs) -> Iterator[M]:
         """By itself; and from then on by the shared reader, where both stand at one place."""
@@ -182,7 +166,7 @@ class Client(Generic[M]):
         if at is not None:
             self._to(Reading.SHARED, following=following, last=at)
         else:
-            self._leave_turnstile()
+            self._visit.leave()
         yield from self._turned(epochs, meeting.turn)
         if at is not None:
             yield from self._telling.catch_up(at.known)
@@ -250,7 +234,7 @@ class Client(Generic[M]):
         last: Place | None = None,
     ) -> None:
         assert (self._reading, reading) in MOVES, f"no move from {self._reading} to {reading}"
-        self._leave_turnstile()
+        self._visit.leave()
         epochs_before, following_before = self._epochs, self._following
         self._reading, self._epochs, self._following = reading, epochs, following
         self._last = last or self._last

@@ -6,14 +6,14 @@ from typing import Any
 
 from catchment import world
 from catchment.config import CopyConfig
-from catchment.model.errors import TooManyClients
+from catchment.model.errors import ServerStops, TooManyClients
 from catchment.model.slow import Slow
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Standing
-from catchment.serve.hub.following import ReaderStanding
+from catchment.serve.hub.following import ENDS, ReaderStanding
 from catchment.serve.hub.shared import ReadersOf, Same, SharedReaders
 from catchment.serve.hub.telling import M, Telling
-from catchment.serve.hub.turnstile import Turnstiles
+from catchment.serve.hub.turnstile import Turnstiles, Visit
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
@@ -23,6 +23,7 @@ from catchment.serve.stream.vgtid import Given, StreamCut, written
 
 # Log of one shard and turn: many clients may catch up at once.
 _TURN_BYTES = 4 << 20
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Hub:
         self._limits = limits or Limits()
         self._shared = SharedReaders(self._limits.buffer)
         self._turnstiles = Turnstiles()
+        self._stopping = world.event()
         self._lock = world.lock()
         self._opening = 0
         self._clients: set[Client[Any]] = set()
@@ -103,6 +105,7 @@ class Hub:
 
     def stop(self) -> None:
         """End the shared readers; clients get an error once they have heard what was told."""
+        self._stopping.set()
         self._shared.stop()
 
     def _client(self, ask: Ask, same: Same, name: str) -> Client[Any]:
@@ -112,7 +115,16 @@ class Hub:
         def again(stands: StreamCut) -> Epochs:
             return begin(written(stands), Flags(minimize_skew=same.minimize_skew))
 
-        epochs = begin(ask.vgtid, ask.flags)
-        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again, self._turnstiles)
+        # One that copies all stands in line before its first cut, or the log behind that would grow meanwhile.
+        visit = Visit(self._turnstiles)
+        while not ask.vgtid and not visit.enter(copies=True, timeout=_LOOK_SECONDS):
+            if self._stopping.is_set():
+                raise ServerStops(ENDS)
+        try:
+            epochs = begin(ask.vgtid, ask.flags)
+        except BaseException:
+            visit.leave()
+            raise
+        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
         pace = Pace(ask.flags.heartbeat_interval)
-        return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow, name)
+        return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow, visit, name)

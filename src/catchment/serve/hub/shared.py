@@ -10,7 +10,6 @@ from catchment import world
 from catchment.model.errors import ServerStops
 from catchment.serve.hub.following import ENDS, Following, ReaderStanding
 from catchment.serve.hub.telling import Known, M, Telling
-from catchment.serve.hub.turnstile import Turnstiles
 from catchment.serve.stream.epochs import Epochs
 from catchment.serve.stream.tables import Chosen
 from catchment.serve.stream.vgtid import StreamCut
@@ -106,12 +105,11 @@ class SharedReaders:
 
 @dataclass(frozen=True)
 class ReadersOf(Generic[M]):
-    """Those of clients that ask for the same. `begin`: a reader from a place on. `turnstiles`: those of the hub."""
+    """Those of clients that ask for the same. `begin`: a reader from a place on."""
 
     shared: SharedReaders
     same: Same
     begin: Callable[[StreamCut], Epochs]
-    turnstiles: Turnstiles
 
     def join(self) -> Following[M] | None:
         """As Readers has it."""

@@ -92,9 +92,41 @@ class Turnstile:
         return inside + ahead < self._most
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Turnstiles:
     """Those of a hub."""
 
     copying: Turnstile = field(default_factory=lambda: Turnstile(COPYING))
     catching_up: Turnstile = field(default_factory=lambda: Turnstile(CATCHING_UP))
+
+
+class Visit:
+    """One client's way through them; it is in one of them at a time."""
+
+    def __init__(self, turnstiles: Turnstiles) -> None:
+        self._turnstiles = turnstiles
+        self._mine: Turnstile | None = None
+
+    def enter(self, *, copies: bool, timeout: float) -> bool:
+        """Whether it may read now. `copies`: rows; else it only catches up."""
+        mine = self._turnstiles.copying if copies else self._turnstiles.catching_up
+        if mine is not self._mine:
+            self.leave()
+            self._mine = mine
+        return mine.enter(self, timeout)
+
+    def gives(self) -> None:
+        """It has a message for its client, which may take it late."""
+        if self._mine is not None:
+            self._mine.gives(self)
+
+    def given(self) -> None:
+        """The client took it."""
+        if self._mine is not None:
+            self._mine.given(self)
+
+    def leave(self) -> None:
+        """It does not read by itself any more, or lets others go first."""
+        if self._mine is not None:
+            self._mine.leave(self)
+            self._mine = None
