@@ -122,9 +122,13 @@ class Client(Generic[M]):
 
         Raises CatchmentError; TooSlow where the client was overtaken and is to end.
         """
+        self._visit.given()
         for message in self._next():
             self._given += 1
+            self._visit.gives()
             yield message
+            self._visit.given()
+        self._visit.gives()
 
     def close(self) -> None:
         """End it, and give back its reader."""
@@ -140,10 +144,7 @@ class Client(Generic[M]):
             self._begun = True
             yield from self._telling.messages(self._epochs.begun())
         elif self._visit.enter(copies=not self._epochs.stands.cut.idle, timeout=self._pace.wait):
-            for message in self._read(self._epochs):
-                self._visit.gives()
-                yield message
-                self._visit.given()
+            yield from self._read(self._epochs)
         else:
             yield from self._nothing()
 

@@ -115,9 +115,9 @@ class Hub:
         def again(stands: StreamCut) -> Epochs:
             return begin(written(stands), Flags(minimize_skew=same.minimize_skew))
 
-        # One that copies all stands in line before its first cut, or the log behind that would grow meanwhile.
+        # It stands in line before its first cut, or the log behind that would grow meanwhile.
         visit = Visit(self._turnstiles)
-        while not ask.vgtid and not visit.enter(copies=True, timeout=_LOOK_SECONDS):
+        while not visit.enter(copies=not ask.vgtid, timeout=_LOOK_SECONDS):
             if self._stopping.is_set():
                 raise ServerStops(ENDS)
         try:
@@ -125,6 +125,7 @@ class Hub:
         except BaseException:
             visit.leave()
             raise
+        visit.gives()
         readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
         pace = Pace(ask.flags.heartbeat_interval)
         return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow, visit, name)

@@ -22,7 +22,7 @@ _LOOK_SECONDS: Final = 0.25
 
 @dataclass
 class _Stay:
-    """Of one that reads. `waited`: seconds for its client; `gives`: since when it has a message for it."""
+    """Of one that reads. `waited`: seconds for its client; `gives`: since when it has something for it."""
 
     entered: float
     waited: float = 0.0
@@ -64,13 +64,13 @@ class Turnstile:
             return True
 
     def gives(self, who: Hashable) -> None:
-        """It has a message for its client, which may take it late."""
+        """It has something for its client, which may take it late."""
         with self._condition:
             if who in self._inside:
                 self._inside[who].gives = world.steady_seconds()
 
     def given(self, who: Hashable) -> None:
-        """The client took it."""
+        """The client took it, or asks for more."""
         with self._condition:
             stay = self._inside.get(who)
             if stay is not None and stay.gives is not None:
@@ -116,12 +116,12 @@ class Visit:
         return mine.enter(self, timeout)
 
     def gives(self) -> None:
-        """It has a message for its client, which may take it late."""
+        """It has something for its client, which may take it late."""
         if self._mine is not None:
             self._mine.gives(self)
 
     def given(self) -> None:
-        """The client took it."""
+        """The client took it, or asks for more."""
         if self._mine is not None:
             self._mine.given(self)
 
