@@ -14,7 +14,7 @@ from catchment import world
 # At a time, of those that copy rows and of those that only catch up. The latter never wait for the former.
 COPYING: Final = 8
 CATCHING_UP: Final = 4
-# Nobody waits for a client that does not take a message for so long, nor for one that takes as long in sum, and more
+# Nobody waits for a client that does not take a message for so long. Nor for one that takes as long in sum, and more
 # than half of its time.
 _PATIENCE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.25
