@@ -29,6 +29,10 @@ class AvroRows:
         """A Row."""
         return Row(*name, table, before, after)
 
+    def came(self, name: ShardName, table: Table, rows: pa.Table) -> Iterable[Row]:
+        """Rows without `before`."""
+        return (self.row(name, table.id, None, side) for side in self.sides(table, rows))
+
 
 class AvroColumns:
     """The keys of each shard's tables; the values of such rows are written already."""
