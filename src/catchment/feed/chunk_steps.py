@@ -29,8 +29,8 @@ SHRINK = 4
 
 @dataclass
 class Pace:
-    """What chunks of a table on a shard have taught: rows per SELECT and second, the distance of integer keys, and bytes
-    per row. Before the first chunk it is what the server estimates.
+    """What chunks of a table on a shard have taught: rows per SELECT and second, the distance of integer keys, and
+    bytes per row. Before the first chunk it is what the server estimates.
 
     `table_rows`: the server's estimate of all rows. `ranged`: a SELECT reads the rows of its chunk alone. Else it reads
     the whole table, however small the chunk is, and its time says nothing of the rows to ask for.

@@ -109,7 +109,8 @@ class Clock:
         the clock may go on.
 
         `apart`: without such a tick the clock takes one as soon as so many seconds have passed since the last. Those
-        between two of its ticks by default. `since`: the clock has to have begun that try then, or later (steady seconds).
+        between two of its ticks by default. `since`: the clock has to have begun that try then, or later (steady
+        seconds).
         """
         since = world.steady_seconds() - self._seconds if since is None else since
         with self._condition:
