@@ -17,6 +17,8 @@ _AT_ONCE = 20
 # another whose floor was purged there. A floor that stood still behind an XA COMMIT and a rotation. Two starts of a
 # server a second apart, which the checker took for one. A position inside a group of a log that was reset.
 FAULTS_ONCE = (18839, 60591, 30488, 84796, 97815, 99574)
+# Seeds of the suite that show mistakes which few others do.
+TELLING = (569,)
 # A SELECT takes no time in the simulator, so a proof that comes behind it is rarely another one.
 ESCAPING = ("the_floor_is_proven_after_the_select",)
 USUAL, TRUNCATED, PURGING = Setting(), Setting(truncates=12.0), Setting(theme=PURGED, breaks_off=1.0)
@@ -59,7 +61,7 @@ def test_of_a_hundred_thousand_seeds_every_epoch_is_exact(tmp_path: Path) -> Non
         turned(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", FAULTS_ONCE)
+@pytest.mark.parametrize("seed", (*FAULTS_ONCE, *TELLING))
 def test_what_seeds_have_found_stays_mended(seed: int, tmp_path: Path) -> None:
     assert turned(seed, tmp_path).epochs
 
@@ -79,7 +81,7 @@ def test_each_planted_mistake_is_found_by_a_seed_of_the_suite(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     MISTAKES[name](monkeypatch)
-    for seed in range(1, SEEDS + 1):
+    for seed in (*TELLING, *range(1, SEEDS + 1)):
         try:
             Simulation(seed, tmp_path / str(seed)).run()
         except (TypeError, AttributeError, NameError):
