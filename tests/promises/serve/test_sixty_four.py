@@ -359,7 +359,7 @@ def _run(crowd: Crowd, tmp_path: Path, shards: Servers, certificate: Certificate
     assert compared > 10 * sum(crowd.healthy)
 
 
-@pytest.mark.wide
+@pytest.mark.long
 @pytest.mark.minutes
 def test_sixteen(tmp_path: Path, shards: Servers, certificate: Certificate) -> None:
     _run(FEW, tmp_path, shards, certificate)

@@ -61,7 +61,7 @@ def test_of_a_hundred_thousand_seeds_every_epoch_is_exact(tmp_path: Path) -> Non
         turned(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", (*FAULTS_ONCE, *TELLING))
+@pytest.mark.parametrize("seed", [*FAULTS_ONCE, *TELLING])
 def test_what_seeds_have_found_stays_mended(seed: int, tmp_path: Path) -> None:
     assert turned(seed, tmp_path).epochs
 

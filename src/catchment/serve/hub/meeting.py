@@ -25,10 +25,9 @@ def meet(epochs: Epochs, ring: Ring[Any], wait: float) -> Meeting:
     place = ring.end
     if not _later(place, epochs.stands):
         place = ring.beyond(place, _WAIT_SECONDS)
-    # A turn up to a place that no tick showed would take it for one that a tick showed, and so for proven visible.
-    if not (place.stands.cut.idle and not place.stands.unshown and _later(place, epochs.stands)):
+    if not (place.stands.cut.idle and _later(place, epochs.stands)):
         return Meeting(epochs.turn(wait), None)
-    turn = None if _same(epochs.stands, place.stands) else epochs.turn_to(place.stands.cut)
+    turn = None if _same(epochs.stands, place.stands) else epochs.turn_to(place.stands)
     return Meeting(turn, place if _same(epochs.stands, place.stands) else None)
 
 

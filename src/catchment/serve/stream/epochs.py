@@ -221,10 +221,11 @@ class Epochs:
         found = (known.told(table) for known in shards for table in known.shapes)
         return [one for one in found if one is not None]
 
-    def turn_to(self, cut: Cut) -> Turn | None:
-        """What the shards tell up to a later cut of another stream; None where nothing moved. Raises CatchmentError."""
-        turn = self._taken(cut.tick, None)
-        self._tick = max(self._tick, cut.epoch)
+    def turn_to(self, stands: StreamCut) -> Turn | None:
+        """What the shards tell up to where another stream stands, later than this one; None where nothing moved. Raises
+        CatchmentError."""
+        turn = self._taken(stands.cut.tick, None, stands.unshown)
+        self._tick = max(self._tick, stands.cut.epoch)
         return turn
 
     def stop(self) -> None:
@@ -260,8 +261,9 @@ class Epochs:
             for shard in tick.offsets:
                 self._alignment.took(shard, None, world.now_us() / 1e6)
 
-    def _taken(self, tick: Tick, align: Alignment | None) -> Turn | None:
-        """What the shards tell up to a tick; None where nothing moved, and where none could be read."""
+    def _taken(self, tick: Tick, align: Alignment | None, hidden: Collection[str] = ()) -> Turn | None:
+        """What the shards tell up to a tick; None where nothing moved, and where none could be read. `hidden`: shards
+        whose offset no tick showed, since another stream stands there before the end of one."""
         before = self.stands
         now = world.now_us() / 1e6
         until = {shard: align.until(shard, now) for shard in tick.offsets} if align else {}
@@ -292,6 +294,7 @@ class Epochs:
         }
         unshown = {shard for shard in before.unshown if told.get(shard) is None}
         unshown |= {shard for shard, one in told.items() if one is not None and not one.shown}
+        unshown |= set(hidden)
         self.stands = StreamCut(Cut(tick.number, tick.time_us, shards), tuple(sorted(unshown)))
         assert self._clock is not None
         self._clock.verified(self.stands.cut.positions)
