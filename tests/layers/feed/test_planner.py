@@ -131,6 +131,18 @@ def test_a_floor_in_an_older_file_is_as_far_as_the_files_are_long(
     assert planned(LOG_BUDGET) != []
 
 
+def of_numbers(server: PrivateServer, schema: str) -> tuple[Manifest, Tick]:
+    """The first cut of a table of COUNT rows, and a tick behind it."""
+    server.sql(
+        f"USE {schema}",
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO t SELECT n, 1 FROM {NUMBERS}",
+        "ANALYZE TABLE t",
+    )
+    manifest = begun(server, schema)
+    return manifest, Tick(manifest.epoch + 1, 0, 0, {"a": LogOffset(*server.log_end())})
+
+
 class _Few(Sessions):
     """What a run has that may read so many groups at a time."""
 
@@ -144,14 +156,7 @@ class _Few(Sessions):
 def test_with_few_sessions_fewer_chunks_are_planned(
     shard: PrivateServer, fresh_schema: Callable[..., str]
 ) -> None:
-    schema = fresh_schema(shard)
-    shard.sql(
-        f"USE {schema}",
-        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
-        f"INSERT INTO t SELECT n, 1 FROM {NUMBERS}",
-    )
-    manifest = begun(shard, schema)
-    tick = Tick(manifest.epoch + 1, 0, 0, {"a": LogOffset(*shard.log_end())})
+    manifest, tick = of_numbers(shard, fresh_schema(shard))
 
     def planned(sessions: Sessions | None) -> list[int]:
         limits = Limits(0.5, 100, 4, LOG_BUDGET)
@@ -167,15 +172,7 @@ def test_a_group_of_small_chunks_reads_for_the_time_of_a_group(
     shard: PrivateServer, fresh_schema: Callable[..., str]
 ) -> None:
     """A chunk of 100 rows took 10 ms, so 50 ms are five of them; of what is not known a group has three."""
-    schema = fresh_schema(shard)
-    shard.sql(
-        f"USE {schema}",
-        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
-        f"INSERT INTO t SELECT n, 1 FROM {NUMBERS}",
-        "ANALYZE TABLE t",
-    )
-    manifest = begun(shard, schema)
-    tick = Tick(manifest.epoch + 1, 0, 0, {"a": LogOffset(*shard.log_end())})
+    manifest, tick = of_numbers(shard, fresh_schema(shard))
     planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, 100, 2, LOG_BUDGET, group_seconds=0.05))
 
     def planned() -> list[Chunk]:
