@@ -79,6 +79,14 @@ class Clients:
         """Whether all clients have ended."""
         return len(self.idle) == len(self.network.by_port)
 
+    def write_once_more(self) -> None:
+        """A transaction on each server: a stale table enters once the log goes on, and the last statement may have made
+        it one."""
+        for server in self.network.by_port.values():
+            while not self.write(server, hold=0.0):
+                pass
+            server.settle_all()
+
     def _act(self, server: Server) -> None:
         (what,) = self.world.rng.choices(list(self.mix), list(self.mix.values()))
         what(self, server)
