@@ -49,6 +49,7 @@ def objects(
         yield life
 
 
+@pytest.mark.wide
 def test_a_driver_killed_at_every_place_goes_on_exactly(objects: Life) -> None:
     objects.describe(engine="local")
     with written(objects):

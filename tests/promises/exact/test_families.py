@@ -39,6 +39,7 @@ def families(steps: Steps) -> dict[str, Family]:
     }
 
 
+@pytest.mark.wide
 def test_while_chunks_are_read(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     refusals: list[str] = []
     refusing = ChunkParents.refusals

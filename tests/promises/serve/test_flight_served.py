@@ -60,6 +60,7 @@ def test_a_shard_that_is_away_is_told_without_its_address(
         assert str(port) not in str(ended.value)
 
 
+@pytest.mark.wide
 @pytest.mark.mariadb("sequences")
 def test_sigterm_with_a_client_that_does_not_read(
     tmp_path: Path, feed: Path, servers: Servers, schema: str, certificate: Certificate
