@@ -27,7 +27,7 @@ class Maintenance:
 
     def beside_a_run(self) -> None:
         """One step of delta-rs that may come at any time, on a table that is there."""
-        there = [one for one in self._directories if (one / "_delta_log").is_dir()]
+        there = [one for one in self._directories if any((one / "_delta_log").glob("*.json"))]
         if there:
             steps = self._at_any_time(self._rng.choice(there))
             self._do(*self._rng.choice(sorted(steps.items())))
