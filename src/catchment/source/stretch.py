@@ -19,6 +19,7 @@ class Stretch:
     `last_event` ends at `at`; None where it is not known. `boundary`: ordinal of the first
     group beyond the epoch that was asked for. `xa`: the groups that prepare or end XA transactions, in order.
     `event_time`: seconds since 1970 of the last group; `held`: of the first one that was held back for its time.
+    `group_bytes`: of the groups in the log; `read_bytes`: what the server sent.
     `voids`: ranges of image sequence numbers that were undone.
     """
 
@@ -36,6 +37,7 @@ class Stretch:
     facts: tuple[Fact, ...]
     voids: list[tuple[int, int]]
     read_bytes: int
+    group_bytes: int
     event_time: int
     reached_stop: bool
     whole: bool
@@ -79,6 +81,7 @@ def stretch_of(
         facts=facts,
         voids=list(decoder.voids),
         read_bytes=read_bytes,
+        group_bytes=tally.bytes,
         event_time=tally.event_time,
         reached_stop=reached_stop,
         whole=reached_stop or (over and decoder.ended and not passed),

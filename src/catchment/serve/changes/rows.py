@@ -92,6 +92,11 @@ def numbered(images: pa.Table) -> pa.Table:
     return images.set_column(at, images.schema.field(at), pa.array(numbers))
 
 
+def group_of(number: int) -> int:
+    """The group of an image that was numbered so."""
+    return number >> _GROUP_SHIFT
+
+
 def changed_rows(images: pa.Table, groups: pa.Table, shard: str, epoch: int) -> pa.Table:
     """Typed images with the other change columns."""
     count = images.num_rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from catchment.epoch.xa import commits
@@ -24,7 +25,7 @@ from catchment.schema.events import SchemaEvent
 from catchment.schema.existence import Existence, existence
 from catchment.schema.follow import Followed
 from catchment.schema.passage import Alteration, Stopped
-from catchment.serve.changes.rows import GroupFacts
+from catchment.serve.changes.rows import TIMESTAMP, GroupFacts
 from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
@@ -93,7 +94,7 @@ class Void:
 class Told:
     """What the log told, and the shard's state behind it. `groups`: ordinal, GTID and time of each transaction.
     `shown`: a tick showed that position. `redefines`: DDL is among it. `event_time`: of the last transaction, in
-    seconds since 1970; `held`: of the first one that was held back for its time."""
+    seconds since 1970; `held`: of the first one that was held back for its time. `log_bytes`: of all."""
 
     state: ShardState
     shown: bool
@@ -104,6 +105,13 @@ class Told:
     redefines: bool
     event_time: int
     held: int | None = None
+    log_bytes: int = 0
+
+    @property
+    def newest_time(self) -> int:
+        """Of its transactions, in seconds since 1970; 0 without any. The last one may be older: times go back."""
+        newest = pc.max(self.groups.column(TIMESTAMP)).cast(pa.timestamp("s", tz="UTC"))
+        return newest.value or 0
 
     @property
     def tells(self) -> bool:
@@ -164,13 +172,23 @@ def advanced(work: Advance) -> Told:
         redefines=any(isinstance(event.fact, Ddl) for event in events),
         event_time=stretch.event_time,
         held=stretch.held,
+        log_bytes=stretch.group_bytes,
     )
 
 
 def _unmoved(work: Advance, groups: GroupFacts, stretch: Stretch) -> Told:
     """Of a shard whose next transaction is held back."""
     return Told(
-        work.state, work.shown, groups.table(), (), (), (), redefines=False, event_time=0, held=stretch.held
+        state=work.state,
+        shown=work.shown,
+        groups=groups.table(),
+        changed=(),
+        altered=(),
+        voids=(),
+        redefines=False,
+        event_time=0,
+        held=stretch.held,
+        log_bytes=stretch.group_bytes,
     )
 
 

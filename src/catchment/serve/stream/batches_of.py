@@ -1,18 +1,19 @@
 """A turn as Arrow: rows of each table with their change columns, in the order in which they are to be applied."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catchment.model.errors import Unsupported
 from catchment.model.image import CHANGE, GROUP, INTERNAL
 from catchment.model.table import Table, without_case
 from catchment.serve.changes.rows import CHANGE_FIELDS, changed_rows, copied_rows
-from catchment.serve.stream.advance import Altered, Told
 from catchment.serve.stream.epochs import ShardTurn, Turn
 from catchment.serve.stream.events import Batch, LastPk, Part
 from catchment.serve.stream.source import ShardName
+from catchment.serve.stream.spans import Span, spans
 from catchment.serve.stream.told import completed, ddl_of, restarts, vgtid_of
 
 _NAMES = frozenset(field.name for field in CHANGE_FIELDS)
@@ -22,32 +23,36 @@ def parts(turn: Turn) -> Iterator[Part]:
     """The parts of a turn; its vgtid is last. Raises Unsupported where a column has a name of ours."""
     cut = turn.stands.cut
     for shard in turn.shards:
+        yield from restarts(ShardName.parse(shard.shard), shard.again)
+    for span in spans(turn):
+        yield from _of_log(span, cut.epoch)
+    for shard in turn.shards:
         name = ShardName.parse(shard.shard)
-        yield from restarts(name, shard.again)
-        if shard.told is not None:
-            yield from _of_log(name, shard.told, cut.epoch)
-            yield from restarts(name, shard.told.voids)
+        yield from restarts(name, shard.told.voids if shard.told else ())
         yield from _of_chunks(name, shard, cut.epoch, cut.time_us)
     yield from vgtid_of(turn)
 
 
-def _of_log(name: ShardName, told: Told, epoch: int) -> Iterator[Part]:
-    begin = 0
-    for altered in sorted(told.altered, key=lambda one: one.group):
-        yield from _between(name, told, epoch, begin, altered)
-        yield ddl_of(name, altered)
-        begin = altered.group
-    yield from _between(name, told, epoch, begin, None)
+def _of_log(span: Span, epoch: int) -> Iterator[Part]:
+    """The rows of a span, and between them what altered their tables."""
+    name = ShardName.parse(span.shard)
+    altered = [one for one in span.told.altered if span.begin <= one.group < span.end]
+    begin = span.begin
+    for one in sorted(altered, key=lambda one: one.group):
+        yield from _rows(name, replace(span, begin=begin, end=one.group), epoch)
+        yield ddl_of(name, one)
+        begin = one.group
+    yield from _rows(name, replace(span, begin=begin), epoch)
 
 
-def _between(name: ShardName, told: Told, epoch: int, begin: int, end: Altered | None) -> Iterator[Batch]:
-    """The rows of groups from one to the next that altered a table."""
+def _rows(name: ShardName, span: Span, epoch: int) -> Iterator[Batch]:
+    told = span.told
     for changed in sorted(told.changed, key=lambda one: one.first):
+        if not changed.within(span.begin, span.end):
+            continue
         rows = changed.rows
-        if told.altered:
-            groups = rows.column(GROUP)
-            inside = pc.greater_equal(groups, begin)
-            rows = rows.filter(inside if end is None else pc.and_(inside, pc.less(groups, end.group)))
+        first, behind = np.searchsorted(rows.column(GROUP).to_numpy(), (span.begin, span.end))
+        rows = rows.slice(first, behind - first)
         if rows.num_rows:
             shown = changed_rows(rows, told.groups, str(name), epoch)
             yield _batch(name, changed.table, shown.drop_columns([*INTERNAL, CHANGE]))

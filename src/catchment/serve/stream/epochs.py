@@ -4,7 +4,7 @@ A turn reads the log of every shard up to a tick, then copies chunks as of there
 where it stands, and the others go on, until it has been away for too long.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -51,12 +51,13 @@ class ShardTurn:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What the shards told up to a cut. `completes`: with it all rows are copied. `empty`: tables of which there was
-    none to copy."""
+    none to copy. `ahead`: by how many seconds each shard's clock is, where transactions are told by their times."""
 
     stands: StreamCut
     shards: Sequence[ShardTurn]
     completes: bool = False
     empty: Sequence[ShardTable] = ()
+    ahead: Mapping[str, float] | None = None
 
     @property
     def told(self) -> bool:
@@ -82,8 +83,12 @@ class ShardTold:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
+    """A shard's part of a turn, and where it stands behind that. `known`: its tables then."""
+
     state: ShardState
-    turn: ShardTurn
+    known: Known
+    told: Told | None
+    copied: Sequence[CopiedRows] = ()
 
 
 @dataclass
@@ -152,7 +157,7 @@ class Epochs:
             states = dict(zip(positions, pool.map(self._resumed, positions), strict=True))
             if self._aligned:
                 ahead = pool.map(lambda shard: clock_ahead(self._endpoints[shard]), positions)
-                self._alignment = Alignment(dict(zip(positions, ahead, strict=True)))
+                self._alignment = Alignment(dict(zip(positions, ahead, strict=True)), self._turn_bytes)
             list(pool.map(lambda shard: self._tables(shard, states[shard]), positions))
         self.stands = replace(self.stands, cut=replace(self.stands.cut, shards=states))
         servers = {shard: position.server for shard, position in positions.items()}
@@ -258,35 +263,26 @@ class Epochs:
     def _rested(self, tick: Tick) -> None:
         """The shards' logs stood still: those that wait for one may go on."""
         if self._alignment is not None:
-            for shard in tick.offsets:
-                self._alignment.took(shard, None, world.now_us() / 1e6)
+            self._alignment.took(dict.fromkeys(tick.offsets), world.now_us() / 1e6)
 
     def _taken(self, tick: Tick, align: Alignment | None, hidden: Collection[str] = ()) -> Turn | None:
         """What the shards tell up to a tick; None where nothing moved, and where none could be read. `hidden`: shards
         whose offset no tick showed, since another stream stands there before the end of one."""
         before = self.stands
-        now = world.now_us() / 1e6
-        until = {shard: align.until(shard, now) for shard in tick.offsets} if align else {}
-        resets = self._resets(tick)
-        asked = {
-            shard: self._pool.submit(self._step, shard, tick, resets.get(shard), until.get(shard))
-            for shard in tick.offsets
-        }
-        steps: dict[str, _Step] = {}
-        for shard, future in asked.items():
-            try:
-                steps[shard] = future.result()
-                self._away.met(shard)
-                if align:
-                    align.took(shard, steps[shard].turn.told, now)
-            except CatchmentError as error:
-                self._away.missed(shard, error)
+        logs = self._logs(tick, align)
+        copying = [shard for shard, step in logs.items() if not step.state.idle]
+        copies = self._each(copying, lambda shard: self._with_copies(shard, logs[shard], tick))
+        steps = {**logs, **copies}
+        for shard, step in steps.items():
+            self._known[shard] = step.known
+        for shard in steps.keys() - (set(copying) - copies.keys()):
+            self._away.met(shard)
         self._away.pause(gained=bool(steps))
         shards = {**before.cut.shards, **{shard: step.state for shard, step in steps.items()}}
         moved = any(step.state != before.cut.shards[shard] for shard, step in steps.items())
         if not moved:
             return None
-        told = {shard: step.turn.told for shard, step in steps.items()}
+        told = {shard: step.told for shard, step in steps.items()}
         self._told |= {
             shard: ShardTold(one.event_time, world.steady_seconds())
             for shard, one in told.items()
@@ -299,7 +295,38 @@ class Epochs:
         assert self._clock is not None
         self._clock.verified(self.stands.cut.positions)
         completes = self.stands.cut.copied and not before.cut.copied
-        return Turn(self.stands, [step.turn for step in steps.values()], completes)
+        turns = [ShardTurn(shard, step.told, step.copied) for shard, step in steps.items()]
+        return Turn(
+            self.stands, turns, completes, ahead=None if self._alignment is None else self._alignment.ahead
+        )
+
+    def _logs(self, tick: Tick, align: Alignment | None) -> dict[str, _Step]:
+        """The logs of the shards that can be read."""
+        now, resets = world.now_us() / 1e6, self._resets(tick)
+        until = align.until(tick.offsets, now) if align else {}
+        steps = self._each(
+            tick.offsets, lambda shard: self._log(shard, tick, resets.get(shard), until.get(shard))
+        )
+        if align is None:
+            return steps
+        while over := align.over({shard: step.told for shard, step in steps.items()}, now):
+            kept = {shard: step for shard, step in steps.items() if shard not in over}
+            steps = kept | self._each(
+                over, lambda shard: self._log(shard, tick, resets.get(shard), over[shard])
+            )
+        align.took({shard: step.told for shard, step in steps.items()}, now)
+        return steps
+
+    def _each(self, shards: Iterable[str], step: Callable[[str], _Step]) -> dict[str, _Step]:
+        """A step of each of these shards, side by side; of those that answer."""
+        asked = {shard: self._pool.submit(step, shard) for shard in shards}
+        found: dict[str, _Step] = {}
+        for shard, future in asked.items():
+            try:
+                found[shard] = future.result()
+            except CatchmentError as error:
+                self._away.missed(shard, error)
+        return found
 
     def _resets(self, tick: Tick) -> Mapping[str, Resets]:
         """How often RESET was said on the shards whose logs went on; of those that answer."""
@@ -312,33 +339,34 @@ class Epochs:
                 raise
             return {}
 
-    def _step(self, shard: str, tick: Tick, resets: Resets | None, until: int | None) -> _Step:
+    def _log(self, shard: str, tick: Tick, resets: Resets | None, until: int | None) -> _Step:
         state, endpoint = self.stands.cut.shards[shard], self._endpoints[shard]
         known = self._tables(shard, state)
-        told = None
-        if state.position.at != tick.offsets[shard]:
-            if resets is None:
-                raise ConnectionLost(f"shard {shard}: it does not answer")
-            shown = shard not in self.stands.unshown
-            stop, budget = tick.offsets[shard], self._turn_bytes
-            told = advanced(Advance(endpoint, state, shown, known, stop, budget, resets, self._chosen, until))
-            state = told.state
-            lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
-            if told.voids or told.altered or lacking:
-                self._known[shard] = None
-                known = self._tables(shard, state)
-        if state.idle:
-            return _Step(state, ShardTurn(shard, told))
-        found = copied(Copying(endpoint, state, known), self._planners[shard], tick)
-        return _Step(found.state, ShardTurn(shard, told, found.rows))
+        if state.position.at == tick.offsets[shard]:
+            return _Step(state, known, None)
+        if resets is None:
+            raise ConnectionLost(f"shard {shard}: it does not answer")
+        shown = shard not in self.stands.unshown
+        stop, budget = tick.offsets[shard], self._turn_bytes
+        told = advanced(Advance(endpoint, state, shown, known, stop, budget, resets, self._chosen, until))
+        state = told.state
+        lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
+        if told.voids or told.altered or lacking:
+            known = self._known_now(shard, state)
+        return _Step(state, known, told)
+
+    def _with_copies(self, shard: str, step: _Step, tick: Tick) -> _Step:
+        found = copied(Copying(self._endpoints[shard], step.state, step.known), self._planners[shard], tick)
+        return _Step(found.state, step.known, step.told, found.rows)
 
     def _tables(self, shard: str, state: ShardState) -> Known:
-        known = self._known[shard]
-        if known is None:
-            tables = {copy.table for copy in state.copies}
-            known = known_now(self._endpoints[shard], state.position.server, tables, self._chosen)
-            self._known[shard] = known
+        known = self._known[shard] or self._known_now(shard, state)
+        self._known[shard] = known
         return known
+
+    def _known_now(self, shard: str, state: ShardState) -> Known:
+        tables = {copy.table for copy in state.copies}
+        return known_now(self._endpoints[shard], state.position.server, tables, self._chosen)
 
     def _resumed(self, shard: str) -> ShardState:
         """The shard's state, as what has become of its tables since allows it."""

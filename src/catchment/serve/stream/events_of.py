@@ -4,7 +4,8 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -77,7 +78,11 @@ class RowTeller(Generic[_R_co]):
     def events(self, turn: Turn) -> Iterator[Event | _R_co]:
         """The events of a turn; the last one is its vgtid."""
         for shard in turn.shards:
-            yield from self._of_shard(shard)
+            yield from restarts(ShardName.parse(shard.shard), shard.again)
+        for transaction in self._transactions(turn):
+            yield from transaction.events
+        for shard in turn.shards:
+            yield from self._behind_log(shard)
         yield from vgtid_of(turn)
 
     def catch_up(self, told: Mapping[tuple[str, TableId], Table]) -> Iterator[Event]:
@@ -85,35 +90,44 @@ class RowTeller(Generic[_R_co]):
         for (shard, _), table in sorted(told.items()):
             yield from self._field(ShardName.parse(shard), table)
 
-    def _of_shard(self, turn: ShardTurn) -> Iterator[Event | _R_co]:
+    def _transactions(self, turn: Turn) -> Iterator["_Transaction[_R_co]"]:
+        """Those of one shard behind those of the other, or as they were written: the oldest that is left comes next."""
+        ahead = turn.ahead
+        logs = [
+            self._of_log(ShardName.parse(shard.shard), shard.told, ahead[shard.shard] if ahead else 0.0)
+            for shard in turn.shards
+            if shard.told is not None
+        ]
+        return chain.from_iterable(logs) if ahead is None else heapq.merge(*logs, key=attrgetter("written"))
+
+    def _behind_log(self, turn: ShardTurn) -> Iterator[Event | _R_co]:
         name = ShardName.parse(turn.shard)
-        yield from restarts(name, turn.again)
         if turn.told is not None:
-            yield from self._of_log(name, turn.told)
             yield from restarts(name, turn.told.voids)
         for copied in turn.copied:
             yield from self._of_chunks(name, copied)
 
-    def _of_log(self, name: ShardName, told: Told) -> Iterator[Event | _R_co]:
-        group: int | None = None
+    def _of_log(self, name: ShardName, told: Told, ahead: float) -> Iterator["_Transaction[_R_co]"]:
         groups = _Groups(told.groups)
         streams: list[Iterator[_Statement | _Row]] = [_statements(told)]
         streams += [
             chain.from_iterable(map(partial(_rows, self._maker), run)) for run in chains(told.changed)
         ]
-        for item in heapq.merge(*streams, key=_place):
-            if item.group != group:
-                if group is not None:
-                    yield Commit(*name, *groups.of(group))
-                group = item.group
-                yield Begin(*name, *groups.of(group))
+        for group, inside in groupby(heapq.merge(*streams, key=_place), attrgetter("group")):
+            gtid, time = groups.of(group)
+            yield _Transaction(time - ahead, self._transaction(name, gtid, time, inside))
+
+    def _transaction(
+        self, name: ShardName, gtid: str, time: int, inside: Iterator["_Statement | _Row"]
+    ) -> Iterator[Event | _R_co]:
+        yield Begin(*name, gtid, time)
+        for item in inside:
             if isinstance(item, _Statement):
                 yield ddl_of(name, item.altered)
                 continue
             yield from self._field(name, item.table)
             yield self._maker.row(name, item.table.id, item.before, item.after)
-        if group is not None:
-            yield Commit(*name, *groups.of(group))
+        yield Commit(*name, gtid, time)
 
     def _of_chunks(self, name: ShardName, copied: CopiedRows) -> Iterator[Event | _R_co]:
         table = copied.table
@@ -138,6 +152,14 @@ class Teller(RowTeller[Row]):
 
     def __init__(self) -> None:
         super().__init__(PlainRows())
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction(Generic[_R_co]):
+    """`written`: when, in seconds since 1970 by the stream's clock. `events`: to be taken before the next one comes."""
+
+    written: float
+    events: Iterator[Event | _R_co]
 
 
 @dataclass(frozen=True, slots=True)

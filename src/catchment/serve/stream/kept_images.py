@@ -15,7 +15,7 @@ from catchment.rewind.change_types import typed
 from catchment.rewind.ranges import follows_log
 from catchment.rewind.sequence import ImageSequence
 from catchment.rewind.states import in_commit_order, without_voids
-from catchment.serve.changes.rows import numbered
+from catchment.serve.changes.rows import group_of, numbered
 from catchment.serve.stream.tables import Known
 from catchment.source.stretch import Stretch
 from catchment.wire.log.facts import Images
@@ -36,6 +36,10 @@ class Changed:
     def rows(self) -> pa.Table:
         """The images, read again if they are on disk."""
         return self._kept.rows(self._number)
+
+    def within(self, begin: int, end: int) -> bool:
+        """Whether some may be of groups from `begin` on and before `end`."""
+        return group_of(self.first) < end and group_of(self.last) >= begin
 
 
 @dataclass(frozen=True, slots=True)
