@@ -11,30 +11,34 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 FOREIGN = Path(sys.prefix) / "foreign"
 
 
+# Processes that nobody uses now: one takes most of a second to start. Each ends with this one, when its input does.
+_idle: "list[subprocess.Popen[bytes]]" = []
+
+
 class DeltaScan:
-    """A process that reads plain tables, until the block ends."""
+    """A process that reads plain tables, until the block ends. Another one may have it then, with a database of its
+    own."""
 
     def __enter__(self) -> Self:
-        """Start it."""
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(FOREIGN)},
-        )
+        """Take an idle one, or start it."""
+        self._process = _idle.pop() if _idle else _started()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """Give it back; behind an error, end it: there may be an answer that nobody took."""
+        if error is None:
+            self._asked({})
+            _idle.append(self._process)
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -67,21 +71,29 @@ class DeltaScan:
             return stream.read_all()
 
 
-def main() -> None:
-    """The process: a JSON line asks, a JSON line and an Arrow stream answer."""
-    import duckdb
-    import duckdb_extension_delta
+def _started() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(FOREIGN)},
+    )
 
-    (extension,) = Path(duckdb_extension_delta.__file__).parent.glob("extensions/*/delta.duckdb_extension")
-    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(f"LOAD '{extension}'")
+
+def main() -> None:
+    """The process: a JSON line asks, a JSON line and an Arrow stream answer. An empty question: forget all."""
+    import duckdb
+
+    connection = _connected()
     for line in sys.stdin:
         asked = json.loads(line)
+        if not asked:
+            connection.close()
+            connection = _connected()
         try:
-            if asked["script"]:
+            if asked.get("script"):
                 connection.execute(asked["script"])
-            found = connection.sql(asked["query"]).to_arrow_table()
+            found = connection.sql(asked.get("query", "SELECT 1")).to_arrow_table()
         except duckdb.Error as error:
             _answer({"error": str(error)}, b"")
             continue
@@ -89,6 +101,17 @@ def main() -> None:
         with pa.ipc.new_stream(sink, found.schema) as stream:
             stream.write_table(found)
         _answer({"bytes": len(sink.getvalue())}, sink.getvalue())
+
+
+def _connected() -> Any:
+    import duckdb
+    import duckdb_extension_delta
+
+    (extension,) = Path(duckdb_extension_delta.__file__).parent.glob("extensions/*/delta.duckdb_extension")
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"LOAD '{extension}'")
+    return connection
 
 
 def _answer(answer: dict[str, object], content: bytes | pa.Buffer) -> None:

@@ -192,7 +192,9 @@ def test_every_version_keeps_what_it_is_to_keep(tmp_path: Path, mode: Mode, seed
     assert bool(never_asked) is (mode is Mode.HISTORY)
 
 
-@pytest.mark.parametrize("form", [Form(vectors=False), Form(changes=True)], ids=str)
+@pytest.mark.parametrize(
+    "form", [Form(changes=True), pytest.param(Form(vectors=False), marks=pytest.mark.wide)], ids=str
+)
 @pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND, Mode.HISTORY])
 def test_other_forms(tmp_path: Path, mode: Mode, form: Form) -> None:
     table = Kept(tmp_path, mode, random.Random(9), form)

@@ -74,7 +74,13 @@ def held(rows: pa.Table) -> dict[tuple[str, int], Any]:
     return {(row["_shard"], row["id"]): row["n"] for row in rows.to_pylist()}
 
 
-@pytest.mark.parametrize("form", [Form(), Form(vectors=False), Form(changes=True)])
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form(),
+        *(pytest.param(form, marks=pytest.mark.wide) for form in (Form(vectors=False), Form(changes=True))),
+    ],
+)
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_every_reader_has_the_values_of_before(

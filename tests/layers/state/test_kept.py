@@ -143,7 +143,7 @@ def test_what_is_kept_is_read(kept: Path, version: str, end: str) -> None:
     assert metadata.configuration["catchment.layout"] == str(LAYOUTS[version])
 
 
-@pytest.mark.parametrize("share", [0, SHARE_MAX])
+@pytest.mark.parametrize("share", [0, pytest.param(SHARE_MAX, marks=pytest.mark.wide)])
 @pytest.mark.parametrize("end", ENDS)
 def test_the_feed_goes_on(kept: Path, end: str, share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a share of 0 every record that can be says what has changed; these small ones would be whole."""

@@ -280,6 +280,7 @@ def test_one_feed_has_no_more_than_its_ceiling(
     a.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_two_feeds_copy_and_follow_below_one_ceiling(
     server: PrivateServer, made: Callable[[str, int], Steps], start: Callable[[Steps], Run]
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_driver_killed_in_a_chunk_leaves_workers_that_do_no_harm(
     life.must_be_exact()
 
 
+@pytest.mark.wide
 def test_a_locked_table_is_copied_later_and_holds_up_no_other(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife
 ) -> None:

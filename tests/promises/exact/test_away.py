@@ -151,6 +151,7 @@ def test_a_run_begins_without_a_shard_that_is_away(
     assert isinstance(night.error, ConnectionLost)
 
 
+@pytest.mark.wide
 def test_epochs_wait_for_all_where_the_feed_says_so(
     servers: Servers, schema: str, proxy: Proxy, make: MakeFeed
 ) -> None:

@@ -75,6 +75,7 @@ def test_while_chunks_are_read(steps: Steps, monkeypatch: pytest.MonkeyPatch) ->
     assert bool(refusals) is any(state.keys for state in row.manifest.cut.shards.values())
 
 
+@pytest.mark.wide
 def test_when_a_feed_dies(steps: Steps) -> None:
     steps.run()
     writers = families(steps)

@@ -240,7 +240,18 @@ def test_a_column_that_mysql_takes_for_all_columns_is_refused(
         steps.run()
 
 
-@pytest.mark.parametrize("name", [*RESERVED, "_Shard", "_EPOCH", "_\u017fhard"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_shard",
+        "_EPOCH",
+        "_\u017fhard",
+        *(
+            pytest.param(name, marks=pytest.mark.wide)
+            for name in (*sorted({*RESERVED} - {"_shard"}), "_Shard")
+        ),
+    ],
+)
 def test_names_that_the_lake_shows_are_refused(
     begin: Begin, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -40,7 +40,7 @@ def stale(steps: Steps) -> dict[str, str]:
     return {one.table.name: one.reason for one in newest(steps).stale}
 
 
-@pytest.mark.parametrize("statement", [ADD, AGAIN])
+@pytest.mark.parametrize("statement", [ADD, pytest.param(AGAIN, marks=pytest.mark.wide)])
 def test_one_is_followed_and_one_stays_as_it_was(steps: Steps, statement: str) -> None:
     for table in ("t", "kept"):
         steps.everywhere(statement.format(table), f"UPDATE {table} SET n = 9")

@@ -223,11 +223,12 @@ def test_ddl_upon_ddl_begins_anew_each_time(steps: Steps) -> None:
 
 
 FAULTS = [
-    Fault.AFTER_PLAN,
     Fault.AFTER_MANIFEST,
     Fault.BETWEEN_APPLIES,
-    Fault.AFTER_APPLY,
-    Fault.AFTER_EPOCH_ROW,
+    *(
+        pytest.param(fault, marks=pytest.mark.wide)
+        for fault in (Fault.AFTER_PLAN, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW)
+    ),
 ]
 
 

@@ -47,7 +47,7 @@ ONE_EPOCH = {
 }
 
 
-@pytest.mark.parametrize("settles", [True, False])
+@pytest.mark.parametrize("settles", [True, pytest.param(False, marks=pytest.mark.wide)])
 @pytest.mark.parametrize("statements", ONE_EPOCH.values(), ids=ONE_EPOCH)
 def test_one_epoch(steps: Steps, statements: str, settles: bool) -> None:
     """`settles`: the rows from before stand in the plain table already."""
@@ -170,11 +170,12 @@ def test_keys_of_all_kinds(
 
 
 FAULTS = [
-    Fault.AFTER_PLAN,
     Fault.AFTER_MANIFEST,
     Fault.BETWEEN_APPLIES,
-    Fault.AFTER_APPLY,
-    Fault.AFTER_EPOCH_ROW,
+    *(
+        pytest.param(fault, marks=pytest.mark.wide)
+        for fault in (Fault.AFTER_PLAN, Fault.AFTER_APPLY, Fault.AFTER_EPOCH_ROW)
+    ),
 ]
 
 

@@ -37,7 +37,7 @@ def _written(servers: Servers, schema: str, *, lag: int) -> None:
 
 
 @pytest.mark.parametrize("aligned", [True, False])
-@pytest.mark.parametrize("batches", [True, False])
+@pytest.mark.parametrize("batches", [True, pytest.param(False, marks=pytest.mark.wide)])
 def test_a_backlog_of_a_lagging_shard(
     servers: Servers, fresh_schema: Callable[..., str], *, aligned: bool, batches: bool
 ) -> None:

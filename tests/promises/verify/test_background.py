@@ -95,6 +95,7 @@ def test_equal_and_told_everywhere(steps: Steps, capsys: pytest.CaptureFixture[s
     assert notices(steps) == []
 
 
+@pytest.mark.wide
 def test_what_differs_is_told_and_left(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
     for table in KEYS:
         damage(steps, table)

@@ -159,6 +159,7 @@ def test_rows_of_shards_that_do_not_have_the_table(steps: Steps, capsys: pytest.
     must_be_equal(steps)
 
 
+@pytest.mark.wide
 def test_a_part_of_a_table_that_only_the_server_can_order_is_refused(steps: Steps) -> None:
     """All other rows of the lake would be taken for ones that the source lacks."""
     damage(steps, "texts")
