@@ -78,6 +78,21 @@ def existence(events: Iterable[SchemaEvent], start: Position) -> Existence:
     return Existence(frozenset(schemas), there, born, renamed)
 
 
+def new_in(events: Sequence[SchemaEvent], start: Position) -> set[TableId]:
+    """The tables that are there behind a stretch, and were not where it begins: its first word of them makes them."""
+    named: set[TableId] = set()
+    new: set[TableId] = set()
+    for event in events:
+        did = existence([event], start)
+        if did.schemas_gone:
+            break
+        # OR REPLACE may have taken one that was there.
+        if did.born and event.text.readings[0][1].keyword == "TABLE":
+            new |= did.born.keys() - named
+        named |= did.there.keys()
+    return new & existence(events, start).born.keys()
+
+
 def _renames(text: Text) -> Iterator[tuple[TableId, TableId]]:
     """What a RENAME TABLE, which reads in one way, renamed to what."""
     if len(text.readings) == 1 and text.readings[0][:1] and text.readings[0][0].keyword == "RENAME":

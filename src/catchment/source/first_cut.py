@@ -24,6 +24,7 @@ from catchment.model.treatment import PLAIN, Treatment
 from catchment.rewind.states import BEFORE
 from catchment.schema.ddl import Columns, Stop
 from catchment.schema.events import SchemaEvents
+from catchment.schema.existence import new_in
 from catchment.schema.redeclared import REDEFINED
 from catchment.schema.shape import first_shape, merge
 from catchment.source.bounds import newest_key
@@ -155,7 +156,11 @@ def origin_of(endpoint: Endpoint, chosen: Callable[[TableId], bool], reserved: C
         raise CutMissed(
             f"shard {endpoint.shard}, {altered[0]}: the table was altered while the feed began; start it again"
         )
-    _must_stand_behind_ddl(endpoint, position, tables)
+    behind = read_facts(endpoint, position.server, position.at, None)
+    came = new_in(list(SchemaEvents(()).of(behind.facts)), position)
+    # The feed follows those from their CREATE on. It cannot begin with none.
+    tables = {table: known for table, known in tables.items() if table not in came} or tables
+    _must_stand_behind_ddl(endpoint, position, tables, behind)
     definitions = definitions_needed(endpoint, position, tables)
     left = _left_by_rows(endpoint, position, tables, definitions)
     return Origin(position, tables, estimates, newest, definitions, left, comments, wordings)
@@ -198,14 +203,16 @@ def _has_gone(read: Images) -> bool:
     return bool(pc.any(pc.equal(read.batch.column(SIDE), BEFORE)).as_py())
 
 
-def _must_stand_behind_ddl(endpoint: Endpoint, position: Position, tables: Collection[TableId]) -> None:
+def _must_stand_behind_ddl(
+    endpoint: Endpoint, position: Position, tables: Collection[TableId], behind: Stretch
+) -> None:
     """Raise CutMissed when the log behind the cut holds a statement that would end the feed. So it does
     for one that leaves open how columns were declared at the cut.
 
     So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
-    the log proves it before another transaction has come.
+    the log proves it before another transaction has come. Nor does a snapshot at the end of a checkpoint event prove
+    what stands in front of that.
     """
-    behind = read_facts(endpoint, position.server, position.at, None)
     events = SchemaEvents(tables).of(behind.facts)
     stored = StoredAt(endpoint, position.server, position.at, behind.at, events)
     for event in stored.events:

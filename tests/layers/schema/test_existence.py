@@ -6,18 +6,21 @@ from catchment.model.birth import Birth
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.table import TableId
 from catchment.schema.events import SchemaEvents
-from catchment.schema.existence import Existence, existence
+from catchment.schema.existence import Existence, existence, new_in
 from catchment.wire.log.facts import Ddl
 
 START = Position(LogOffset("binlog.000001", 4), 1, Server(1, "here", 3306), GtidList.parse(""))
 
 
-def found(*statements: str) -> Existence:
-    facts = [
+def facts(*statements: str) -> list[Ddl]:
+    return [
         Ddl(0, "shop", sql, LogOffset("binlog.000001", at), 0, flagged=True, sql_mode=0)
         for at, sql in enumerate(statements, 4)
     ]
-    return existence(SchemaEvents([]).of(facts), START)
+
+
+def found(*statements: str) -> Existence:
+    return existence(SchemaEvents([]).of(facts(*statements)), START)
 
 
 def said(*statements: str) -> dict[str, bool]:
@@ -127,3 +130,25 @@ def test_where_a_table_was_made_is_known_until_it_is_touched() -> None:
     later = found("CREATE TABLE t (id INT)").birth_after(table, earlier)
     assert later is not None
     assert later.at.offset == 4
+
+
+@pytest.mark.parametrize(
+    ("statements", "new"),
+    [
+        (["CREATE TABLE t (id INT)"], {"shop.t"}),
+        (["CREATE TABLE t LIKE u", "CREATE TABLE other.v (id INT)"], {"shop.t", "other.v"}),
+        (["DROP TABLE t", "CREATE TABLE t (id INT)"], set()),
+        (["RENAME TABLE t TO u", "CREATE TABLE t (id INT)"], set()),
+        (["ALTER TABLE t RENAME u", "CREATE TABLE t (id INT)"], set()),
+        (["CREATE OR REPLACE TABLE t (id INT)"], set()),
+        (["CREATE TABLE IF NOT EXISTS t (id INT)"], set()),
+        (["CREATE TABLE t AS SELECT 1 AS id"], set()),
+        (["DROP DATABASE shop", "CREATE DATABASE shop", "CREATE TABLE t (id INT)"], set()),
+        (["CREATE TABLE t (id INT)", "DROP TABLE t"], set()),
+        (["CREATE TABLE t (id INT)", "DROP TABLE t", "CREATE TABLE t (id INT)"], {"shop.t"}),
+        (["CREATE TABLE t (id INT)", "RENAME TABLE t TO u"], set()),
+        (["CREATE TABLE", "INSERT INTO t VALUES (1)"], set()),
+    ],
+)
+def test_tables_that_were_not_there_before(statements: list[str], new: set[str]) -> None:
+    assert {str(table) for table in new_in(list(SchemaEvents([]).of(facts(*statements))), START)} == new
