@@ -24,6 +24,9 @@ from catchment.wire.log.facts import Images
 TAKE_BYTES = 8 << 20
 # So much log is read at most until the consumer has its turn again, also where the log holds nothing for it.
 TURN_BYTES = 32 << 20
+# So much is read until groups are compared with a budget or a time: a socket has a few KiB at a time, and each piece
+# costs the consumer some milliseconds for every table in it.
+_LOOK_BYTES = 1 << 20
 
 
 class EndedGroups(msgspec.Struct, frozen=True):
@@ -149,12 +152,11 @@ class _Reading:
 
     @property
     def due(self) -> bool:
-        """Whether the consumer should have its turn. A budget is compared with groups, so they are looked at often."""
+        """Whether the consumer should have its turn."""
+        limited = self.tally.budget is not None or self.tally.until is not None
         return (
-            self.tally.budget is not None
-            or self.tally.until is not None
-            or self.decoder.pending_bytes >= TAKE_BYTES
-            or self.read_bytes - self._turn_bytes >= TURN_BYTES
+            self.decoder.pending_bytes >= TAKE_BYTES
+            or self.read_bytes - self._turn_bytes >= (_LOOK_BYTES if limited else TURN_BYTES)
         )
 
     def take(self) -> Iterator[Piece]:
