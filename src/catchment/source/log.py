@@ -154,9 +154,8 @@ class _Reading:
     def due(self) -> bool:
         """Whether the consumer should have its turn."""
         limited = self.tally.budget is not None or self.tally.until is not None
-        return (
-            self.decoder.pending_bytes >= TAKE_BYTES
-            or self.read_bytes - self._turn_bytes >= (_LOOK_BYTES if limited else TURN_BYTES)
+        return self.decoder.pending_bytes >= TAKE_BYTES or self.read_bytes - self._turn_bytes >= (
+            _LOOK_BYTES if limited else TURN_BYTES
         )
 
     def take(self) -> Iterator[Piece]:

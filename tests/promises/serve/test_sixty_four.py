@@ -53,10 +53,12 @@ _RECENT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many clients of each kind, by gRPC and by Flight. `cut`: whose cable is pulled; Arrow's server does
-    not notice that of one that did not read. `seconds`: of
-    the run; `wide`: characters of a row that is written many times a second; `slack`: seconds that healthy clients may
-    lag more, in a phase that is as short as the arrival of the others."""
+    """How many clients of each kind, by gRPC and by Flight. `cut`: whose cable is pulled; Arrow's server does not
+    notice that of one that did not read. `seconds`: of the run; `slack`: seconds that healthy clients may lag more, in
+    a phase that is as short as the arrival of the others.
+
+    `wide`: characters of a row that is written many times a second: all clients together take as many MiB of them as
+    two processors can, on which they run beside the server."""
 
     healthy: tuple[int, int]
     slow: tuple[int, int]
@@ -86,7 +88,7 @@ MANY = Crowd(
     (4, 2),
     (4, 0),
     float(os.environ.get("CATCHMENT_SERVE_SECONDS", "600")),
-    30_000,
+    6_000,
     0.25,
 )
 

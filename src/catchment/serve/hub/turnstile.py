@@ -1,7 +1,8 @@
 """Few clients read by themselves at a time, so that each of them comes to an end.
 
 All that read at once share one processor, and each reads the whole log. Were there too many, none would ever catch up
-with logs that go on.
+with logs that go on. So they come two by two: most are done within a second. Whoever takes longer does not hold up the
+next ones, up to a bound.
 """
 
 from collections.abc import Hashable
@@ -14,6 +15,9 @@ from catchment import world
 # At a time, of those that copy rows and of those that only catch up. The latter never wait for the former.
 COPYING: Final = 8
 CATCHING_UP: Final = 4
+# Of each, so many that have just begun. Forty that began at once, eight at a time, were not done in 500 s.
+_FRESH: Final = 2
+_FRESH_SECONDS: Final = 5.0
 # Nobody waits for a client that does not take a message for so long. Nor for one that takes as long in sum, and more
 # than half of its time.
 _PATIENCE_SECONDS: Final = 2.0
@@ -36,10 +40,12 @@ class _Stay:
 
 
 class Turnstile:
-    """Lets in so many at a time, in the order in which they came. Any thread may use it."""
+    """Lets in so many at a time, in the order in which they came, and `fresh` of them within some seconds. Any thread
+    may use it."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, fresh: int = _FRESH) -> None:
         self._most = most
+        self._fresh = fresh
         self._inside: dict[Hashable, _Stay] = {}
         # When each asked last; infinite while it waits here.
         self._line: dict[Hashable, float] = {}
@@ -86,10 +92,11 @@ class Turnstile:
 
     def _may(self, who: Hashable) -> bool:
         now = world.steady_seconds()
-        inside = sum(not stay.slow(now) for stay in self._inside.values())
+        inside = [stay for stay in self._inside.values() if not stay.slow(now)]
+        fresh = sum(now - stay.entered < _FRESH_SECONDS for stay in inside)
         line = list(self._line)
         ahead = sum(now - self._line[one] <= _PATIENCE_SECONDS for one in line[: line.index(who)])
-        return inside + ahead < self._most
+        return len(inside) + ahead < self._most and fresh + ahead < self._fresh
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,24 @@ def test_so_many_at_a_time_in_their_order(gate: Turnstile) -> None:
     assert gate.enter("d", 0)
 
 
+def test_the_next_ones_come_when_those_inside_take_longer(
+    passes: Pass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turnstile, "_LOOK_SECONDS", 0.01)
+    gate = Turnstile(5, fresh=2)
+    assert [gate.enter(who, 0) for who in "abcd"] == [True, True, False, False]
+    gate.leave("a")
+    assert [gate.enter(who, 0) for who in "cd"] == [True, False]
+    for who in "bcd":
+        gate.given(who)
+    passes(5)
+    assert [gate.enter(who, 0) for who in "defg"] == [True, True, False, False]
+    passes(5)
+    assert [gate.enter(who, 0) for who in "fg"] == [True, False], "no more than five in all"
+    gate.leave("b")
+    assert gate.enter("g", 0)
+
+
 def test_nobody_waits_for_a_client_that_takes_nothing(gate: Turnstile, passes: Pass) -> None:
     assert [gate.enter(who, 0) for who in "ab"] == [True, True]
     gate.gives("a")
