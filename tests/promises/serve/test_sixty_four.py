@@ -57,8 +57,8 @@ class Crowd:
     notice that of one that did not read. `seconds`: of the run; `slack`: seconds that healthy clients may lag more, in
     a phase that is as short as the arrival of the others.
 
-    `wide`: characters of a row that is written many times a second: all clients together take as many MiB of them as
-    two processors can, on which they run beside the server."""
+    `wide`: characters of a row that is written many times a second. `rate`: of other transactions. Clients that judge
+    each row in Python take more of the two processors than the server beside which they run."""
 
     healthy: tuple[int, int]
     slow: tuple[int, int]
@@ -67,6 +67,7 @@ class Crowd:
     cut: tuple[int, int]
     seconds: float
     wide: int
+    rate: float
     slack: float
 
     @property
@@ -80,7 +81,7 @@ class Crowd:
         return sum(self.killed) + sum(self.cut)
 
 
-FEW = Crowd((6, 2), (1, 1), (1, 1), (1, 1), (2, 0), 30.0, 100_000, 1.0)
+FEW = Crowd((6, 2), (1, 1), (1, 1), (1, 1), (2, 0), 30.0, 100_000, 8.0, 1.0)
 MANY = Crowd(
     (32, 8),
     (6, 2),
@@ -89,6 +90,7 @@ MANY = Crowd(
     (4, 0),
     float(os.environ.get("CATCHMENT_SERVE_SECONDS", "600")),
     6_000,
+    2.0,
     0.25,
 )
 
@@ -342,7 +344,7 @@ def _run(crowd: Crowd, tmp_path: Path, shards: Servers, certificate: Certificate
     columns = {table: list(key) for table, key in keys.items()}
     rules = [f"{_SCHEMA}.*"]
     clients = Clients(Order("", "", [], str(certificate.certificate), columns, rules, _FLIGHT, 0, 0))
-    writers = random_writers(list(shards.values()), _SCHEMA, seed=3, rate=8.0, keys=100)
+    writers = random_writers(list(shards.values()), _SCHEMA, seed=3, rate=crowd.rate, keys=100)
     with writers, wide_rows(shards, crowd.wide), ExitStack() as stack:
         run = _turned(stack, crowd, clients, *_servers(tmp_path, shards, certificate))
     faults = clients.faults(run.ended)

@@ -15,6 +15,8 @@ from catchment.serve.stream.turns import Pace
 ENDS = "the server ends; begin again with the last vgtid, at another one or later"
 
 
+# Between two turns, for each client: about what it takes to send it one. Turns that come sooner only wait in the ring.
+_CLIENT_SECONDS: Final = 0.0005
 # A shard that has told nothing for longer says nothing about skew.
 _RECENT_SECONDS: Final = 10.0
 
@@ -33,7 +35,8 @@ class ReaderStanding(msgspec.Struct, frozen=True):
 
 
 class Following(Generic[M]):
-    """Follows the shards from where `epochs` stands, which is `begin`, until it is stopped or fails."""
+    """Follows the shards from where `epochs` stands, which is `begin`, until it is stopped or fails. `clients`: how
+    many hear it, which is for whoever lets them in to say."""
 
     def __init__(self, epochs: Epochs, telling: Telling[M], bytes_max: int) -> None:
         self._epochs = epochs
@@ -43,6 +46,7 @@ class Following(Generic[M]):
         self._shards = sorted(epochs.stands.cut.shards)
         self.begin = self._place()
         self.ring: Ring[M] = Ring(bytes_max, self.begin)
+        self.clients = 1
         self._thread: world.Thread | None = None
 
     def start(self, ended: Callable[[], None]) -> None:
@@ -60,6 +64,7 @@ class Following(Generic[M]):
             told=self.ring.end.index,
             skew=float(max(recent) - min(recent)) if recent else 0.0,
             shards={shard: told[shard].event_time if shard in told else None for shard in self._shards},
+            clients=self.clients,
         )
 
     def stop(self) -> None:
@@ -76,6 +81,7 @@ class Following(Generic[M]):
                 told = pace.told(turn)
                 if isinstance(told, Turn):
                     self.ring.put(self._entry(told))
+                    self._stopping.wait(self.clients * _CLIENT_SECONDS)
                 else:
                     self.ring.moved(self._place())
             self.ring.fail(ServerStops(ENDS))

@@ -25,18 +25,12 @@ class Same:
 
 
 @dataclass
-class _Shared:
-    following: Following[Any]
-    clients: int = 1
-
-
-@dataclass
 class SharedReaders:
     """Any thread may use it. `buffer`: bytes of messages that each keeps for clients that are slow."""
 
     buffer: int
     _stopped: bool = False
-    _shared: dict[Same, _Shared] = field(default_factory=dict)
+    _shared: dict[Same, Following[Any]] = field(default_factory=dict)
     _lock: world.Lock = field(default_factory=world.lock)
 
     def __len__(self) -> int:
@@ -47,18 +41,16 @@ class SharedReaders:
         with self._lock:
             shared = list(self._shared.items())
         return [
-            msgspec.structs.replace(one.following.standing, clients=one.clients, rules=same.chosen.text)
-            for same, one in shared
+            msgspec.structs.replace(following.standing, rules=same.chosen.text) for same, following in shared
         ]
 
     def join(self, same: Same) -> Following[Any] | None:
         """The reader, with one client more; None where there is none."""
         with self._lock:
-            shared = self._shared.get(same)
-            if shared is None:
-                return None
-            shared.clients += 1
-            return shared.following
+            following = self._shared.get(same)
+            if following is not None:
+                following.clients += 1
+            return following
 
     def share(self, same: Same, epochs: Epochs, known: Known) -> Following[Any] | None:
         """Make a reader the shared one, and join it; None where another one is. `known`: columns that its client was
@@ -72,18 +64,17 @@ class SharedReaders:
             if same in self._shared:
                 return None
             following = Following(epochs, telling, self.buffer)
-            self._shared[same] = _Shared(following)
+            self._shared[same] = following
         following.start(lambda: self._ended(same, following))
         return following
 
     def leave(self, same: Same, following: Following[Any]) -> None:
         """It has one client less, and ends with the last one."""
         with self._lock:
-            shared = self._shared.get(same)
-            if shared is None or shared.following is not following:
+            if self._shared.get(same) is not following:
                 return  # it has failed
-            shared.clients -= 1
-            if shared.clients:
+            following.clients -= 1
+            if following.clients:
                 return
             del self._shared[same]
         following.stop()
@@ -92,14 +83,13 @@ class SharedReaders:
         """End them all; clients get an error once they have heard what was told."""
         with self._lock:
             self._stopped = True
-            followings = [shared.following for shared in self._shared.values()]
+            followings = list(self._shared.values())
         for following in followings:
             following.stop()
 
     def _ended(self, same: Same, following: Following[Any]) -> None:
         with self._lock:
-            shared = self._shared.get(same)
-            if shared is not None and shared.following is following:
+            if self._shared.get(same) is following:
                 del self._shared[same]
 
 
