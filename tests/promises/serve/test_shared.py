@@ -118,6 +118,7 @@ class Reader:
         self.readings: set[Reading] = set()
         self.overtaken = self.resumed = 0
         self.stop = threading.Event()
+        self.lock = threading.Lock()
 
     def __str__(self) -> str:
         return f"{self.readings} {self.overtaken} {self.resumed} {self.court.judged} {self.mirror.text[:200]}"
@@ -128,7 +129,8 @@ class Reader:
             kept = self.mirror.copy()
             with opened(self.hub, ask) as client:
                 kept = self._session(client, kept, slow=slow, leaves=leaves)
-            self.mirror = kept
+            with self.lock:
+                self.mirror = kept
             ask = Ask(vgtid=kept.text or None, rules=ask.rules, slow=ask.slow)
             self.resumed += 1
 
@@ -136,7 +138,8 @@ class Reader:
         before = Reading.OWN
         while not self.stop.is_set():
             for event in client.pull():
-                self.mirror.take(event)
+                with self.lock:
+                    self.mirror.take(event)
                 if isinstance(event, VGtid):
                     self.court.judge(self.mirror)
                     kept = self.mirror.copy()
@@ -208,8 +211,9 @@ def test_exact_for_each_client(servers: Servers, fresh_schema: Callable[..., str
 
 
 def _rests(reader: Reader, keys: Mapping[str, tuple[str, ...]], want: object) -> bool:
-    text = reader.mirror.text
-    return bool(text) and all(copies_done(text)) and rows_of(reader.mirror, keys) == want
+    with reader.lock:
+        text = reader.mirror.text
+        return bool(text) and all(copies_done(text)) and rows_of(reader.mirror, keys) == want
 
 
 def test_one_reader_for_all(servers: Servers, schema: str) -> None:
