@@ -24,7 +24,7 @@ from catchment.wire.log.facts import Images
 TAKE_BYTES = 8 << 20
 # So much log is read at most until the consumer has its turn again, also where the log holds nothing for it.
 TURN_BYTES = 32 << 20
-# So much is read until groups are compared with a budget or a time: a socket has a few KiB at a time, and each piece
+# So much is read until groups are compared with a budget or a time. A socket has a few KiB at a time, and each piece
 # costs the consumer some milliseconds for every table in it.
 _LOOK_BYTES = 1 << 20
 

@@ -78,8 +78,8 @@ class Alignment:
         return {shard: None if limit >= now else self._by_its_clock(shard, limit) for shard in shards}
 
     def over(self, told: Mapping[str, Told | None], now: float) -> Mapping[str, int]:
-        """Which shards of a turn came too far for the one that is furthest behind then, and up to which time by their
-        clocks they may be told. That one goes on in any case."""
+        """The shards that came too far for the one furthest behind, each with the time by its clock up to which it may
+        be told. The one furthest behind goes on in any case."""
         come = {**self._come, **{shard: self._behind(shard, one, now) for shard, one in told.items()}}
         stands = {shard: come[shard].to(now) for shard in self._answering(now) if shard in come}
         last = min(sorted(stands), key=stands.__getitem__, default="")
