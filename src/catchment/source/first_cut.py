@@ -209,9 +209,8 @@ def _must_stand_behind_ddl(
     """Raise CutMissed when the log behind the cut holds a statement that would end the feed. So it does
     for one that leaves open how columns were declared at the cut.
 
-    So it is on a server at rest whose last statement was CREATE TABLE ... SELECT: that is visible, but nothing in
-    the log proves it before another transaction has come. Nor does a snapshot at the end of a checkpoint event prove
-    what stands in front of that.
+    So it is on a server at rest that wrote a checkpoint event behind its last statement: a snapshot there proves
+    nothing of what stands in front of it.
     """
     events = SchemaEvents(tables).of(behind.facts)
     stored = StoredAt(endpoint, position.server, position.at, behind.at, events)
