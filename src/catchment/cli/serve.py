@@ -11,6 +11,8 @@ from catchment.cli.signals import stopped_by_signals
 from catchment.config import ServeConfig, load_server
 from catchment.model.errors import NotInstalled
 
+_LOOK_SECONDS = 0.5
+
 
 @click.command(name="serve")
 @click.argument("file", metavar="SERVE.yaml", type=click.Path(path_type=Path))
@@ -34,7 +36,9 @@ def serve_command(file: Path) -> int:
         server, ended = Server(config, feeds), False
         try:
             click.echo(f"serving {', '.join(feeds.names)} on {_place(config)}")
-            stop.wait()
+            # A signal sets it, but does not always wake a thread that waits without end (seen: 1 of 20).
+            while not stop.wait(_LOOK_SECONDS):
+                pass
             click.echo("catchment: stopping; clients go on with their last vgtids", err=True)
         finally:
             ended = server.stop()
