@@ -209,7 +209,7 @@ def _must_stand_behind_ddl(
     """Raise CutMissed when the log behind the cut holds a statement that would end the feed. So it does
     for one that leaves open how columns were declared at the cut.
 
-    So it is on a server at rest that wrote a checkpoint event behind its last statement: a snapshot there proves
+    So it is on a server at rest that wrote a checkpoint event behind its last statement. A snapshot there proves
     nothing of what stands in front of it.
     """
     events = SchemaEvents(tables).of(behind.facts)
