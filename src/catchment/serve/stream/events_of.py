@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -154,8 +154,7 @@ class Teller(RowTeller[Row]):
         super().__init__(PlainRows())
 
 
-@dataclass(frozen=True, slots=True)
-class _Transaction(Generic[_R_co]):
+class _Transaction(NamedTuple, Generic[_R_co]):
     """`written`: when, in seconds since 1970 by the stream's clock. `events`: to be taken before the next one comes."""
 
     written: float
