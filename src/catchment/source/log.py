@@ -153,10 +153,9 @@ class _Reading:
     @property
     def due(self) -> bool:
         """Whether the consumer should have its turn."""
-        limited = self.tally.budget is not None or self.tally.until is not None
-        return self.decoder.pending_bytes >= TAKE_BYTES or self.read_bytes - self._turn_bytes >= (
-            _LOOK_BYTES if limited else TURN_BYTES
-        )
+        budget, until = self.tally.budget, self.tally.until
+        most = TURN_BYTES if budget is None and until is None else min(budget or _LOOK_BYTES, _LOOK_BYTES)
+        return self.decoder.pending_bytes >= TAKE_BYTES or self.read_bytes - self._turn_bytes >= most
 
     def take(self) -> Iterator[Piece]:
         """What has been decoded, of groups as much as the budget allows."""

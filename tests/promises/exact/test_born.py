@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from catchment.demo.accounts import FEED_USER
-from catchment.demo.server import PrivateServer
 from catchment.feed.runner import run_feed
 from catchment.model.epoch import Manifest
 from catchment.model.table import TableId
@@ -18,6 +17,7 @@ from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
 from tests.promises.exact.test_newcomers import carried, judged
+from tests.world.checkpoints import ended_by_checkpoint
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.servers.chosen import MYSQL, chosen_kind, chosen_server
 
@@ -70,19 +70,6 @@ def test_nothing_has_to_follow_its_create(steps: Steps) -> None:
     steps.must_be_equal("u", "id", "n")
     assert carried(steps) == {"t", "u"}
     assert was_born(steps)
-
-
-def ended_by_checkpoint(server: PrivateServer) -> bool:
-    """Whether the log ends with the checkpoint event of its newest file, once that has come. It does up to a second
-    later than the file, and a snapshot there proves nothing of what stands in front of it (MariaDB)."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        file = str(server.sql("SHOW MASTER STATUS")[0][0])
-        events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
-        if any(event[2] == "Binlog_checkpoint" and event[5] == file for event in events):
-            return bool(events[-1][2] == "Binlog_checkpoint")
-        assert time.monotonic() < deadline, events
-        time.sleep(0.02)
 
 
 @pytest.mark.skipif(chosen_kind() in MYSQL, reason="MySQL has no checkpoint events")

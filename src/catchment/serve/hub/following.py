@@ -36,7 +36,7 @@ class ReaderStanding(msgspec.Struct, frozen=True):
 
 class Following(Generic[M]):
     """Follows the shards from where `epochs` stands, which is `begin`, until it is stopped or fails. `clients`: how
-    many hear it, which is for whoever lets them in to say."""
+    many hear it; SharedReaders keeps the number."""
 
     def __init__(self, epochs: Epochs, telling: Telling[M], bytes_max: int) -> None:
         self._epochs = epochs

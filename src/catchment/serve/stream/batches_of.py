@@ -1,5 +1,6 @@
 """A turn as Arrow: rows of each table with their change columns, in the order in which they are to be applied."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from catchment.serve.stream.source import ShardName
 from catchment.serve.stream.spans import Span, spans
 from catchment.serve.stream.told import completed, ddl_of, restarts, vgtid_of
 
+# Images of which the next span has more, by the `id` of their Changed: to read them takes longer than to cut them.
+_Kept = dict[int, pa.Table]
 _NAMES = frozenset(field.name for field in CHANGE_FIELDS)
 
 
@@ -24,8 +27,9 @@ def parts(turn: Turn) -> Iterator[Part]:
     cut = turn.stands.cut
     for shard in turn.shards:
         yield from restarts(ShardName.parse(shard.shard), shard.again)
+    kept: _Kept = {}
     for span in spans(turn):
-        yield from _of_log(span, cut.epoch)
+        yield from _of_log(span, cut.epoch, kept)
     for shard in turn.shards:
         name = ShardName.parse(shard.shard)
         yield from restarts(name, shard.told.voids if shard.told else ())
@@ -33,24 +37,26 @@ def parts(turn: Turn) -> Iterator[Part]:
     yield from vgtid_of(turn)
 
 
-def _of_log(span: Span, epoch: int) -> Iterator[Part]:
+def _of_log(span: Span, epoch: int, kept: _Kept) -> Iterator[Part]:
     """The rows of a span, and between them what altered their tables."""
     name = ShardName.parse(span.shard)
     altered = [one for one in span.told.altered if span.begin <= one.group < span.end]
     begin = span.begin
     for one in sorted(altered, key=lambda one: one.group):
-        yield from _rows(name, replace(span, begin=begin, end=one.group), epoch)
+        yield from _rows(name, replace(span, begin=begin, end=one.group), epoch, kept)
         yield ddl_of(name, one)
         begin = one.group
-    yield from _rows(name, replace(span, begin=begin), epoch)
+    yield from _rows(name, replace(span, begin=begin), epoch, kept)
 
 
-def _rows(name: ShardName, span: Span, epoch: int) -> Iterator[Batch]:
+def _rows(name: ShardName, span: Span, epoch: int, kept: _Kept) -> Iterator[Batch]:
     told = span.told
     for changed in sorted(told.changed, key=lambda one: one.first):
         if not changed.within(span.begin, span.end):
             continue
-        rows = changed.rows
+        rows = kept.pop(id(changed)) if id(changed) in kept else changed.rows
+        if changed.within(span.end, sys.maxsize):
+            kept[id(changed)] = rows
         first, behind = np.searchsorted(rows.column(GROUP).to_numpy(), (span.begin, span.end))
         rows = rows.slice(first, behind - first)
         if rows.num_rows:

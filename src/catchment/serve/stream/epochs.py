@@ -275,9 +275,10 @@ class Epochs:
         steps = {**logs, **copies}
         for shard, step in steps.items():
             self._known[shard] = step.known
-        for shard in steps.keys() - (set(copying) - copies.keys()):
+        whole = steps.keys() - (set(copying) - copies.keys())
+        for shard in whole:
             self._away.met(shard)
-        self._away.pause(gained=bool(steps))
+        self._away.pause(gained=bool(whole))
         shards = {**before.cut.shards, **{shard: step.state for shard, step in steps.items()}}
         moved = any(step.state != before.cut.shards[shard] for shard, step in steps.items())
         if not moved:
