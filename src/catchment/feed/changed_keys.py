@@ -105,7 +105,9 @@ class ChangedKeys:
                 if shard not in shut and row.manifest.cut.shards[shard].sealed is not None
             }
             groups = [group for chunks in open_.values() for group in self._groups(chunks)]
-            tasks = [self.comparisons.task(row, row.manifest, group) for group in groups]
+            tasks = [
+                self.comparisons.task(row, row.manifest, group, nearest=fruitless > 0) for group in groups
+            ]
             receipts = self.engine.each(verify_chunks, tasks) if tasks else []
             read = {chunk for receipt in receipts for chunk in self._taken(table, receipt)}
             if read:

@@ -24,9 +24,11 @@ class Comparisons:
     sink: Sink
     mask_key: MaskKey | None
 
-    def task(self, row: EpochRow, standing: Manifest, chunks: tuple[Chunk, ...]) -> VerifyTask:
+    def task(
+        self, row: EpochRow, standing: Manifest, chunks: tuple[Chunk, ...], *, nearest: bool = False
+    ) -> VerifyTask:
         """Compare chunks of one shard with the lake as of `row`. `standing`: the same epoch, of which more may be
-        proven visible since. Raises SinkError."""
+        proven visible since. `nearest`: as `ChunkTask` has it. Raises SinkError."""
         shard, tables = chunks[0].shard, frozenset(chunk.table for chunk in chunks)
         state = standing.cut.shards[shard]
         parents = above(state.keys or (), tables) - tables
@@ -40,6 +42,7 @@ class Comparisons:
             target=Target(Nowhere(), tuple(self.endpoints), standing.epoch, "verify"),
             mask_key=self.mask_key,
             parents=tuple(shape for shape in standing.shapes if shape.table in parents),
+            nearest=nearest,
         )
         return VerifyTask(copy, {table: self.sink.reader(row, table) for table in tables})
 
@@ -54,7 +57,7 @@ class Comparisons:
         does. Raises SinkError; ValueError for an order without a table."""
         target = Target(self.sink.writer, tuple(self.endpoints), epoch, attempt)
         if order.chunks:
-            task = self.task(row, standing, order.chunks)
+            task = self.task(row, standing, order.chunks, nearest=True)
             return replace(task, copy=replace(task.copy, target=target), mends=True)
         if order.table is None:
             raise ValueError(f"{order} names no table")

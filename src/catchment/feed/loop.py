@@ -332,7 +332,7 @@ class Loop:
         """The segments of a plan, what they bring, and what groups of chunks bring."""
         attempt = str(self._lease.fence)
         segments = self._tasks.segments(previous, plan, attempt, unmoved)
-        copies = self._tasks.copies(previous, plan, groups, attempt, self._planner.image_bytes)
+        copies = map(self._planner.bounded, self._tasks.copies(previous, plan, groups, attempt))
         tasks: list[Task] = [*segments, *copies]
         receipts = self._engine.each(run_task, tasks)
         copied = dict(zip(groups, receipts[len(segments) :], strict=True))

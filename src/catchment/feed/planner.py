@@ -1,11 +1,11 @@
 """Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from catchment.config import ThrottleConfig
-from catchment.epoch.work import ChunkReceipt
+from catchment.epoch.work import ChunkReceipt, ChunkTask
 from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
 from catchment.feed.throttle import Throttle
 from catchment.model.budget import UNLIMITED, Allowance
@@ -193,6 +193,14 @@ class Planner:
                 continue
             pace = self._pace(copied.chunk.of)
             pace.learn(copied, self._limits.chunk_seconds, self._limits.chunk_rows_max)
+
+    def bounded(self, task: ChunkTask) -> ChunkTask:
+        """The task with the memory that it may take. Chunks of a table that was refused are read from near by."""
+        return replace(task, image_bytes=self.image_bytes, nearest=self.were_refused(task.chunks))
+
+    def were_refused(self, chunks: Iterable[Chunk]) -> bool:
+        """Whether chunks of one of these tables were refused when they were read last."""
+        return any(chunk.of in self._refused for chunk in chunks)
 
     def give_back(self, chunks: Iterable[Chunk]) -> None:
         """What these chunks took from the rates: they are not read."""

@@ -1,7 +1,7 @@
 """The tasks that carry out a plan: one for the log of each shard that has moved, and one for each group of chunks."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from catchment.epoch.work import ChunkTask, SegmentTask, StagedGroup, Target, Writer
 from catchment.feed.policies import Policies
@@ -62,13 +62,10 @@ class TaskMaker:
         plan: Plan,
         groups: Mapping[tuple[Chunk, ...], StagedGroup | None],
         attempt: str,
-        image_bytes: int,
     ) -> list[ChunkTask]:
-        """The tasks that read groups of chunks, in their order; some may be staged. `image_bytes` is as `ChunkTask` has
-        it."""
+        """The tasks that read groups of chunks, in their order; some may be staged."""
         target = self._target(plan, attempt)
-        tasks = [self._copy(previous, plan, group, target, staged) for group, staged in groups.items()]
-        return [replace(task, image_bytes=image_bytes) for task in tasks]
+        return [self._copy(previous, plan, group, target, staged) for group, staged in groups.items()]
 
     def _target(self, plan: Plan, attempt: str) -> Target:
         return Target(self.writer, tuple(self.endpoints), plan.epoch, attempt)

@@ -76,7 +76,11 @@ def verify(
             groups = _groups(planner, row.manifest, _without(compared, shut), whole)
             dealt = [_Group(chunks, takes, whole=chunks[0].table in whole) for chunks in groups]
             planner.give_back(chunk for group in dealt for chunk in group.left_out)
-            tasks = [comparisons.task(row, row.manifest, group.taken) for group in dealt if group.taken]
+            takers = [group.taken for group in dealt if group.taken]
+            tasks = [
+                comparisons.task(row, row.manifest, chunks, nearest=planner.were_refused(chunks))
+                for chunks in takers
+            ]
             receipts = engine.each(verify_chunks, tasks) if tasks else []
             advanced = _advanced(compared, dealt, receipts, planner, verdict)
             if advanced != compared:

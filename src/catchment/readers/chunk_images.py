@@ -25,6 +25,10 @@ from catchment.source.stored_at import StoredAt
 from catchment.source.stretch import Stretch
 from catchment.wire.log.facts import Images, Incident, PartialImage
 
+_UNPROVEN = (
+    "; it is not proven yet that rows changed before it are visible: the shard's next transaction proves it"
+)
+
 Ranges = Sequence[tuple[Bound | None, Bound | None]]
 
 
@@ -127,7 +131,9 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
             if later or over or not told or not isinstance(did, Columns):
                 touched = [did.table, *(stop.table for stop in stops(event, images.wanted.keys()))]
                 mine = (table for table in touched if event.group > made.get(table, -1))
-                found |= dict.fromkeys(mine, f"its definition changed at {event.at}")
+                found |= dict.fromkeys(
+                    mine, f"its definition changed at {event.at}{'' if later else _UNPROVEN}"
+                )
     for table, group in images.keyless.items():
         if xa or not told or group >= stretch.boundary:
             found[table] = "a row whose key is a zero date was changed while rows were read"

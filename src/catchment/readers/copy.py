@@ -161,8 +161,8 @@ def _rows_of(
     """The floor, and what the SELECTs behind it gave."""
     if task.staged is not None:
         return task.floor, taken_up(task.staged)
-    # A parent that goes behind the floor may have a chunk refused: so little log as can be.
-    worth = 1 if parents.keys else WORTH_BYTES
+    # A parent, or DDL, that goes behind the floor may have a chunk refused: so little log as can be.
+    worth = 1 if parents.keys or task.nearest else WORTH_BYTES
     floor = proven_floor(task.endpoint, task.server, task.floor, task.epoch_at, worth)
     return floor, _select_all(task, shapes)
 

@@ -26,23 +26,51 @@ def proven_floor(
     endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset, worth: int = WORTH_BYTES
 ) -> LogOffset:
     """The newest position up to the cut that is proven sealed now; the plan's floor when nothing more is. `worth`: of
-    how much log between them it is tried."""
+    how much log between them it is tried.
+
+    Where nothing is written behind the cut, the log in front of it is read, and its last group alone is not proven."""
     if floor.file == cut.file and cut.offset - floor.offset < worth:
         return floor
     deadline = world.steady_seconds() + SECONDS_MAX
     with snapshot_session(endpoint, server) as session:
         if server.mysql:
             return cut if _becomes_visible(session, deadline) else floor
-        while world.steady_seconds() < deadline:
-            snapshot = snapshot_offset(session)
-            if snapshot.file != cut.file or went_backwards(cut, snapshot):
-                return floor
-            sealed = _sealed(endpoint, server, floor, cut, snapshot) if snapshot != cut else None
-            if sealed is not None and reaches(sealed, cut):
-                # An XA COMMIT becomes visible outside of the order of the log: which ones lie before the cut
-                # is known to the segment's task alone.
-                return floor if open_xa(session) else cut
-            world.sleep(PAUSE_SECONDS)
+        nearest = _by_what_follows(session, endpoint, server, floor, cut, deadline)
+        if nearest == floor:
+            nearest = _at_rest(session, endpoint, server, floor, cut)
+        # An XA COMMIT becomes visible outside of the order of the log: which ones lie before the cut is known to the
+        # segment's task alone.
+        return floor if nearest == floor or open_xa(session) else nearest
+
+
+def _by_what_follows(
+    session: Session, endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset, deadline: float
+) -> LogOffset:
+    """The cut, where a snapshot beyond it proves it before the deadline; else the floor."""
+    while world.steady_seconds() < deadline:
+        snapshot = snapshot_offset(session)
+        if snapshot.file != cut.file or went_backwards(cut, snapshot):
+            return floor
+        sealed = _sealed(endpoint, server, floor, cut, snapshot) if snapshot != cut else None
+        if sealed is not None and reaches(sealed, cut):
+            return cut
+        world.sleep(PAUSE_SECONDS)
+    return floor
+
+
+def _at_rest(
+    session: Session, endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset
+) -> LogOffset:
+    """What is sealed where nothing was written behind the cut: the log in front of its last group.
+
+    In the file of the floor alone a snapshot is proof. So a checkpoint that names the cut's file comes first."""
+    for _ in range(2):
+        if snapshot_offset(session) != cut:
+            break
+        sealed = _sealed(endpoint, server, floor, floor, cut)
+        if sealed is None or sealed.file == floor.file:
+            return sealed or floor
+        floor = sealed
     return floor
 
 
@@ -114,17 +142,18 @@ def _becomes_visible(session: Session, deadline: float) -> bool:
 
 
 def _sealed(
-    endpoint: Endpoint, server: Server, floor: LogOffset, cut: LogOffset, snapshot: LogOffset
+    endpoint: Endpoint, server: Server, floor: LogOffset, start: LogOffset, snapshot: LogOffset
 ) -> LogOffset | None:
-    """What a snapshot beyond the cut proves, by the log between the two; None when that cannot be read.
+    """What a snapshot proves, by the log between `start`, the cut or the floor, and it; None when that cannot be read.
 
     The cut is still on credit: where it is torn, a dump may begin inside an event and be refused or be
     garbage. The segment's task tells what such a cut is.
     """
     try:
-        stretch = read_facts(endpoint, server, cut, snapshot)
+        stretch = read_facts(endpoint, server, start, snapshot)
     except (SourceError, WireError):
         return None
     if not stretch.reached_stop:
         return None
-    return newest_sealed(floor, cut, snapshot, stretch.last, stretch.checkpoints)
+    # The floor was proven by an epoch before, so in front of this snapshot.
+    return newest_sealed(floor, None, snapshot, stretch.last, stretch.checkpoints)

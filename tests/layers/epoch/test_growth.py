@@ -117,7 +117,7 @@ class Epoch:
         segments = self.tasks.segments(self.previous, self.plan, "1")
         return [
             *segments,
-            *self.tasks.copies(self.previous, self.plan, dict.fromkeys(self.groups), "1", 1 << 20),
+            *self.tasks.copies(self.previous, self.plan, dict.fromkeys(self.groups), "1"),
         ]
 
     def pickled(self) -> int:

@@ -14,7 +14,9 @@ from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import FeedRun
 from tests.promises.exact.steps import Steps, run_here
+from tests.world.checkpoints import ended_by_checkpoint
 from tests.world.engines import Here
+from tests.world.servers.chosen import on_mysql
 
 
 @pytest.fixture
@@ -57,6 +59,27 @@ def test_verify_behind_a_last_ddl(steps: Steps, last: str) -> None:
     verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, Here())
     assert verdict.differences == 0
     assert verdict.rows[TableId(steps.schema, "t")] == 4
+
+
+def _in_a_new_file(steps: Steps, last: str) -> None:
+    """Rows and DDL behind them, with nothing else in the log's newest file, so that only its start is proven by it."""
+    for shard, server in steps.servers.items():
+        server.sql("FLUSH BINARY LOGS")
+        if not on_mysql():
+            ended_by_checkpoint(server)
+        steps.sql(shard, "INSERT INTO t VALUES (3, 3), (4, 4)", "UPDATE t SET v = 7 WHERE id = 1", LAST[last])
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_verify_behind_rows_and_a_last_ddl(steps: Steps, last: str) -> None:
+    for shard in steps.servers:
+        steps.sql(shard, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+    steps.must_be_equal("t", "id")
+    _in_a_new_file(steps, last)
+    steps.must_be_equal("t", "id")
+    verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, Here())
+    assert verdict.differences == 0
+    assert verdict.rows[TableId(steps.schema, "t")] == 8
 
 
 def test_rows_changed_behind_an_alter_are_rewound(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,10 +92,9 @@ def _read(work: Copying, planner: Planner, group: Sequence[Chunk]) -> GroupRows 
         chunks=tuple(group),
         shapes=tuple(work.shapes[table] for table in sorted({chunk.table for chunk in group})),
         target=Target(Nowhere(), (work.endpoint.shard,), 0, "stream"),
-        image_bytes=planner.image_bytes,
     )
     try:
-        return read_behind_purge(task)
+        return read_behind_purge(planner.bounded(task))
     except TooManyImages:
         planner.shrink(group)
         return None
