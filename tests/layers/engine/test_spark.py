@@ -219,6 +219,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.wide
 def test_py4j_prints_nothing_when_java_goes_first(tmp_path: Path) -> None:
     """A signal to all processes of a service ends Java, too, while the run settles. What Py4J then logs depends on the
     place of the call that it was in."""

@@ -109,6 +109,7 @@ def test_an_address_that_this_host_does_not_have(port: int, address: str) -> Non
         Server("status.port", address, port, echo)
 
 
+@pytest.mark.wide
 def test_slow_clients_are_given_up_and_hold_up_nobody_for_long(port: int) -> None:
     """More of them than it serves at once: some say nothing, some say a byte a second."""
     with serving(port), ExitStack() as stack:

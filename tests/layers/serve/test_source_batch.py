@@ -102,6 +102,7 @@ def test_a_partition_read_late_is_still_of_the_cut_or_too_much_log_is_said(
         list(limited.read(partitions[0]))
 
 
+@pytest.mark.wide
 def test_a_table_that_stays_locked_ends_the_read(
     shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def is_refused(run: LongRun, epoch: int) -> bool:
     return True
 
 
+@pytest.mark.wide
 def test_days_of_epochs(run: LongRun) -> None:
     rng = run.rng
     for number in range(36):

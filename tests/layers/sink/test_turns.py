@@ -156,6 +156,7 @@ def test_what_the_run_before_left_is_settled(
     assert DeltaLog(table_dir(tmp_path, ORDERS.table)).newest() is not None
 
 
+@pytest.mark.wide
 def test_the_cleaner_comes_until_all_that_was_replaced_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:

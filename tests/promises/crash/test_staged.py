@@ -47,7 +47,8 @@ def staged(life: Life) -> list[Path]:
     return list(staged_dir(life.lake).glob("*.arrow"))
 
 
-@pytest.mark.parametrize("strategy", ["watermark", pytest.param("snapshot", marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("strategy", ["watermark", "snapshot"])
 def test_a_run_killed_at_every_place_goes_on_exactly(
     pair: dict[str, PrivateServer], live: MakeLife, fresh_schema: Callable[..., str], strategy: str
 ) -> None:

@@ -171,6 +171,7 @@ def test_epochs_wait_for_all_where_the_feed_says_so(
     assert not any(epoch.absent for epoch in epochs(feed, limit=10_000))
 
 
+@pytest.mark.wide
 def test_a_shard_that_stays_away_is_waited_for(
     servers: Servers, schema: str, proxy: Proxy, make: MakeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def wait(holds: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.wide
 def test_status_tells_it_of_a_run_and_of_none(
     steps: Steps, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_tables_and_a_sample(steps: Steps) -> None:
     assert 0 < last(steps).rows < ALL_ROWS
 
 
+@pytest.mark.wide
 def test_it_begins_again_and_again(steps: Steps) -> None:
     verified_by(steps, every="1s")
     with running(steps):
