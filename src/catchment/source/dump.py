@@ -4,7 +4,7 @@ It takes server id 0 and the non-blocking flag. Such a dump is not killed by ano
 with an end-of-log packet (MariaDB: COM_BINLOG_DUMP). One that a person or a shutdown kills ends with that, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from catchment.model.errors import (
@@ -37,6 +37,9 @@ _ACCESS = {1045, 1227}
 _BROKEN_OFF = "truncated in the middle of event"
 # A place behind the end of a file: MariaDB, MySQL.
 _BEHIND_THE_END = ("impossible position", "position > file size")
+
+Opens = Callable[[], Session]
+"""Opens a session for one dump, as `opened` does."""
 
 
 class Dump:
@@ -84,22 +87,30 @@ class Dump:
         return size
 
 
+def opened(endpoint: Endpoint, server: Server | None) -> Session:
+    """A session for one dump. Raises as `connect`."""
+    session = connect(endpoint, server, read_seconds=_SILENT_SECONDS_MAX)
+    try:
+        announce(session)
+    except BaseException:
+        session.abandon()
+        raise
+    return session
+
+
 @contextmanager
-def dumping(
-    endpoint: Endpoint, server: Server | None, start: LogOffset, decoder: LogDecoder
-) -> Iterator[Dump]:
+def dumping(endpoint: Endpoint, opens: Opens, start: LogOffset, decoder: LogDecoder) -> Iterator[Dump]:
     """A dump from `start` into `decoder`. Its session is given up on every way out: a dump is its last command.
 
-    Raises as `connect`, and CutMissed where no dump can start.
+    Raises as `opens`, and CutMissed where no dump can start.
     """
-    session = connect(endpoint, server, read_seconds=_SILENT_SECONDS_MAX)
+    session = opens()
     try:
         if start.offset > DUMP_OFFSET_MAX:
             raise CutMissed(
                 f"shard {endpoint.shard}: no dump can start at {start}, beyond 4 GiB; the server begins a new file "
                 "when a transaction has passed that"
             )
-        announce(session)
         with mapped(endpoint):
             session.sock.sendall(dump_packet(start))
         yield Dump(session, start, decoder)

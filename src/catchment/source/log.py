@@ -1,6 +1,7 @@
 """Reads a shard's log, pulled: its images and groups, and the facts that prove where the reader stands."""
 
 from collections.abc import Generator, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +13,7 @@ from catchment.model.errors import ConnectionLost
 from catchment.model.position import LogOffset, Position, Server
 from catchment.model.source import Endpoint
 from catchment.model.table import Table
-from catchment.source.dump import dumping
+from catchment.source.dump import Opens, dumping, opened
 from catchment.source.dumps import Dumps
 from catchment.source.groups import Tally
 from catchment.source.stretch import Stretch, stretch_of
@@ -61,6 +62,11 @@ class LogReader(Iterator[Piece]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def through(self, opens: Opens) -> Self:
+        """The same, with sessions that `opens` gives; call it in front of the first piece."""
+        self._reading.opens = opens
+        return self
 
     def close(self) -> None:
         """Leave, in the thread that pulls: the session is given up at once, and no piece follows."""
@@ -141,6 +147,7 @@ class _Reading:
             behind=start.event if isinstance(start, Position) else None,
         )
         self.tally = tally
+        self.opens: Opens | None = None
         self._masks = wanted.masks
         self.read_bytes = 0
         self.over = False
@@ -172,9 +179,10 @@ def _pieces(reading: _Reading, endpoint: Endpoint, server: Server | None) -> Gen
     """The one loop over a log: pull a dump, hand on what it brought, go on with the next one."""
     decoder, tally = reading.decoder, reading.tally
     dumps = Dumps(endpoint, server, decoder, to_the_end=reading.stop is None)
+    opens = reading.opens or partial(opened, endpoint, server)
     at: LogOffset | None = decoder.begins
     while at is not None:
-        with dumping(endpoint, server, at, decoder) as dump:
+        with dumping(endpoint, opens, at, decoder) as dump:
             while not tally.full and (size := dump.pull()):
                 reading.read_bytes += size
                 if reading.due:

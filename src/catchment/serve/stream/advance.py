@@ -29,6 +29,7 @@ from catchment.serve.changes.rows import TIMESTAMP, GroupFacts
 from catchment.serve.stream.kept_images import Changed, KeptImages
 from catchment.serve.stream.tables import Known
 from catchment.source.definitions_at import definitions_needed
+from catchment.source.dump import Opens
 from catchment.source.identity import must_be_unbroken
 from catchment.source.log import EndedGroups, read_log
 from catchment.source.stored_at import StoredAt
@@ -51,7 +52,7 @@ class Advance:
     later, in seconds since 1970 by the shard's clock.
 
     `known`: its tables. `shown`: a tick showed where it begins. `resets`: how often RESET was said, as of now.
-    `chosen`: which tables are followed once they come.
+    `chosen`: which tables are followed once they come. `opens`: sessions for dumps.
     """
 
     endpoint: Endpoint
@@ -62,6 +63,7 @@ class Advance:
     budget: int
     resets: Resets
     chosen: Callable[[TableId], bool]
+    opens: Opens
     until: int | None = None
 
     @property
@@ -127,9 +129,8 @@ def advanced(work: Advance) -> Told:
     wanted = Wanted.of(work.shapes.values(), work.state.definitions, before="full", on_ddl=followed.on_ddl)
     groups = GroupFacts()
     kept = KeptImages(work.known, work.state.copying)
-    with read_log(
-        endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until
-    ) as log:
+    reader = read_log(endpoint, start.server, start, work.stop, wanted, budget=work.budget, until=work.until)
+    with reader.through(work.opens) as log:
         for piece in log:
             if isinstance(piece, EndedGroups):
                 groups.add(piece.batch)

@@ -27,6 +27,7 @@ from catchment.serve.stream.tables import Chosen, Known, known_now
 from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
+from catchment.source.standby import Standby
 
 # Between two ticks: while logs stand still, and behind one by which all was told.
 TICK_SECONDS, _BUSY_SECONDS = 0.1, 0.005
@@ -145,6 +146,10 @@ class Epochs:
         self._away = _Away()
         self._clock: Clock | None = None
         self._pool = world.pool(len(self._endpoints), "turn")
+        self._standby = {
+            shard: Standby(endpoint, stands.cut.shards[shard].position.server, self._pool)
+            for shard, endpoint in self._endpoints.items()
+        }
         self._tick = 0
         self._apart = TICK_SECONDS
         self._told: dict[str, ShardTold] = {}
@@ -239,6 +244,8 @@ class Epochs:
             self._clock.stop()
         for planner in self._planners.values():
             planner.close()
+        for standby in self._standby.values():
+            standby.close()
         self._pool.shutdown()
 
     def turn(self, timeout: float) -> Turn | None:
@@ -262,6 +269,8 @@ class Epochs:
 
     def _rested(self, tick: Tick) -> None:
         """The shards' logs stood still: those that wait for one may go on."""
+        for standby in self._standby.values():
+            standby.rest()
         if self._alignment is not None:
             self._alignment.took(dict.fromkeys(tick.offsets), world.now_us() / 1e6)
 
@@ -280,9 +289,11 @@ class Epochs:
             self._away.met(shard)
         self._away.pause(gained=bool(whole))
         shards = {**before.cut.shards, **{shard: step.state for shard, step in steps.items()}}
-        moved = any(step.state != before.cut.shards[shard] for shard, step in steps.items())
+        moved = [shard for shard, step in steps.items() if step.state != before.cut.shards[shard]]
         if not moved:
             return None
+        for shard in moved:
+            self._standby[shard].prepare()
         told = {shard: step.told for shard, step in steps.items()}
         self._told |= {
             shard: ShardTold(one.event_time, world.steady_seconds())
@@ -349,7 +360,10 @@ class Epochs:
             raise ConnectionLost(f"shard {shard}: it does not answer")
         shown = shard not in self.stands.unshown
         stop, budget = tick.offsets[shard], self._turn_bytes
-        told = advanced(Advance(endpoint, state, shown, known, stop, budget, resets, self._chosen, until))
+        opens = self._standby[shard]
+        told = advanced(
+            Advance(endpoint, state, shown, known, stop, budget, resets, self._chosen, opens, until)
+        )
         state = told.state
         lacking = told.redefines and any(copy.table not in known.shapes for copy in state.copies)
         if told.voids or told.altered or lacking:
