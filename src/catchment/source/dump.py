@@ -118,15 +118,18 @@ def dumping(endpoint: Endpoint, opens: Opens, start: LogOffset, decoder: LogDeco
         session.abandon()
 
 
-def announce(session: Session) -> bool:
-    """Tell the server that the log may have what its events have in it, and that its reader may pause; whether new
-    events have checksums."""
+def announce(session: Session) -> None:
+    """Tell the server that the log may have what its events have in it, and that its reader may pause."""
     session.run(
         "SET @master_binlog_checksum = @@global.binlog_checksum,"
         " @source_binlog_checksum = @@global.binlog_checksum,"
         f" @mariadb_slave_capability = {_MARIADB_CAPABILITY_GTID},"
         f" SESSION net_write_timeout = {_PAUSE_SECONDS_MAX}"
     )
+
+
+def has_checksums(session: Session) -> bool:
+    """Whether the events of a dump have checksums, on a session that is announced."""
     row = session.row("SELECT @source_binlog_checksum")
     return row is not None and str(row[0]) != "NONE"
 

@@ -6,7 +6,7 @@ from catchment.model.errors import ConfigError, ConnectionLost, CutMissed, Diver
 from catchment.model.gtidset import GtidSet
 from catchment.model.position import Gtids, LogOffset, Position, Server, XaGroup, gtids_after
 from catchment.model.source import Endpoint
-from catchment.source.dump import announce, refusal
+from catchment.source.dump import announce, has_checksums, refusal
 from catchment.source.log import read_facts
 from catchment.source.offsets import log_end
 from catchment.source.session import Session, connect, mapped
@@ -66,7 +66,8 @@ def _first_unknown(endpoint: Endpoint, gtids: str) -> tuple[Server, Gtids, LogOf
         except ValueError as error:
             raise ConfigError(f"shard {endpoint.shard}: {error}") from None
         end = log_end(session)
-        head = FirstGroup(checksums=announce(session))
+        announce(session)
+        head = FirstGroup(checksums=has_checksums(session))
         request = _request(session, known)
         with mapped(endpoint):
             session.sock.sendall(request)
