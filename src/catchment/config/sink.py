@@ -1,12 +1,12 @@
 """The lake, as the feed file describes it."""
 
 import re
-from typing import Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from catchment.config.section import Section
-from catchment.config.units import Seconds, Window
+from catchment.config.units import Seconds, Unit, Window
 from catchment.config.values import IndexPath, LakePath, Name
 from catchment.model.location import Location
 from catchment.model.units import write_window
@@ -17,6 +17,8 @@ KEEP_SECONDS_MAX = 86_400.0  # a lake keeps the log of its tables a day longer
 
 # Readers take a lake's path for a URL: they decode the one, and have a slash for the other (seen).
 _TAKEN_FOR_A_URL = re.compile(r"%[0-9A-Fa-f]{2}|\\")
+
+Vectors = Annotated[bool | Literal["trino"], Unit("true, false or `trino`", lambda value: str(value).lower())]
 
 
 class SinkConfig(Section):
@@ -53,10 +55,11 @@ class SinkConfig(Section):
         description="How long one epoch of each day (in UTC) stays beyond `keep` and `keep_hourly`, the last one that "
         "was settled; `0s`: none does.",
     )
-    vectors: bool = Field(
+    vectors: Vectors = Field(
         default=True,
-        description="Dead rows are named in deletion vectors, which many readers know; with `false` a settle writes "
-        "files with dead rows anew, for the others. Settle less often then.",
+        description="Dead rows are named in deletion vectors, which many readers know. With `trino` they lie where "
+        "[Trino](reading.md#trino) reads them, too. With `false` a settle writes files with dead rows anew, for "
+        "readers that know no vectors. Settle less often then.",
     )
     changes: bool = Field(
         default=False,

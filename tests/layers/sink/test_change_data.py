@@ -100,7 +100,7 @@ def test_forms_change_at_any_time(tmp_path: Path) -> None:
     rng = random.Random(1)
     world = Settling(tmp_path, KIND)
     for turn in range(12):
-        world.form = Form(vectors=rng.random() < 0.5, changes=rng.random() < 0.5)
+        world.form = Form(*(rng.random() < 0.5 for _ in range(3)))
         world.turn(rng, 4)
         table = DeltaTable(world.plain)
         assert table.metadata().configuration["delta.enableChangeDataFeed"] == str(world.form.changes).lower()

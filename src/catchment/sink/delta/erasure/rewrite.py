@@ -54,7 +54,7 @@ class Rewriting:
         for path in held.keys() - self._done.keys():
             self._done[path] = self._rewritten(on.files[path], held[path], schema)
         now_ms = world.now_us() // 1000
-        vectors, actions = VectorFile(self._directory), list[Action]()
+        vectors, actions = VectorFile(self._directory, on.metadata.configuration), list[Action]()
         for path in held:
             file, made = on.files[path], self._done[path]
             actions.append(file.removed(now_ms, data_change=data_change))

@@ -5,7 +5,7 @@ the new file, too.
 """
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -136,7 +136,7 @@ def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
     while True:
         on = log.newest()
         known = on is not None and foreign_change(log, on) is None  # what others changed, a settle takes back
-        actions = _actions(log.directory, on.files, joined) if on is not None and known else None
+        actions = _actions(log.directory, on, joined) if on is not None and known else None
         if on is None or actions is None:
             delete(log.directory / joined.add.file)
             return None
@@ -147,19 +147,19 @@ def commit(log: DeltaLog, joined: Joined) -> Snapshot | None:
             return after
 
 
-def _actions(directory: Location, files: Mapping[str, LakeFile], joined: Joined) -> list[Action] | None:
+def _actions(directory: Location, on: Snapshot, joined: Joined) -> list[Action] | None:
     now_ms = world.now_us() // 1000
     died = BitMap()
     actions: list[Action] = []
     for source in joined.sources:
-        now = files.get(source.file.path)
+        now = on.files.get(source.file.path)
         if now is None:
             return None
         late = np.asarray((load(directory, now.dead) - source.dead).to_array(), np.int64)
         died |= BitMap(source.moved[late].astype(np.uint32))
         actions.append(now.removed(now_ms, data_change=False))
     if len(died) < joined.rows:
-        vectors = VectorFile(directory)
+        vectors = VectorFile(directory, on.metadata.configuration)
         actions.append(with_dead(joined.add, joined.rows, died, vectors))
         vectors.write()
     return actions

@@ -37,7 +37,7 @@ from catchment.sink.delta.plain.net import NetChanges
 from catchment.sink.delta.plain.parallel import each
 from catchment.sink.delta.plain.renewed import OldCopy, Renewing, differing
 from catchment.sink.delta.plain.rows import rows_of
-from catchment.sink.delta.plain.shape import Form, plain_schema
+from catchment.sink.delta.plain.shape import Form, plain_schema, properties_of
 from catchment.sink.delta.plain.tail import Limits, Waiting
 from catchment.sink.delta.plain.touched import Changed
 from catchment.sink.delta.plain.vectors import VectorFile, load
@@ -70,7 +70,7 @@ class Made:
         self._amended = amended_in(making.shape)
         self._gone: Gone = ()
         self._now_ms = now_ms
-        self._vectors = VectorFile(making.plain)
+        self._vectors = VectorFile(making.plain, properties_of(making.form))
         self._moved: dict[str, int] = {}
         self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
         self._brought: list[Location] = []
@@ -301,10 +301,11 @@ class Made:
             told.inserted(as_told(part, self._amended) for part in self._rows(add.file, lives))
 
     def _replace(self, file: LakeFile, before: BitMap, dead: BitMap) -> None:
-        """The file with its dead rows, where more have died, or where no file may have any."""
+        """The file with its dead rows, where more have died, or where no file may have any, or not there."""
         died = len(dead) - len(before) - self._moved.get(file.path, 0)
         self.died += died
-        if len(dead) > len(before) or (dead and not self._form.vectors):
+        stay = self._form.vectors and not self._vectors.is_elsewhere(file.dead)
+        if len(dead) > len(before) or (dead and not stay):
             self.actions.append(file.removed(self._now_ms, data_change=bool(died)))
             self._add(file.add, file.rows, dead, data_change=bool(died))
 

@@ -17,6 +17,7 @@ from catchment.sink.delta.layout import (
 from catchment.sink.delta.log import schemas
 from catchment.sink.delta.log.actions import VECTORS, Protocol
 from catchment.sink.delta.log.properties import UNDISTURBED
+from catchment.sink.delta.plain.vectors import ARE_SHOWN
 
 CHANGES = "changeDataFeed"
 # Files have the columns of their partition, too: a foreign OPTIMIZE would leave them out, `_shard` among them.
@@ -25,15 +26,17 @@ MATERIALIZED = "materializePartitionColumns"
 
 class Form(msgspec.Struct, frozen=True):
     """What a feed asks of its plain tables. `vectors`: dead rows are named in deletion vectors; else a file with dead
-    rows is written anew. `changes`: every version says what it changed (Delta's change data feed)."""
+    rows is written anew. `changes`: every version says what it changed (Delta's change data feed). `shown`: vectors
+    lie where Trino reads them, and where a full vacuum of delta-rs deletes them."""
 
     vectors: bool = True
     changes: bool = False
+    shown: bool = False
 
     def for_table(self, shape: TableShape) -> "Form":
         """What of it a table can have: no change data where a column of the source has a name that readers add."""
         taken = any(without_case(c.physical) in OF_CHANGES for c in shape.kept)
-        return Form(self.vectors, changes=False) if taken else self
+        return msgspec.structs.replace(self, changes=False) if taken else self
 
 
 def plain_schema(shape: TableShape) -> pa.Schema:
@@ -73,6 +76,7 @@ def properties_of(form: Form) -> dict[str, str]:
         "delta.dataSkippingNumIndexedCols": "-1",
         "delta.enableDeletionVectors": _told(form.vectors),
         "delta.enableChangeDataFeed": _told(form.changes),
+        ARE_SHOWN: _told(form.shown),
         **UNDISTURBED,
     }
 

@@ -6,7 +6,7 @@ from catchment import world
 from catchment.model.location import Location
 from catchment.sink.delta.files import lake_file, lake_files, name_within
 from catchment.sink.delta.plain import change_data
-from catchment.sink.delta.plain.vectors import DIRECTORY
+from catchment.sink.delta.plain.vectors import HIDDEN
 from catchment.sink.delta.plain.window import ATTEMPT_SECONDS, Window
 from catchment.sink.storage.choice import storage_of
 
@@ -26,7 +26,7 @@ def _is_of_table(name: str) -> bool:
     keep what is theirs in hidden ones."""
     first = name.partition("/")[0]
     hidden = first.startswith(("_", ".")) and "=" not in first
-    return name.endswith((".parquet", ".bin")) and (first == DIRECTORY or not hidden)
+    return name.endswith((".parquet", ".bin")) and (first == HIDDEN or not hidden)
 
 
 def unneeded(present: Mapping[str, float], window: Window, held: Collection[str]) -> list[str]:

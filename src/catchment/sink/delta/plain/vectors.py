@@ -1,13 +1,14 @@
 """Deletion vectors: which rows of a data file are dead, as a roaring bitmap (Delta protocol: Deletion Vectors).
 
 A file of vectors lies in `_dv/`, hidden to everybody's vacuum but the cleaner's. A full vacuum of delta-rs deletes
-vectors that stand beside the data files.
+vectors that lie anywhere else. Trino refuses a directory whose name is not of letters and digits alone, so a table may
+have them in `dv/` (decisions/2026-11-26-trino.md).
 """
 
 import struct
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyroaring import BitMap
 
@@ -17,7 +18,9 @@ from catchment.sink.delta.files import write_bytes
 from catchment.sink.delta.log.actions import Add, Remove, Vector
 from catchment.sink.storage.choice import storage_of
 
-DIRECTORY = "_dv"
+HIDDEN, SHOWN = "_dv", "dv"
+# A property of the table: whether its vectors are shown.
+ARE_SHOWN = "catchment.shownVectors"
 _MAGIC = 1681511377
 _HEAD = struct.Struct("<IQI")  # magic, how many bitmaps of 32 bits, the upper 32 bits of the first
 _FILE_VERSION = b"\x01"
@@ -28,10 +31,11 @@ _NAME_DIGITS = 20  # of a UUID in Z85
 
 
 class VectorFile:
-    """Vectors of one commit, written together."""
+    """Vectors of one commit of a table with these properties, written together."""
 
-    def __init__(self, directory: Location) -> None:
+    def __init__(self, directory: Location, properties: Mapping[str, str]) -> None:
         self._directory = directory
+        self._name = SHOWN if properties.get(ARE_SHOWN) == "true" else HIDDEN
         self._id = uuid.uuid4()
         self._content = bytearray(_FILE_VERSION)
 
@@ -40,13 +44,19 @@ class VectorFile:
         vector = encoded(dead)
         offset = len(self._content)
         self._content += struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
-        return Vector("u", DIRECTORY + _z85(self._id.bytes), len(vector), len(dead), offset)
+        return Vector("u", self._name + _z85(self._id.bytes), len(vector), len(dead), offset)
+
+    def is_elsewhere(self, vector: Vector | None) -> bool:
+        """Whether a vector is one of ours, in the directory that the table does not write to any more."""
+        if vector is None or vector.storage_type != "u":
+            return False
+        return _directory(vector) in {HIDDEN, SHOWN} - {self._name}
 
     def write(self) -> int:
         """Write what was taken up, durably, if there is any; its bytes. Raises SinkError."""
         if len(self._content) == len(_FILE_VERSION):
             return 0
-        write_bytes(self._directory / DIRECTORY / _name(self._id), bytes(self._content))
+        write_bytes(self._directory / self._name / _name(self._id), bytes(self._content))
         return len(self._content)
 
 
@@ -67,9 +77,9 @@ def load(directory: Location, vector: Vector | None) -> BitMap:
 
 def file_of(vector: Vector) -> str:
     """Path of the file that holds a vector (of storage type `u`), relative to its table."""
-    prefix, name = vector.path_or_inline_dv[:-_NAME_DIGITS], vector.path_or_inline_dv[-_NAME_DIGITS:]
+    directory, name = _directory(vector), vector.path_or_inline_dv[-_NAME_DIGITS:]
     file = _name(uuid.UUID(bytes=_unz85(name)))
-    return f"{prefix}/{file}" if prefix else file
+    return f"{directory}/{file}" if directory else file
 
 
 def files_of(action: Add | Remove) -> Iterator[str]:
@@ -95,6 +105,10 @@ def decoded(data: bytes, where: str) -> BitMap:
         raise SinkError(
             f"{where}: a deletion vector is damaged: {error}; put back a copy of the lake"
         ) from error
+
+
+def _directory(vector: Vector) -> str:
+    return vector.path_or_inline_dv[:-_NAME_DIGITS]
 
 
 def _read(path: Location, vector: Vector) -> bytes:

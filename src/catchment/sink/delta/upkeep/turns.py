@@ -37,7 +37,8 @@ def order_for(feed: Feed, fence: int) -> UpkeepOrder:
     """What a feed file says of its lake. Unnamed files stay for two lengths of a lease: a live runner may still commit
     them."""
     sink = feed.sink
-    form, past = Form(sink.vectors, sink.changes), Past(sink.keep_hourly, sink.keep_daily)
+    form = Form(sink.vectors is not False, sink.changes, shown=sink.vectors == "trino")
+    past = Past(sink.keep_hourly, sink.keep_daily)
     index = default_directory() if sink.index is None else sink.index or None
     return UpkeepOrder(
         str(sink.path),
