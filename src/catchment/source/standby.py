@@ -1,5 +1,7 @@
-"""A session that stands by for the next dump of a shard: a dump is its session's last command, and a login takes longer
-than the log of a moment."""
+"""A session that stands by for the next dump of a shard.
+
+A dump is its session's last command, and a login takes longer than the log of a moment.
+"""
 
 from catchment import world
 from catchment.model.errors import CatchmentError
