@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
-from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from operator import attrgetter, itemgetter
+from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from catchment.model.image import CHANGE, GROUP, INTERNAL, SEQ
@@ -79,8 +80,8 @@ class RowTeller(Generic[_R_co]):
         """The events of a turn; the last one is its vgtid."""
         for shard in turn.shards:
             yield from restarts(ShardName.parse(shard.shard), shard.again)
-        for transaction in self._transactions(turn):
-            yield from transaction.events
+        for _, events in self._transactions(turn):
+            yield from events
         for shard in turn.shards:
             yield from self._behind_log(shard)
         yield from vgtid_of(turn)
@@ -90,7 +91,7 @@ class RowTeller(Generic[_R_co]):
         for (shard, _), table in sorted(told.items()):
             yield from self._field(ShardName.parse(shard), table)
 
-    def _transactions(self, turn: Turn) -> Iterator["_Transaction[_R_co]"]:
+    def _transactions(self, turn: Turn) -> Iterator["_Timed[_R_co]"]:
         """Those of one shard behind those of the other, or as they were written: the oldest that is left comes next."""
         ahead = turn.ahead
         logs = [
@@ -98,7 +99,7 @@ class RowTeller(Generic[_R_co]):
             for shard in turn.shards
             if shard.told is not None
         ]
-        return chain.from_iterable(logs) if ahead is None else heapq.merge(*logs, key=attrgetter("written"))
+        return chain.from_iterable(logs) if ahead is None else heapq.merge(*logs, key=itemgetter(0))
 
     def _behind_log(self, turn: ShardTurn) -> Iterator[Event | _R_co]:
         name = ShardName.parse(turn.shard)
@@ -107,25 +108,27 @@ class RowTeller(Generic[_R_co]):
         for copied in turn.copied:
             yield from self._of_chunks(name, copied)
 
-    def _of_log(self, name: ShardName, told: Told, ahead: float) -> Iterator["_Transaction[_R_co]"]:
-        groups = _Groups(told.groups)
+    def _of_log(self, name: ShardName, told: Told, ahead: float) -> Iterator["_Timed[_R_co]"]:
+        groups, last = _Groups(told.groups), _Last()
         streams: list[Iterator[_Statement | _Row]] = [_statements(told)]
         streams += [
             chain.from_iterable(map(partial(_rows, self._maker), run)) for run in chains(told.changed)
         ]
         for group, inside in groupby(heapq.merge(*streams, key=_place), attrgetter("group")):
             gtid, time = groups.of(group)
-            yield _Transaction(time - ahead, self._transaction(name, gtid, time, inside))
+            yield time - ahead, self._transaction(name, gtid, time, inside, last)
 
     def _transaction(
-        self, name: ShardName, gtid: str, time: int, inside: Iterator["_Statement | _Row"]
+        self, name: ShardName, gtid: str, time: int, inside: Iterator["_Statement | _Row"], last: "_Last"
     ) -> Iterator[Event | _R_co]:
         yield Begin(*name, gtid, time)
         for item in inside:
             if isinstance(item, _Statement):
                 yield ddl_of(name, item.altered)
                 continue
-            yield from self._field(name, item.table)
+            if item.table is not last.table:
+                yield from self._field(name, item.table)
+                last.table = item.table
             yield self._maker.row(name, item.table.id, item.before, item.after)
         yield Commit(*name, gtid, time)
 
@@ -154,22 +157,25 @@ class Teller(RowTeller[Row]):
         super().__init__(PlainRows())
 
 
-class _Transaction(NamedTuple, Generic[_R_co]):
-    """`written`: when, in seconds since 1970 by the stream's clock. `events`: to be taken before the next one comes."""
-
-    written: float
-    events: Iterator[Event | _R_co]
+_Timed = tuple[float, Iterator[Event | _R_co]]
+"""When a transaction was written, in seconds since 1970 by the stream's clock, and its events. Take them before the
+next one comes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+@dataclass
+class _Last:
+    """The table of the row that was told last of a log."""
+
+    table: Table | None = None
+
+
+class _Statement(msgspec.Struct, frozen=True):
     group: int
     number: int
     altered: Altered
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(msgspec.Struct, frozen=True):
     group: int
     number: int
     table: Table
@@ -177,8 +183,7 @@ class _Row:
     after: Any
 
 
-def _place(item: _Statement | _Row) -> tuple[int, int]:
-    return item.group, item.number
+_place = attrgetter("group", "number")
 
 
 def _statements(told: Told) -> Iterator[_Statement | _Row]:
