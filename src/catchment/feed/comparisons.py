@@ -51,13 +51,20 @@ class Comparisons:
         return StrayTask(standing.shape(table), standing.holders[table], self.sink.reader(row, table))
 
     def mending(
-        self, row: EpochRow, standing: Manifest, order: Order, *, epoch: int, attempt: str
+        self,
+        row: EpochRow,
+        standing: Manifest,
+        order: Order,
+        *,
+        epoch: int,
+        attempt: str,
+        again: bool = False,
     ) -> VerifyTask | StrayTask:
         """Compare what an order names, and write the differences as changes of a later epoch that ends where this one
-        does. Raises SinkError; ValueError for an order without a table."""
+        does. `again`: it failed before. Raises SinkError; ValueError for an order without a table."""
         target = Target(self.sink.writer, tuple(self.endpoints), epoch, attempt)
         if order.chunks:
-            task = self.task(row, standing, order.chunks, nearest=True)
+            task = self.task(row, standing, order.chunks, nearest=again)
             return replace(task, copy=replace(task.copy, target=target), mends=True)
         if order.table is None:
             raise ValueError(f"{order} names no table")

@@ -165,7 +165,8 @@ class Mender:
 
     def _task(self, row: EpochRow, standing: Manifest, kept: Kept, epoch: int) -> VerifyTask | StrayTask:
         attempt = str(self._applier.lease.fence)
-        return self._comparisons.mending(row, standing, kept.order, epoch=epoch, attempt=attempt)
+        again = kept.number in self._failing
+        return self._comparisons.mending(row, standing, kept.order, epoch=epoch, attempt=attempt, again=again)
 
     def _take(self, receipt: VerifyReceipt) -> None:
         """Take from the rates what was read of a shard."""

@@ -136,6 +136,7 @@ def test_no_secret_is_served(steps: Steps, port: int) -> None:
                 assert secret not in body
 
 
+@pytest.mark.wide
 def test_hostile_clients_hold_up_no_epoch(steps: Steps, port: int) -> None:
     """Many that say nothing and many that ask without end: the run goes on, and copies all."""
     with running(steps), ExitStack() as stack:

@@ -91,7 +91,8 @@ def stopped_by(command: Command, *signals: signal.Signals) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("engine", ["local", "spark"])
 def test_a_stopped_run_ends_soon_and_goes_on_later(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, engine: str
 ) -> None:

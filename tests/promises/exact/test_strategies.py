@@ -223,6 +223,7 @@ def test_a_log_without_names_shows_marks_too(
         steps.must_be_equal("t", "id", "n")
 
 
+@pytest.mark.wide
 def test_marks_that_wait_hold_up_the_copy_and_not_the_log(
     steps: Steps, marks: str, shards: Shards, monkeypatch: pytest.MonkeyPatch
 ) -> None:

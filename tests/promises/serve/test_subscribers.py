@@ -130,9 +130,13 @@ def test_what_it_read_to_join_the_shared_reader_can_be_acknowledged(
         pulled(
             client, lambda found: any(isinstance(one, CopyCompleted) and one.table is None for one in found)
         )
-        write(servers, schema, "b")
-        pulled(other, partial(came, servers, "b"))
-        found = pulled(client, partial(came, servers, "b"))
+        # It may tell the first of them by itself alone, where a turn of its copy ended in front of a tick.
+        for value in "bcdef":
+            write(servers, schema, value)
+            pulled(other, partial(came, servers, value))
+            found = pulled(client, partial(came, servers, value))
+            if client.client.standing.reading is Reading.SHARED:
+                break
         assert client.client.standing.reading is Reading.SHARED
         assert server.acknowledge("search", last_vgtid(found))
         ends = time.monotonic() + 5

@@ -20,6 +20,7 @@ from tests.world.engines import Here
 from tests.world.planted import without
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("percent", [10.0, pytest.param(50.0, marks=pytest.mark.wide)])
 def test_a_sample_is_as_large_as_asked_and_the_same_again(steps: Steps, percent: float) -> None:
     plain(steps, "numbers", without("id", *range(1, ROWS)))
