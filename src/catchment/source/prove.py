@@ -155,5 +155,5 @@ def _sealed(
         return None
     if not stretch.reached_stop:
         return None
-    # The floor was proven by an epoch before, so in front of this snapshot.
+    # The floor was proven before this snapshot was asked for.
     return newest_sealed(floor, None, snapshot, stretch.last, stretch.checkpoints)

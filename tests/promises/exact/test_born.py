@@ -72,7 +72,7 @@ def test_nothing_has_to_follow_its_create(steps: Steps) -> None:
     assert was_born(steps)
 
 
-@pytest.mark.skipif(chosen_kind() in MYSQL, reason="MySQL has no checkpoint events")
+@pytest.mark.mariadb("checkpoint events")
 def test_a_feed_begins_in_front_of_a_create(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,7 +131,7 @@ def test_a_key_that_changes_while_nobody_reads(server: PrivateServer) -> None:
     )
 
 
-@pytest.mark.skipif(chosen_kind() in MYSQL, reason="MySQL has no checkpoint events")
+@pytest.mark.mariadb("checkpoint events")
 def test_a_table_that_was_created_last(server: PrivateServer) -> None:
     """On a server at rest the first cut may lie in front of its CREATE."""
     for number in range(100):
