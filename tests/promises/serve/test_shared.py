@@ -15,7 +15,7 @@ from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, load
 from catchment.model.errors import CatchmentError, TooManyClients, TooSlow
 from catchment.model.slow import Slow
-from catchment.serve.hub import turnstile
+from catchment.serve.hub import following, joining, turnstile
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Reading
 from catchment.serve.hub.hub import Hub, Limits
@@ -250,6 +250,55 @@ def test_columns_are_told_to_whoever_joins(servers: Servers, schema: str) -> Non
             for client, before, times in ((first, [], 0), (late, joined, len(servers))):
                 found = [*before, *pulled(client, partial(came, servers, "c"))]
                 assert sum(isinstance(event, Field) for event in found) == times
+
+
+@pytest.mark.parametrize("lagging", [False, True])
+def test_clients_that_begin_now_join_at_once(
+    servers: Servers, schema: str, monkeypatch: pytest.MonkeyPatch, lagging: bool
+) -> None:
+    """None of them reads by itself, and none is told what was visible before it asked, however late the reader is."""
+    ask = Ask(vgtid="current", rules=(f"{schema}.*",))
+    with (
+        hub_of(servers) as hub,
+        opened(hub, ask) as first,
+        ThreadPoolExecutor(24) as pool,
+        ExitStack() as stack,
+    ):
+        shared(first)
+        if lagging:
+            monkeypatch.setattr(following, "_CLIENT_SECONDS", 0.2)
+        for number in range(4):
+            write(servers, schema, f"before{number}")
+        clients = list(pool.map(lambda _: hub.open(ask, ToldEvents), range(24)))
+        for client in clients:
+            stack.callback(hub.close, client)
+        assert [standing.reading for standing in hub.standings()] == [Reading.SHARED] * 25
+        monkeypatch.undo()
+        write(servers, schema, "after")
+        for client in clients:
+            found = pulled(client, partial(came, servers, "after"))
+            assert isinstance(found[0], VGtid)
+            assert values(found) == ["after"] * len(servers)
+            assert sum(isinstance(event, Field) for event in found) == len(servers)
+        assert "before3" in values(pulled(first, partial(came, servers, "after")))
+
+
+def test_a_client_that_begins_now_reads_by_itself_where_the_reader_is_too_late(
+    servers: Servers, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = Ask(vgtid="current", rules=(f"{schema}.*",))
+    with hub_of(servers) as hub, opened(hub, ask) as first:
+        shared(first)
+        monkeypatch.setattr(following, "_CLIENT_SECONDS", 2.0)
+        monkeypatch.setattr(joining, "_WAIT_SECONDS", 0.5)
+        write(servers, schema, "before")
+        pulled(first, lambda found: "before" in values(found))
+        write(servers, schema, "again")
+        with opened(hub, ask) as client:
+            assert client.standing.reading is Reading.OWN
+            monkeypatch.undo()
+            write(servers, schema, "after")
+            assert values(pulled(client, partial(came, servers, "after"))) == ["after"] * len(servers)
 
 
 @pytest.mark.parametrize("slow", list(Slow))

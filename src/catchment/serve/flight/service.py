@@ -92,7 +92,7 @@ class _Reading:
     def __init__(self, ticket: Ticket, client: Client[Part]) -> None:
         self._client = client
         self._feed = ticket.feed
-        known = client.definitions(ticket.table_id)
+        known = client.definitions.of(ticket.table_id)
         self._first = list(client.pull())
         self.schema: pa.Schema = schema_of(known, self._first)
 

@@ -1,4 +1,7 @@
-"""A client of a server: it reads by itself until it stands where a shared reader stands, and then hears that one."""
+"""A client of a server: it reads by itself until it stands where a shared reader stands, and then hears that one.
+
+One that begins at this moment hears it from the beginning.
+"""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -9,14 +12,15 @@ import msgspec
 from catchment import world
 from catchment.model.errors import TooSlow
 from catchment.model.slow import Slow
-from catchment.model.table import Table, TableId
 from catchment.serve.hub.following import Following
+from catchment.serve.hub.joining import Joined
 from catchment.serve.hub.meeting import meet
 from catchment.serve.hub.ring import Overtaken, Place
 from catchment.serve.hub.telling import Known, M, Telling
 from catchment.serve.hub.turnstile import Visit
 from catchment.serve.stream.epochs import Epochs, Turn
 from catchment.serve.stream.events import Gap
+from catchment.serve.stream.tables import Definitions
 from catchment.serve.stream.turns import Pace
 from catchment.serve.stream.vgtid import StreamCut, written
 
@@ -77,7 +81,7 @@ class Client(Generic[M]):
     def __init__(
         self,
         readers: Readers[M],
-        epochs: Epochs,
+        begins: Epochs | Joined[M],
         telling: Telling[M],
         pace: Pace,
         slow: Slow,
@@ -89,13 +93,17 @@ class Client(Generic[M]):
         self._telling = telling
         self._pace = pace
         self._slow = slow
-        self._reading = Reading.OWN
-        self._epochs: Epochs | None = epochs
-        self._following: Following[M] | None = None
         self._visit = visit
-        self._last = Place(0, epochs.stands, telling.known, epochs.tick)
-        self._told = epochs.stands
-        self._begun = False
+        self._epochs: Epochs | None = None
+        self._following: Following[M] | None = None
+        self._begin: Turn | None
+        if isinstance(begins, Joined):
+            self._reading, self._following = Reading.SHARED, begins.following
+            self._last, self._begin = begins.at, Turn(begins.at.stands, ())
+        else:
+            self._reading, self._epochs = Reading.OWN, begins
+            self._last, self._begin = Place.of(0, begins, telling.known), begins.begun()
+        self._told = self._last.stands
         self._given = 0
 
     @property
@@ -103,10 +111,10 @@ class Client(Generic[M]):
         """The cut of the last vgtid that it was told; where it begins before the first one."""
         return self._told
 
-    def definitions(self, table: TableId) -> list[Table]:
-        """A table as its rows are told now, by the shards that have it. Ask before the first pull."""
-        assert self._epochs is not None, "a shared reader serves it"
-        return self._epochs.definitions(table)
+    @property
+    def definitions(self) -> Definitions:
+        """The tables as their rows are told where it stands."""
+        return self._last.definitions
 
     @property
     def standing(self) -> Standing:
@@ -136,14 +144,16 @@ class Client(Generic[M]):
             self._to(Reading.CLOSED)
 
     def _next(self) -> Iterator[M]:
+        if self._begin is not None:
+            begin, self._begin = self._begin, None
+            yield from self._telling.messages(begin)
+            yield from self._telling.catch_up(self._last.known)
+            return
         if self._following is not None:
             yield from self._heard(self._following)
             return
         assert self._epochs is not None, "it is closed"
-        if not self._begun:
-            self._begun = True
-            yield from self._telling.messages(self._epochs.begun())
-        elif self._visit.enter(copies=not self._epochs.stands.cut.idle, timeout=self._pace.wait):
+        if self._visit.enter(copies=not self._epochs.stands.cut.idle, timeout=self._pace.wait):
             yield from self._read(self._epochs)
         else:
             yield from self._nothing()
@@ -179,7 +189,7 @@ class Client(Generic[M]):
         if isinstance(told, Turn):
             self._told = told.stands
         if self._epochs is epochs:
-            self._last = Place(0, epochs.stands, self._telling.known, epochs.tick)
+            self._last = Place.of(0, epochs, self._telling.known)
 
     def _share(self, epochs: Epochs) -> None:
         """Give the reader to all who ask for the same; nothing where another client was first."""

@@ -6,6 +6,7 @@ from typing import Final, Generic
 import msgspec
 
 from catchment import world
+from catchment.model.cut import Tick
 from catchment.model.errors import ServerStops
 from catchment.serve.hub.ring import Entry, Place, Ring
 from catchment.serve.hub.telling import M, Telling
@@ -67,6 +68,11 @@ class Following(Generic[M]):
             clients=self.clients,
         )
 
+    def now(self, timeout: float) -> Tick | None:
+        """Where the logs of the shards end, asked from this moment on; None at the timeout. Any thread may ask. Raises
+        CatchmentError."""
+        return self._epochs.now(timeout)
+
     def stop(self) -> None:
         """End the thread and the sessions."""
         self._stopping.set()
@@ -98,4 +104,4 @@ class Following(Generic[M]):
         return Entry(messages, sum(map(self._telling.size, messages)), self._place())
 
     def _place(self) -> Place:
-        return Place(self._index, self._epochs.stands, self._telling.known, self._epochs.tick)
+        return Place.of(self._index, self._epochs, self._telling.known)

@@ -11,6 +11,7 @@ from catchment.model.slow import Slow
 from catchment.serve.hub.ask import Ask
 from catchment.serve.hub.client import Client, Standing
 from catchment.serve.hub.following import ENDS, ReaderStanding
+from catchment.serve.hub.joining import Joined, joined
 from catchment.serve.hub.shared import ReadersOf, Same, SharedReaders
 from catchment.serve.hub.telling import M, Telling
 from catchment.serve.hub.turnstile import Turnstiles, Visit
@@ -19,7 +20,7 @@ from catchment.serve.stream.flags import Flags
 from catchment.serve.stream.source import Source
 from catchment.serve.stream.tables import ALL, Chosen
 from catchment.serve.stream.turns import Pace, started
-from catchment.serve.stream.vgtid import Given, StreamCut, written
+from catchment.serve.stream.vgtid import Given, StreamCut, read, written
 
 # Log of one shard and turn: many clients may catch up at once.
 _TURN_BYTES = 4 << 20
@@ -115,17 +116,29 @@ class Hub:
         def again(stands: StreamCut) -> Epochs:
             return begin(written(stands), Flags(minimize_skew=same.minimize_skew))
 
-        # It stands in line before its first cut, or the log behind that would grow meanwhile.
+        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
         visit = Visit(self._turnstiles)
-        while not visit.enter(copies=not ask.vgtid, timeout=_LOOK_SECONDS):
-            if self._stopping.is_set():
-                raise ServerStops(ENDS)
+        begins: Epochs | Joined[Any] | None
         try:
-            epochs = begin(ask.vgtid, ask.flags)
+            begins = self._let_in(visit, ask, readers) or begin(ask.vgtid, ask.flags)
         except BaseException:
             visit.leave()
             raise
         visit.gives()
-        readers: ReadersOf[Any] = ReadersOf(self._shared, same, again)
         pace = Pace(ask.flags.heartbeat_interval)
-        return Client(readers, epochs, same.form(), pace, ask.slow or self._limits.slow, visit, name)
+        return Client(readers, begins, same.form(), pace, ask.slow or self._limits.slow, visit, name)
+
+    def _let_in(self, visit: Visit, ask: Ask, readers: ReadersOf[M]) -> Joined[M] | None:
+        """The shared reader that a client can hear from its beginning; None once it may read by itself.
+
+        It stands in line before its first cut, or the log behind that would grow meanwhile.
+        """
+        starts = read(ask.vgtid, self._source)
+        while not self._stopping.is_set():
+            found = joined(readers, starts)
+            if found is not None:
+                visit.leave()
+                return found
+            if visit.enter(copies=not ask.vgtid, timeout=_LOOK_SECONDS):
+                return None
+        raise ServerStops(ENDS)

@@ -7,18 +7,26 @@ from typing import Generic
 
 from catchment import world
 from catchment.serve.hub.telling import Known, M
+from catchment.serve.stream.epochs import Epochs
+from catchment.serve.stream.tables import Definitions
 from catchment.serve.stream.vgtid import StreamCut
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Behind entry `index - 1`. `stands`: everything up to there is in the entries before. `known`: the columns that
-    they tell. `tick`: the number of the last tick; entries to come have greater ones."""
+    they tell. `tick`: the number of the last tick; entries to come have greater ones. `definitions`: of the tables."""
 
     index: int
     stands: StreamCut
     known: Known
     tick: int
+    definitions: Definitions
+
+    @classmethod
+    def of(cls, index: int, epochs: Epochs, known: Known) -> "Place":
+        """Where these turns stand."""
+        return cls(index, epochs.stands, known, epochs.tick, epochs.definitions)
 
 
 @dataclass(frozen=True, slots=True)

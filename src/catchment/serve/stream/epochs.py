@@ -18,12 +18,12 @@ from catchment.model.errors import CatchmentError, ConnectionLost, CutMissed, Re
 from catchment.model.position import Resets
 from catchment.model.shard import ShardState
 from catchment.model.source import Endpoint
-from catchment.model.table import ShardTable, Table, TableId
+from catchment.model.table import ShardTable, Table
 from catchment.serve.stream.advance import WHILE_COPIED, Advance, Told, Void, advanced
 from catchment.serve.stream.alignment import Alignment
 from catchment.serve.stream.chunks import CopiedRows, Copying, copied
 from catchment.serve.stream.resume import altered_since, copied_again, rechosen
-from catchment.serve.stream.tables import Chosen, Known, known_now
+from catchment.serve.stream.tables import Chosen, Definitions, Known, known_now
 from catchment.serve.stream.vgtid import StreamCut
 from catchment.source.clocks import clock_ahead
 from catchment.source.identity import must_go_on
@@ -220,16 +220,16 @@ class Epochs:
         """How far each shard is told."""
         return self._told
 
-    def definitions(self, table: TableId) -> list[Table]:
-        """A table as its rows are told now, by the shards that have it."""
-        found = (known.told(table) for known in self._known.values() if known is not None)
-        return [one for one in found if one is not None]
+    @property
+    def definitions(self) -> Definitions:
+        """The tables as their rows are told now."""
+        return Definitions(tuple(known for known in self._known.values() if known is not None))
 
-    def tables(self) -> list[Table]:
-        """The tables of all shards as their rows are told now."""
-        shards = [known for known in self._known.values() if known is not None]
-        found = (known.told(table) for known in shards for table in known.shapes)
-        return [one for one in found if one is not None]
+    def now(self, timeout: float) -> Tick | None:
+        """Where the logs end, asked from this moment on; None where no shard said it in so many seconds. Any thread may
+        ask. Raises CatchmentError."""
+        assert self._clock is not None, "start first"
+        return self._clock.after(0, timeout, since=world.steady_seconds())
 
     def turn_to(self, stands: StreamCut) -> Turn | None:
         """What the shards tell up to where another stream stands, later than this one; None where nothing moved. Raises

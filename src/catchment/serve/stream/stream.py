@@ -94,7 +94,7 @@ class Stream(Iterator[Event], AsyncIterator[Event]):
     @property
     def tables(self) -> Sequence[Table]:
         """The tables as their rows are told now, once for each shard."""
-        return self._epochs.tables()
+        return self._epochs.definitions.all()
 
     def _must_be_whole(self, what: str) -> None:
         if self._pulled:

@@ -121,6 +121,23 @@ class Known:
         return rule is not None and rule.selects
 
 
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """The tables of some shards as their rows are told at some moment."""
+
+    shards: tuple[Known, ...]
+
+    def of(self, table: TableId) -> list[Table]:
+        """A table, by the shards that have it."""
+        return [told for known in self.shards if (told := known.told(table)) is not None]
+
+    def all(self) -> list[Table]:
+        """Every table, by the shards that have it."""
+        return [
+            told for known in self.shards for table in known.shapes if (told := known.told(table)) is not None
+        ]
+
+
 def must_all_be_usable(endpoints: Mapping[str, Endpoint], chosen: Chosen) -> None:
     """Raise Unsupported with all tables that a stream cannot have; ConfigError where no shard has one for a rule."""
     with world.pool(len(endpoints), "survey") as pool:

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from catchment.model.cut import Cut
 from catchment.serve.hub.client import MOVES, Reading
 from catchment.serve.hub.ring import Entry, Overtaken, Place, Ring
+from catchment.serve.stream.tables import Definitions
 from catchment.serve.stream.vgtid import StreamCut
 
 STANDS = StreamCut(Cut(1, 1, {}))
 
 
 def place(index: int) -> Place:
-    return Place(index, STANDS, {}, index)
+    return Place(index, STANDS, {}, index, Definitions(()))
 
 
 def entry(number: int, nbytes: int) -> Entry[int]:
