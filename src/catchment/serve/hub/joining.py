@@ -29,8 +29,10 @@ class Joined(Generic[M]):
 
 
 def joined(readers: ReadersOf[M], begin: StreamCut | Starts) -> Joined[M] | None:
-    """The shared reader, at a place of this moment; None where the client is to read by itself: it begins elsewhere, or
-    there is no reader that comes there in time."""
+    """The shared reader, at a place of this moment; None where the client is to read by itself.
+
+    So it is where the client begins elsewhere, and where no reader comes to this moment in time.
+    """
     if isinstance(begin, StreamCut) or any(start.gtid != CURRENT for start in begin.shards.values()):
         return None
     following = readers.join()
