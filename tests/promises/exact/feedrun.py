@@ -186,9 +186,9 @@ class Beside:
         newest = EpochsTable(self.feed.sink.path, self.feed.name).newest()
         if newest is None:
             return
-        for table in newest.commit.versions:
-            state = read(self.feed, table, newest.commit.epoch)
-            self.readings.append(Reading(engine, newest.commit.epoch, table, rows_of(state)))
+        for shape in newest.manifest.shapes:
+            state = read(self.feed, shape.table, newest.commit.epoch)
+            self.readings.append(Reading(engine, newest.commit.epoch, str(shape.table), rows_of(state)))
 
     def __enter__(self) -> "Beside":
         for thread in self._threads:
