@@ -243,16 +243,17 @@ ALL_BESIDE = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("sessions", "settings"),
     [
         (LEAST, {}),
-        pytest.param(LEAST + 1, {}, marks=pytest.mark.wide),
-        pytest.param(LEAST + 3, {}, marks=pytest.mark.wide),
-        pytest.param(LEAST + 5, ALL_BESIDE, marks=pytest.mark.wide),
-        pytest.param(LEAST, by("watermark"), marks=[MARIADB_ALONE, pytest.mark.wide]),
-        pytest.param(LEAST, by("snapshot"), marks=[MARIADB_ALONE, pytest.mark.wide]),
-        pytest.param(LEAST, {"engine": "spark"}, marks=pytest.mark.wide),
+        (LEAST + 1, {}),
+        (LEAST + 3, {}),
+        (LEAST + 5, ALL_BESIDE),
+        pytest.param(LEAST, by("watermark"), marks=MARIADB_ALONE),
+        pytest.param(LEAST, by("snapshot"), marks=MARIADB_ALONE),
+        (LEAST, {"engine": "spark"}),
     ],
     ids=["least", "one more", "two groups", "all beside", "watermark", "snapshot", "spark"],
 )

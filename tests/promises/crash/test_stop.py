@@ -125,7 +125,8 @@ def test_a_stopped_run_ends_soon_and_goes_on_later(
     assert execute(["verify", str(life.file)]) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_other_commands_are_stopped_as_well_and_leave_nothing_behind(
     pair: dict[str, PrivateServer], spark: SparkContext, live: MakeLife, number: signal.Signals
 ) -> None:

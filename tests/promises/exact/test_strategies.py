@@ -36,13 +36,14 @@ ROWS = 1200
 ADDED = "ALTER TABLE orders ADD COLUMN extra VARCHAR(20)"
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("strategy", "engine"),
     [
         ("watermark", "local"),
-        pytest.param("snapshot", "local", marks=pytest.mark.wide),
-        pytest.param("watermark", "spark", marks=pytest.mark.wide),
-        pytest.param("snapshot", "spark", marks=pytest.mark.wide),
+        ("snapshot", "local"),
+        ("watermark", "spark"),
+        ("snapshot", "spark"),
     ],
 )
 def test_every_epoch_under_random_transactions_is_exact(

@@ -135,6 +135,7 @@ def rows_of(mirror: Mirror, keys: Mapping[str, tuple[str, ...]]) -> dict[str, An
     }
 
 
+@pytest.mark.wide
 def test_under_load_and_kills(servers: Servers, fresh_schema: Callable[..., str]) -> None:
     court = _killed(servers, fresh_schema(*servers.values()), kills=8, seed=11)
     assert court.copying
