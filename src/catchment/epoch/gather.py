@@ -11,10 +11,11 @@ from catchment.epoch.shadows import shadows_after
 from catchment.epoch.work import ChunkReceipt, Failed, Output, SegmentReceipt
 from catchment.model.chunk import Chunk
 from catchment.model.cut import Cut
-from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, Stale, TableDelta, TableShape
+from catchment.model.epoch import DataFile, Manifest, Plan, Shadow, TableDelta, TableShape
 from catchment.model.errors import Retry, SourceError, Unsupported
 from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
+from catchment.model.stale import Stale
 from catchment.model.table import ShardTable, Table, TableId
 from catchment.schema.columns import must_fill_none, shape_after
 from catchment.schema.ddl import AGAIN
@@ -102,12 +103,13 @@ def _stopped(segments: Mapping[str, SegmentReceipt]) -> dict[TableId, str]:
 
 def _stale(previous: Manifest, plan: Plan, cut: Cut, reasons: Mapping[TableId, str]) -> tuple[Stale, ...]:
     """The tables that readers see as of an earlier epoch: those that stopped, as of the one before. One leaves them
-    when its new copy is complete."""
+    when its new copy is complete, and one that is to be settled first in an epoch of its own."""
     if not reasons and not previous.stale:
         return ()
     copying = {copy.table for copy in cut.copies if not copy.done}
     copied = {copy.table for copy in cut.copies} - copying
-    found = [one for one in previous.stale if one.table not in copied and one.table not in reasons]
+    stays = (one for one in previous.stale if one.settles or one.table not in copied)
+    found = [one for one in stays if one.table not in reasons]
     found += [previous.stopped(table, plan.tick.time_us, reason) for table, reason in reasons.items()]
     return tuple(sorted(found, key=lambda one: one.table))
 

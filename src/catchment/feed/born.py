@@ -12,9 +12,9 @@ from catchment.epoch.mend import gathered
 from catchment.epoch.work import Output, SegmentReceipt, SegmentTask, Target
 from catchment.feed.applier import Applier
 from catchment.model.birth import Birth, Born
-from catchment.model.epoch import Manifest, TableDelta, TableShape
+from catchment.model.epoch import Manifest, Stood, TableDelta, TableShape
 from catchment.model.errors import CatchmentError, CutMissed
-from catchment.model.position import LogOffset, reaches
+from catchment.model.position import LogOffset, Position, reaches
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
 from catchment.model.table import ShardTable, TableId
@@ -89,11 +89,18 @@ class Births:
             raise CutMissed(f"shard {shard}: DDL on {table} at {defined} is read with the next epoch")
         return Born(birth, defined)
 
-    def read(self, entering: Manifest, shape: TableShape, born: Mapping[str, Born]) -> Read:
+    def read(
+        self,
+        entering: Manifest,
+        shape: TableShape,
+        born: Mapping[str, Born],
+        stood: Mapping[str, Stood] | None = None,
+    ) -> Read:
         """What the logs hold of a table up to the cut of the epoch with which it enters. Of a shard whose log does not
-        tell it there is no copy: its rows are to be copied."""
-        table = shape.table
-        tasks = [self._task(entering, shape, shard, one) for shard, one in born.items()]
+        tell it there is no copy: its rows are to be copied. `stood`: shards whose rows up to there the lake has."""
+        table, before = shape.table, stood or {}
+        tasks = [self._task(entering, shape, shard, one.birth.start, born=one) for shard, one in born.items()]
+        tasks += [self._task(entering, shape, shard, one.position) for shard, one in before.items()]
         outputs: list[Output] = []
         copies: dict[str, Copy] = {}
         for task, receipt in zip(tasks, self._engine.each(run_task, tasks), strict=True):
@@ -105,9 +112,10 @@ class Births:
                 and receipt.reached.at == task.stop
             ):
                 rows = sum(output.upserts for output in receipt.outputs)
-                copies[shard] = Copy(table, done=True, rows=rows, rows_expected=rows)
+                told = Copy(table, done=True, rows=rows, rows_expected=rows)
+                copies[shard] = before[shard].copy if shard in before else told
                 outputs += receipt.outputs
-            else:
+            elif shard in born:
                 why = getattr(receipt, "error", "the log has stopped to tell them")
                 self._give_up(ShardTable(shard, table), born[shard].birth, str(why))
         return Read(tuple(outputs), copies)
@@ -134,7 +142,9 @@ class Births:
         self._copied.add((of, birth))
         _log.info("%s on %s is not taken from the log alone: %s", of.table, of.shard, why)
 
-    def _task(self, entering: Manifest, shape: TableShape, shard: str, born: Born) -> SegmentTask:
+    def _task(
+        self, entering: Manifest, shape: TableShape, shard: str, start: Position, *, born: Born | None = None
+    ) -> SegmentTask:
         table = shape.table
         state = entering.cut.shards[shard]
         definitions = tuple(one for one in state.definitions if one.table == table)
@@ -146,7 +156,7 @@ class Births:
         )
         return SegmentTask(
             endpoint=self._endpoints[shard],
-            start=ShardState(born.birth.start, definitions=definitions, keys=()),
+            start=ShardState(start, definitions=definitions, keys=()),
             stop=state.position.at,
             shapes=(shape,),
             target=target,

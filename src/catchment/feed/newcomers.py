@@ -19,13 +19,14 @@ from catchment.feed.born import Births
 from catchment.feed.families import Families, ParentFirst, has_keys
 from catchment.model.birth import Birth, Born
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Outside, Stale, TableDelta, TableShape
+from catchment.model.epoch import Manifest, Outside, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import CatchmentError, CutMissed, SinkError, Unsupported
 from catchment.model.position import LogOffset
 from catchment.model.renewal import Renewal
 from catchment.model.shard import Copy, ShardState
 from catchment.model.source import Endpoint
+from catchment.model.stale import Stale
 from catchment.model.table import RESERVED, Table, TableId, Wording
 from catchment.schema.continued import continued
 from catchment.schema.ddl import Harmless

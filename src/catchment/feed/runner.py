@@ -167,7 +167,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
                     ),
                 )
                 enter = _Entering(shadows, _newcomers(feed, endpoints, sink, births, watchers.uncarried))
-                done = _caught_up(asked.settled, commands, enter.enters) if asked.until_caught_up else _never
+                done = _caught_up(asked, commands, upkeep, enter.enters)
                 turns = Turns(done, enter.next, Mender.of(feed, engine, applying, commands, throttle))
                 last = Loops(endpoints, commands, clock_of, loop_of).run(began, clock, turns)
         except Superseded as met:
@@ -304,12 +304,15 @@ def _never(manifest: Manifest) -> bool:
 
 
 def _caught_up(
-    settled: world.Event | None, commands: Commands, enters: Callable[[Manifest], bool]
+    asked: "_Asked", commands: Commands, upkeep: Upkeep, enters: Callable[[Manifest], bool]
 ) -> Callable[[Manifest], bool]:
-    """True of the first epoch cut after the copy was seen complete: all that was in the log then is in the
-    lake. A stale table has some seconds to enter again; where the log stands still it may never do so. What somebody
-    ordered to mend is mended, and a table that `enters` does so first.
+    """Of a run that is to end, true of the first epoch cut after the copy was seen complete. All that was in the log
+    then is in the lake. A stale table has some seconds to enter again, or to be settled; where the log stands still it
+    may never do so. What somebody ordered to mend is mended, and a table that `enters` does so first.
     """
+    if not asked.until_caught_up:
+        return _never
+    settled = asked.settled
     complete_since: list[int] = []
     lost_since: list[float] = []
 
@@ -317,9 +320,10 @@ def _caught_up(
         if commands.mends or not manifest.cut.idle or (settled is not None and not settled.is_set()):
             complete_since.clear()
             return False
-        if manifest.absent or enters(manifest):
+        awaited = any(one.settles for one in manifest.stale)
+        if manifest.absent or enters(manifest) or (awaited and upkeep.running):
             return False
-        if not manifest.lost:
+        if not manifest.lost and not awaited:
             lost_since.clear()
         elif not lost_since:
             lost_since.append(world.steady_seconds())

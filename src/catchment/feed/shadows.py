@@ -6,7 +6,7 @@ followed any more, and the carried table is copied anew.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -55,11 +55,13 @@ class Shadows:
 
     def takes_place(self, standing: Manifest) -> bool:
         """Whether a shadow table takes its place with the next turn."""
-        return any(_has_place(one, standing) for one in standing.shadows)
+        return any(_has_place(one, standing) for one in standing.shadows) or bool(self._settled(standing))
 
     def next(self, standing: Manifest) -> Manifest | None:
         """An epoch that ends where `standing` does, in which a shadow table takes its place, or is followed from on;
         None where none does."""
+        if settled := self._settled(standing):
+            return self._seen(standing, settled)
         for shadow in standing.shadows:
             if _has_place(shadow, standing) and (after := self._taking_place(standing, shadow)) is not None:
                 return after
@@ -67,6 +69,19 @@ class Shadows:
             if (after := self._followed(standing, table)) is not None:
                 return after
         return None
+
+    def _settled(self, standing: Manifest) -> list[TableShape]:
+        """The tables that wait for a settle, and of which it was."""
+        waits = {one.table for one in standing.stale if one.settles}
+        return [one for one in standing.shapes if one.table in waits and self._sink.has_replaced(one)]
+
+    def _seen(self, standing: Manifest, settled: Sequence[TableShape]) -> Manifest:
+        """The epoch from which readers see these tables as of now."""
+        tables, epoch = {shape.table for shape in settled}, standing.epoch + 1
+        for table in sorted(tables):
+            _log.info("%s has the rows of its new tables, as of epoch %s", table, epoch_text(epoch))
+        left = tuple(one for one in standing.stale if one.table not in tables)
+        return replace(standing.repeated(epoch), stale=left)
 
     def _taking_place(self, standing: Manifest, shadow: Shadow) -> Manifest | None:
         """The epoch in which it takes its place, or is given up; None where a later turn tries again."""
@@ -80,7 +95,7 @@ class Shadows:
             _log.warning("%s takes the place of %s, which is copied again: %s", table, place, error)
             left = tuple(one for one in standing.shadows if one.table != table)
             return replace(standing.repeated(standing.epoch + 1), shadows=left)
-        _log.info("%s has taken the place of %s as of epoch %s", table, place, epoch_text(after.epoch))
+        _tell_place(table, after, place)
         return after
 
     def _followed(self, standing: Manifest, table: TableId) -> Manifest | None:
@@ -127,7 +142,7 @@ class Shadows:
         born: dict[str, Born] = {}
         for shard, birth in births.items():
             try:
-                found = self._seen(standing, shard, table)
+                found = self._of_catalog(standing, shard, table)
                 one = found and self._births.of(shard, standing.cut.shards[shard], table, birth)
             except SourceError as error:
                 if error.retry is not Retry.NEVER:  # DDL on it may stand behind the cut
@@ -154,7 +169,7 @@ class Shadows:
         _log.info("%s is followed beside %s from epoch %s on", table, place.table, epoch_text(epoch))
         return self._births.written(entering, shape, read.outputs)
 
-    def _seen(self, standing: Manifest, shard: str, table: TableId) -> tuple[Table, Wording] | None:
+    def _of_catalog(self, standing: Manifest, shard: str, table: TableId) -> tuple[Table, Wording] | None:
         """A shadow table as the catalog of a shard has it; None where it is gone, or its rows cannot be followed."""
         endpoint, state = self._endpoints[shard], standing.cut.shards[shard]
         if state.definitions or has_keys(endpoint, state, table):
@@ -177,9 +192,23 @@ class Shadows:
 
 
 def _has_place(shadow: Shadow, standing: Manifest) -> bool:
-    """Whether a shadow table has the name of the carried one on every shard that had that."""
+    """Whether a shadow table has the name of the carried one on every shard that had that, or on all that have one."""
     stale = standing.stale_since(shadow.place_of)
-    return bool(shadow.swapped) and stale is not None and set(stale.shards) <= shadow.swapped.keys()
+    if not shadow.swapped or stale is None:
+        return False
+    everywhere = set(stale.shards) <= shadow.swapped.keys()
+    return everywhere or (shadow.former is not None and not shadow.shards)
+
+
+def _tell_place(table: TableId, after: Manifest, place: TableId) -> None:
+    replaces, epoch = after.shape(place).replaces, epoch_text(after.epoch)
+    if replaces is None:
+        _log.info("%s has taken the place of %s as of epoch %s", table, place, epoch)
+        return
+    shards = ", ".join(replaces.shards)
+    _log.info(
+        "%s takes the place of %s on %s with the next settle behind epoch %s", table, place, shards, epoch
+    )
 
 
 def _must_be_alike(shape: TableShape, shard: str, table: Table) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from catchment.model.chunk import Chunk
-from catchment.model.epoch import Stale
 from catchment.model.shard import Copy
+from catchment.model.stale import Stale
 from catchment.model.table import TableId
 from catchment.rewind.compare import Differences
 

@@ -14,13 +14,15 @@ from catchment.model.cut import Cut, Tick
 from catchment.model.emptied import Emptied
 from catchment.model.epoch_number import epoch_text
 from catchment.model.fill import Fill, filled_too
-from catchment.model.position import LogOffset
+from catchment.model.position import LogOffset, Position
 from catchment.model.refusal import Refusal
-from catchment.model.renewal import Renewal
+from catchment.model.renewal import Renewal, Replacement
+from catchment.model.shard import Copy
+from catchment.model.stale import Stale
 from catchment.model.table import Column, ColumnType, Comments, Table, TableId
 from catchment.model.treatment import Mode
 from catchment.model.widened import Declared, Widened
-from catchment.model.withheld import Withheld, withheld_among
+from catchment.model.withheld import withheld_among
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -79,7 +81,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     left. `widened`: former types of columns. `declared`: how long texts and bytes may be. `charset`: of those that
     are declared without one; empty where it is not known. `computes`: whether some may be computed from others.
     `place_of`: of a shadow table, the one whose place it is to take. `renews`: what a new copy goes on from, where the
-    mode keeps the past."""
+    mode keeps the past. `replaces`: the rows of which shards it has anew, where it has not those of all."""
 
     table: TableId
     columns: tuple[LakeColumn, ...]
@@ -97,6 +99,7 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     computes: bool = True
     place_of: TableId | None = None
     renews: Renewal | None = None
+    replaces: Replacement | None = None
 
     @property
     def lake_table(self) -> TableId:
@@ -190,37 +193,30 @@ class Outside(msgspec.Struct, frozen=True):
         return f"{self.table} ({self.why})"
 
 
-class Stale(msgspec.Struct, frozen=True):
-    """A table that readers see as of an earlier `epoch`, the last at which it was exact. `reason` says what happened to
-    it at `time_us` (microseconds since 1970), and `shards` had it then. `asked`: somebody ordered to copy it anew, also
-    where the feed's policy is to leave it. `waits`: it is copied anew when somebody orders it, whatever the policy.
-    `births`: by shard, where the table was made that has the name since. `withheld`: what rules hid of its columns.
+class Stood(msgspec.Struct, frozen=True):
+    """Where a shard stood that has a table, and its copy there."""
 
-    The feed copies it anew: a manifest has a shape and copies of it from then on. It is stale until they are done.
-    """
+    position: Position
+    copy: Copy
 
-    table: TableId
-    epoch: int
-    time_us: int
-    shards: tuple[str, ...]
-    reason: str
-    asked: bool = False
-    waits: bool = False
-    births: dict[str, Birth] = {}
-    withheld: Withheld = Withheld()
 
-    def __str__(self) -> str:
-        return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
+class Former(msgspec.Struct, frozen=True):
+    """A carried table as it was in the last epoch in front of a swap. `stood`: the shards that keep their rows."""
+
+    shape: TableShape
+    stood: dict[str, Stood]
 
 
 class Shadow(msgspec.Struct, frozen=True):
     """A table that a tool for schema changes fills beside a carried one, and is to take its place by RENAME. No reader
     sees it: its rows grow in a tail of the carried table, of a generation of its own. `shards`: those that have it.
-    `swapped`: by shard, where it has the carried table's name; its rows in front of that are in the tail."""
+    `swapped`: by shard, where it has the carried table's name; its rows in front of that are in the tail. `former`: the
+    carried table, of which it replaces the rows of some shards alone; None where each shard has a shadow table."""
 
     shape: TableShape
     shards: tuple[str, ...]
     swapped: dict[str, Birth] = {}
+    former: Former | None = None
 
     @property
     def table(self) -> TableId:
@@ -324,7 +320,7 @@ class Manifest(msgspec.Struct, frozen=True):
         for shape in self.shapes:
             if shape.table == table:
                 withheld = withheld_among([one.name for one in shape.definition.columns], shape.rules)
-        return replace(known, time_us=time_us, shards=shards, reason=reason, withheld=withheld)
+        return replace(known, time_us=time_us, shards=shards, reason=reason, withheld=withheld, settles=False)
 
     def without(self, tables: Collection[TableId]) -> "Manifest":
         """The same without anything of these tables."""

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from catchment.model.cut import Cut
 from catchment.model.definition import Definition
 from catchment.model.differences import replaced, restored
-from catchment.model.epoch import Manifest, Outside, Shadow, Stale, TableDelta, TableShape
+from catchment.model.epoch import Manifest, Outside, Shadow, TableDelta, TableShape
 from catchment.model.foreign_key import ForeignKey
 from catchment.model.position import LogOffset, Position, Resets
 from catchment.model.shard import Copy, ShardState
+from catchment.model.stale import Stale
 
 
 class ShardChange(msgspec.Struct, frozen=True, omit_defaults=True):

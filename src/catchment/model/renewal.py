@@ -1,4 +1,4 @@
-"""New copies of tables whose mode keeps the past of rows: what they go on from."""
+"""New copies of tables that go on from the one before: its past stays, or the rows of some shards."""
 
 import msgspec
 
@@ -9,3 +9,11 @@ class Renewal(msgspec.Struct, frozen=True):
 
     of: int
     at: int = 0
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """That a copy of a table has the rows of these `shards` anew. Those of others stay in the plain table, as they were
+    at epoch `of`, the last one at which the copy before was exact."""
+
+    shards: tuple[str, ...]
+    of: int

@@ -7,5 +7,5 @@ LAKE_LAYOUT = 3
 # An earlier Catchment would overlook what versions have more: 4 stale tables and generations, 5 the values that columns
 # came with. Of 6 it would show rows that a TRUNCATE took, and overlook former types of columns. Of 7 it would show no
 # value of renamed columns, and put the files of a shadow table elsewhere. Of 8 it would replace the past of rows by a
-# new copy.
-RECORD_VERSION = 8
+# new copy. Of 9 it would replace the rows of all shards by those of some.
+RECORD_VERSION = 9

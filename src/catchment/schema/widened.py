@@ -98,6 +98,16 @@ def same_declaration(
     return _declared_as(shape, shard, new, _declared(shape, shard, former), others)
 
 
+def declared_as_in(
+    shape: TableShape, shard: str, physical: str, other: TableShape, others: Collection[str]
+) -> TableShape:
+    """The shape where a shard declares a column as it does in another shape. `others`: the other shards."""
+    column, its = (next(c for c in one.columns if c.physical == physical) for one in (shape, other))
+    if not has_length(column.column.type):
+        return shape
+    return _declared_as(shape, shard, column, _declared(other, shard, its), others)
+
+
 def must_be_as_added(new: LakeColumn, told: Iterable[Redeclared], shard: str, table: TableId) -> None:
     """Raise SourceError for a column that is of another type by now than the statement that added it told."""
     kind = replace(new.column.type, charset="")

@@ -89,6 +89,10 @@ class Sink(Protocol):
         """Bring such a table to a form that can be written; it is done or it is not."""
         ...
 
+    def has_replaced(self, shape: TableShape) -> bool:
+        """Whether a settle has put the rows in place that a shape `replaces`."""
+        ...
+
     def must_have_files(self, manifest: Manifest) -> None:
         """Raise SinkError when something is gone that an epoch, not applied yet, needs."""
         ...

@@ -3,8 +3,9 @@
 import logging
 
 from catchment.config import NotifyEvent
-from catchment.model.epoch import Manifest, Stale
+from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import epoch_text
+from catchment.model.stale import Stale
 from catchment.model.table import TableId
 from catchment.watch.notify import Notifier
 from catchment.watch.vitals import Vitals

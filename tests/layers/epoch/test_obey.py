@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from catchment.epoch.obey import Obeyed, obey
 from catchment.model.cut import Cut
-from catchment.model.epoch import Manifest, Stale
+from catchment.model.epoch import Manifest
 from catchment.model.epoch_number import epoch_number
 from catchment.model.order import Action, Kept, Order
 from catchment.model.position import GtidList, LogOffset, Position, Server
 from catchment.model.shard import Copy, ShardState
+from catchment.model.stale import Stale
 from catchment.model.table import TableId
 from catchment.model.table_state import MOVES, Cause, TableState, state_of
 from tests.layers.sink.model import INT, shape

@@ -20,7 +20,6 @@ from catchment.model.epoch import (
     Manifest,
     Outside,
     Part,
-    Stale,
     TableDelta,
     TableShape,
 )
@@ -50,6 +49,7 @@ from catchment.model.records import (
     whole,
 )
 from catchment.model.shard import Copy, ShardState
+from catchment.model.stale import Stale
 from catchment.model.table import Column, ColumnType, Kind, TableId
 from catchment.model.version import RECORD_VERSION
 from tests.world import records as made

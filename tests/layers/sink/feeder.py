@@ -4,8 +4,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from catchment.model.epoch import Commit, Part, Stale, TableDelta, TableShape
+from catchment.model.epoch import Commit, Part, TableDelta, TableShape
 from catchment.model.epoch_number import epoch_number
+from catchment.model.stale import Stale
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.sink.delta.layout import PART, delta_schema, tail_of
 from catchment.sink.delta.log.commit import create_table

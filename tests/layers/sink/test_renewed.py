@@ -11,9 +11,10 @@ from deltalake import DeltaTable
 from msgspec.structs import replace
 
 import catchment
-from catchment.model.epoch import DataFile, Part, Stale, TableShape
+from catchment.model.epoch import DataFile, Part, TableShape
 from catchment.model.errors import SinkError
 from catchment.model.renewal import Renewal
+from catchment.model.stale import Stale
 from catchment.model.treatment import Mode
 from catchment.sink.delta.log.delta_log import DeltaLog, Snapshot
 from catchment.sink.delta.plain.shape import Form

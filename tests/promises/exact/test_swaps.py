@@ -199,18 +199,6 @@ def test_in_doubt_the_table_is_copied(steps: Steps, statements: list[str | None]
 
 
 @pytest.mark.wide
-def test_a_shadow_of_one_shard_alone(steps: Steps) -> None:
-    steps.sql("-80", "CREATE TABLE _t_new LIKE t", "ALTER TABLE _t_new ADD INDEX (n)")
-    steps.run()
-    assert shadows(steps) == {"_t_new": ("-80",)}
-    steps.sql("-80", "INSERT INTO _t_new SELECT * FROM t", "RENAME TABLE t TO _t_old, _t_new TO t")
-    steps.renew("INSERT INTO other VALUES (1)", "DELETE FROM other")
-    steps.must_be_equal("t", "id", "n")
-    assert copies(steps) > 0
-    assert shadows(steps) == {}
-
-
-@pytest.mark.wide
 def test_what_a_session_does_to_a_shadow_alone_ends_no_run(
     apart: Servers,  # noqa: F811
     fresh_schema: Callable[..., str],

@@ -1,4 +1,5 @@
-"""Real gh-ost and pt-online-schema-change swap tables of both shards under load, and no row is read from the source."""
+"""Real gh-ost and pt-online-schema-change swap tables of both shards under load, at once or one shard after the other,
+and no row is read from the source."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -20,11 +21,18 @@ from tests.world.engines import Here
 from tests.world.servers.chosen import VARIABLE, chosen_kind, chosen_server, on_mysql
 
 ROWS = 6000
-ALTERS = (
-    "ADD COLUMN m{0} VARCHAR(9) NOT NULL DEFAULT 'new', MODIFY n VARCHAR(2{0})",
-    "DROP COLUMN m{0}, ADD INDEX i{0} (n)",
-    "ENGINE=InnoDB",
-)
+# At once all shards may get a type that does not hold the former one.
+ALTERS = {
+    True: (
+        "ADD COLUMN m{0} VARCHAR(9) NOT NULL DEFAULT 'new', MODIFY n VARCHAR(2{0})",
+        "DROP COLUMN m{0}, ADD INDEX i{0} (n)",
+        "ENGINE=InnoDB",
+    ),
+    False: (
+        "ADD COLUMN m{0} VARCHAR(9) NOT NULL DEFAULT 'new', MODIFY n BIGINT",
+        "DROP COLUMN m{0}, ADD INDEX i{0} (n)",
+    ),
+}
 
 
 @pytest.fixture(params=["chosen", "both tools"])
@@ -71,8 +79,9 @@ class Load:
 
 @pytest.mark.wide
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("at_once", [True, False])
 def test_no_row_is_read_from_the_source(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, at_once: bool
 ) -> None:
     tools: dict[str, Swap] = had(lambda: swaps_for(chosen_kind(), slowly=True))
     if not tools:
@@ -91,16 +100,17 @@ def test_no_row_is_read_from_the_source(
         run.wait("the table is copied", lambda done: done[-1].cut.copied)
         copied = len(run.epochs)
         with Load(servers, schema):
-            for alter in ALTERS:
+            for alter in ALTERS[at_once]:
                 for number, tool in enumerate(tools.values()):
-                    _on_all(servers, tool, schema, alter.format(number))
-                    run.wait_for_log(servers)  # the RENAME among it
-                    run.wait("nothing is stale", lambda done: not done[-1].stale)
+                    for some in [servers] if at_once else [{shard: servers[shard]} for shard in servers]:
+                        _on_all(some, tool, schema, alter.format(number))
+                        run.wait_for_log(servers)  # the RENAME among it
+                        run.wait("nothing is stale", lambda done: not done[-1].stale)
         run.wait_for_log(servers)
         epochs = run.epochs[copied:]
     table = TableId(schema, "t")
     generations = {shape.generation for one in epochs for shape in one.shapes if shape.table == table}
-    assert len(generations) == 1 + len(ALTERS) * len(tools)
+    assert len(generations) == 1 + len(ALTERS[at_once]) * len(tools) * (1 if at_once else len(servers))
     assert sum(one.chunk_bytes for one in epochs) == 0
     compared = verify(feed, {one.shard: one for one in feed.endpoints()}, Here())
     assert compared.differences == 0, compared.found

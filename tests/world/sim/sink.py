@@ -126,6 +126,10 @@ class SimSink:
             if held.epoch not in (0, first.epoch):
                 raise SinkError(f"{shape.table} holds something")
 
+    def has_replaced(self, shape: TableShape) -> bool:
+        """As the port has it: nothing is settled here."""
+        return False
+
     def must_hold(self, row: EpochRow) -> None:
         """As the port has it."""
         for shape in row.manifest.shapes:

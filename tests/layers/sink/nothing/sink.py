@@ -122,6 +122,11 @@ class NothingSink:
         """As the port has it."""
         self._asked.note("must_be_free", first.epoch)
 
+    def has_replaced(self, shape: TableShape) -> bool:
+        """As the port has it: nothing is settled here."""
+        self._asked.note("has_replaced", shape.generation)
+        return False
+
     def must_hold(self, row: EpochRow) -> None:
         """As the port has it."""
         self._asked.note("must_hold", row.commit.epoch)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from catchment.model.emptied import Emptied
 from catchment.model.epoch import TableShape
 from catchment.model.errors import SinkError
 from catchment.model.location import Location
@@ -45,6 +46,7 @@ from catchment.sink.delta.plain.versions_of_rows import RowVersions, may_be_open
 from catchment.sink.storage.choice import storage_of
 
 Dead = dict[str, BitMap]
+_AFTER_ALL = (1 << 63) - 1  # no epoch is as late
 
 
 class Making(msgspec.Struct, frozen=True):
@@ -75,8 +77,9 @@ class Made:
         self._told = ChangeData(making.plain, making.shape, making.epoch) if making.form.changes else None
         self._brought: list[Location] = []
 
-    def take(self, on: Snapshot | None, found: Waiting | None) -> None:
-        """Kill what the changes replace, in files of the table and in new chunks, and bring what lives."""
+    def take(self, on: Snapshot | None, found: Waiting | None, instead_of: tuple[str, ...] = ()) -> None:
+        """Kill what the changes replace, in files of the table and in new chunks, and bring what lives. `instead_of`:
+        shards of which all rows that the table has go first."""
         stale = self._not_written(on)
         self._gone = not_taken(self._shape.emptied, None if on is None else on.metadata)
         files = tuple(on.files.values()) if on is not None else ()
@@ -86,6 +89,8 @@ class Made:
         before = {file.path: load(self._plain, file.dead) for file in files}
         dead = {path: rows.copy() for path, rows in before.items()}
         fresh = {add.file: BitMap() for add, _ in chunks}
+        if instead_of:
+            self._empty(files, dead, (Emptied(instead_of, _AFTER_ALL),))
         if self._shape.mode is Mode.APPEND:
             self._append(found)
             self._amend(dead, stale.types_alone)
@@ -95,7 +100,7 @@ class Made:
             keeps = self._shape.mode is Mode.SOFT_DELETE
             for net in found.nets(with_lost=keeps) if found is not None else ():
                 self._apply(net, files, dead, fresh)
-            self._empty(files, dead)
+            self._empty(files, dead, self._gone)
             self._amend(dead, stale)
         for add, rows in chunks:
             fresh[add.file] |= rows_taken(
@@ -168,7 +173,8 @@ class Made:
         """Kill what net changes replace, and bring what lives of them."""
         self.changes += net.keys.num_rows
         changed = Changed(net.keys)
-        touched = [file for file in files if changed.may_touch(file)]
+        alive = (file for file in files if len(dead[file.path]) < file.rows)
+        touched = [file for file in alive if changed.may_touch(file)]
         hit = each(partial(self._index.rows, changed), touched)
         dying = {file.path: rows - dead[file.path] for file, rows in zip(touched, hit, strict=True)}
         for path, rows in dying.items():
@@ -250,12 +256,10 @@ class Made:
     def _rows(self, path: str, rows: BitMap) -> Iterable[pa.Table]:
         return rows_of(self._plain / path, rows, self._read) if rows else ()
 
-    def _empty(self, files: Iterable[LakeFile], dead: Dead) -> None:
+    def _empty(self, files: Iterable[LakeFile], dead: Dead, gone: Gone) -> None:
         """Rows of the table's files that a TRUNCATE took die, but for those that changes have replaced."""
         for file in files:
-            taken = (
-                rows_taken(self._plain / file.path, file.rows, file.bounds(), self._gone) - dead[file.path]
-            )
+            taken = rows_taken(self._plain / file.path, file.rows, file.bounds(), gone) - dead[file.path]
             if taken:
                 if self._told is not None:
                     self._told.deleted(self._rows(file.path, taken))

@@ -131,13 +131,16 @@ def _commit(
     anew: bool,
 ) -> Settled | None:
     """One try on top of one version; None when another commit came first. `anew`: the table was copied anew, so what
-    has come is all of it. What the table has now goes, or where its past is kept, what differs."""
+    has come is all of it. What the table has now goes, of some shards where the others stay; or where its past is kept,
+    what differs."""
     now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
     made, renews = Made(_making(order), now_ms), order.shape.renews is not None
     try:
         if on is not None and anew and renews:
             made.renew(on, found, order.limits)
+        elif on is not None and anew and order.shape.replaces is not None:
+            made.take(on, found, instead_of=order.shape.replaces.shards)
         else:
             if on is not None and anew:
                 made.replace_all(on)
@@ -151,7 +154,8 @@ def _commit(
     marks = [Txn(fence_app(order.feed), order.fence, now_ms), Txn(order.app, order.until, now_ms)]
     if anew or (on is None and order.shape.generation):
         marks.append(Txn(generation_app(order.app), order.shape.generation, now_ms))
-    operation = "CREATE TABLE" if on is None else "WRITE" if anew and not renews else "MERGE"
+    goes_on = not anew or renews or order.shape.replaces is not None
+    operation = "CREATE TABLE" if on is None else "MERGE" if goes_on else "WRITE"
     info = commit_info(operation, now_ms, **{EPOCH_NOTE: str(order.until)})
     after = log.put(on, info, [*head, *marks, *made.actions])
     if after is None:

@@ -73,7 +73,7 @@ class DeltaReading:
     ) -> DeltaChanges:
         """As the port has it."""
         if until is None:
-            until = self.epochs(feed).at(newest_settled(self._root, feed, table))
+            until = self._newest_settled(feed, table)
         if until is None:
             raise SinkError(
                 f"{table}: it is an epoch that the epochs table lacks; put back a copy of the lake"
@@ -81,6 +81,18 @@ class DeltaReading:
         known = self.epochs(feed)
         since = None if since is None else exact(known, since, table)
         return changes(self._root, feed, table, since, exact(known, until, table))
+
+    def _newest_settled(self, feed: str, table: TableId) -> EpochRow | None:
+        """The newest epoch whose changes the plain table has. While a settle put rows of some shards in their place the
+        table was stale. Then it is the next one at which it was not."""
+        known = self.epochs(feed)
+        found, newest = known.at(newest_settled(self._root, feed, table)), known.newest()
+        stale = found is not None and found.manifest.stale_since(table) is not None
+        if not stale or newest is None or newest.manifest.stale_since(table) is not None:
+            return found
+        shape = next((one for one in newest.manifest.shapes if one.table == table), None)
+        settled = found is not None and shape is not None and not _has_come(self._root, feed, shape, found)
+        return newest if settled else found
 
     def following_query(self, shape: TableShape) -> str:
         """As the port has it: over the plain table."""
@@ -138,6 +150,12 @@ def state(root: Location, row: EpochRow, table: TableId, *, origin: bool) -> Del
     if shape.mode is Mode.APPEND:
         return replace(found, base=(), changes=(*whole, *found.base, *found.changes))
     return replace(found, base=(*whole, *found.base))
+
+
+def _has_come(root: Location, feed: str, shape: TableShape, since: EpochRow) -> bool:
+    """Whether a later epoch has come to a table."""
+    tail = DeltaLog(places(root, shape.table, shape.generation).tail).newest()
+    return tail is None or tail.transactions.get(epoch_app(feed, shape.table), 0) > since.commit.epoch
 
 
 def _newest(at: Places, row: EpochRow, shape: TableShape) -> tuple[Snapshot | None, Snapshot] | None:

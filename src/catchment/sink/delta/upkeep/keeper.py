@@ -106,15 +106,17 @@ class Keeper:
 
     def _settle(self, order: UpkeepOrder, newest: Manifest, shape: TableShape) -> int:
         """Bring a plain table to the newest epoch; the rows of changes that it took up. One that is stale stays as it
-        is while its new copy grows in a tail."""
-        if newest.stale_since(shape.table) is not None:
+        is while its new copy grows in a tail, unless readers wait for the settle."""
+        stale = newest.stale_since(shape.table)
+        if stale is not None and not stale.settles:
             checkpoint(self._logs_of(shape)[1])
             return 0
         return self._keep_up(order, shape, newest.epoch)
 
     def _settle_standing(self, order: UpkeepOrder, newest: Manifest) -> None:
-        """Bring the plain tables of stale tables, and of those that left, to the last epoch that has them."""
-        stand = [(one.table, one.epoch) for one in newest.stale]
+        """Bring the plain tables of stale tables, and of those that left, to the last epoch that has them. One that
+        goes on from there has been brought there."""
+        stand = [(one.table, one.epoch) for one in newest.stale if not one.settles]
         stand += [(one.table, one.epoch) for one in newest.outside if one.epoch]
         for table, epoch in stand:
             if (table, epoch) in self._stood or (order.tables is not None and table not in order.tables):
@@ -134,11 +136,12 @@ class Keeper:
     def _keep_up(self, order: UpkeepOrder, shape: TableShape, until: int) -> int:
         table = shape.table
         plain, tail = self._logs_of(shape)
-        if shape.renews is not None and generation(plain.newest(), self._feed, table) < shape.generation:
-            # Its past stays, so all of that has to be there first.
-            former = self._shape_at(table, shape.renews.of)
+        goes_on = shape.renews or shape.replaces
+        if goes_on is not None and generation(plain.newest(), self._feed, table) < shape.generation:
+            # What it goes on from stays, so all of that has to be there first.
+            former = self._shape_at(table, goes_on.of)
             if self._is_whole(former):
-                self._keep_up(order, former, shape.renews.of)
+                self._keep_up(order, former, goes_on.of)
         if table not in self._indexes:
             self._indexes[table] = order.index_of(table)
         index = self._indexes[table]

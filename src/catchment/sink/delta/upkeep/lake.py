@@ -13,7 +13,9 @@ from catchment.model.errors import SinkError
 from catchment.model.location import Location, location
 from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
-from catchment.sink.delta.layout import epochs_dir
+from catchment.sink.delta.layout import epochs_dir, table_dir
+from catchment.sink.delta.log.delta_log import DeltaLog
+from catchment.sink.delta.plain.generation import generation
 from catchment.sink.delta.tail import older
 from catchment.sink.delta.tail.apply import DeltaSink
 from catchment.sink.delta.tail.inline import write_inline
@@ -44,6 +46,7 @@ class DeltaLake:
         self._epochs = EpochsTable(self._root, self._feed)
         self.writer = LakeWriter(self._root)
         self.stage = LakeStage(self._root)
+        self._plain: dict[TableId, DeltaLog] = {}  # of those that are waited for
 
     def newest(self) -> EpochRow | None:
         """As the port has it."""
@@ -75,6 +78,11 @@ class DeltaLake:
     def upgrade(self, table: TableId) -> None:
         """As the port has it."""
         older.upgrade(self._root, table, self._feed)
+
+    def has_replaced(self, shape: TableShape) -> bool:
+        """As the port has it."""
+        log = self._plain.setdefault(shape.table, DeltaLog(table_dir(self._root, shape.table)))
+        return generation(log.newest(), self._feed, shape.table) >= shape.generation
 
     def must_have_files(self, manifest: Manifest) -> None:
         """As the port has it."""

@@ -81,7 +81,10 @@ class LakeUpkeep:
             if manifest.stale_since(one.table) is None:  # its new copy may have no row
                 self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
         for one in manifest.stale:
-            if known is None or known.stale_since(one.table) is None:
+            before = known.stale_since(one.table) if known is not None else None
+            if (
+                before is None or one.settles > before.settles
+            ):  # then its rows came while it was a shadow table
                 self._waiting[one.table] = self._waiting.get(one.table, 0) + 1
         for delta in manifest.deltas:
             if delta.shape.place_of is not None:
@@ -101,7 +104,8 @@ class LakeUpkeep:
         if self._attempt is not None:
             return
         cleans = self._cleans(now)
-        if (self._has_work() or cleans) and now - self._started >= max(self._seconds, self._pause):
+        pause = max(self._pause, 0.0 if self._is_awaited else self._seconds)
+        if (self._has_work() or cleans) and now - self._started >= pause:
             self._begin(cleans=cleans)
         elif now - self._started > IDLE_SECONDS:
             self._settler.end()
@@ -130,6 +134,12 @@ class LakeUpkeep:
         if self._attempt is not None:
             self._attempt.abandon()
         self._settler.end()
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether readers see a table as of an earlier epoch until it is settled."""
+        stale = self._newest.stale if self._newest is not None else ()
+        return any(one.settles and self._waiting.get(one.table) for one in stale)
 
     def _has_work(self) -> bool:
         return self._left_before or any(self._waiting.values())

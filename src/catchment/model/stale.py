@@ -1,0 +1,33 @@
+"""Tables that readers see as of an earlier epoch, since what became of their rows is in no log."""
+
+import msgspec
+
+from catchment.model.birth import Birth
+from catchment.model.epoch_number import epoch_text
+from catchment.model.table import TableId
+from catchment.model.withheld import Withheld
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """A table that readers see as of an earlier `epoch`, the last at which it was exact. `reason` says what happened to
+    it at `time_us` (microseconds since 1970), and `shards` had it then. `asked`: somebody ordered to copy it anew, also
+    where the feed's policy is to leave it. `waits`: it is copied anew when somebody orders it, whatever the policy.
+    `births`: by shard, where the table was made that has the name since. `withheld`: what rules hid of its columns.
+
+    The feed copies it anew: a manifest has a shape and copies of it from then on. It is stale until they are done, or
+    where it `settles`, until its plain table has what replaces the rows of some shards.
+    """
+
+    table: TableId
+    epoch: int
+    time_us: int
+    shards: tuple[str, ...]
+    reason: str
+    asked: bool = False
+    waits: bool = False
+    births: dict[str, Birth] = {}
+    withheld: Withheld = Withheld()
+    settles: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.table} stands as of epoch {epoch_text(self.epoch)}: {self.reason}"
