@@ -35,6 +35,7 @@ BENCHMARKS = {
     "shards": ("bench.many_shards", False),
     "upkeep": ("bench.upkeep", False),
     "start": ("bench.start", True),
+    "dump": ("bench.dump", True),
     "ddl": ("bench.ddl", True),
     "memory": ("bench.memory", True),
     "sink": ("bench.sink", True),
