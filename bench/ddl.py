@@ -7,11 +7,11 @@ One shard, where another table is written to all the time. Run: `python -m bench
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.feeds import Ran, feed, running, wait_for_copy
+from bench.feeds import Ran, feed, running, wait_for_copy, wait_until
 from bench.figures import Figure, figure
 from bench.stress import TABLE, fill, writing
 from catchment.config import Feed
@@ -26,7 +26,6 @@ PER_SECOND = 100
 OTHER = "bench.other"
 SHARD = "s0"
 SECONDS_MAX = 3600.0
-_LOOK_SECONDS = 0.02
 BEFORE = 5  # epochs
 # Each begins when the plain table has the one before. The order of rows is nothing that a feed follows.
 CLASSES = {
@@ -88,9 +87,9 @@ def _measured(rows: int) -> Course:
         chosen = feed(Path(directory), [server], sink=sink, engine="local")
         with running(chosen) as ran, writing(server, f"UPDATE {OTHER} SET n = n + 1", PER_SECOND):
             wait_for_copy(ran, SECONDS_MAX)
-            _wait(lambda: _settled(chosen) > 0)
+            wait_until(lambda: _settled(chosen) > 0)
             began, first = time.perf_counter(), len(ran.epochs)
-            _wait(lambda: len(ran.epochs) >= first + BEFORE)
+            wait_until(lambda: len(ran.epochs) >= first + BEFORE)
             before = _pace(ran, first, first + BEFORE, began)
             costs = {name: _cost(server, chosen, ran, words) for name, words in CLASSES.items()}
     return Course(before, costs)
@@ -130,10 +129,10 @@ def _cost(server: PrivateServer, chosen: Feed, ran: Ran, statement: str) -> Cost
         stale = report.manifest.stale_since(table) is not None
         return cut.copied and not stale and reaches(cut.positions[SHARD].at, end)
 
-    _wait(lambda: any(exact(report) for _, report in ran.epochs[first:]))
+    wait_until(lambda: any(exact(report) for _, report in ran.epochs[first:]))
     place = next(n for n, (_, report) in enumerate(ran.epochs) if n >= first and exact(report))
     at, report = ran.epochs[place]
-    _wait(lambda: _settled(chosen) >= report.manifest.epoch)
+    wait_until(lambda: _settled(chosen) >= report.manifest.epoch)
     return Cost(
         statement=done - began,
         followed=ran.began + at - done,
@@ -160,11 +159,3 @@ def _settled(chosen: Feed) -> int:
 
 def _copied(report: Report, table: TableId) -> int:
     return sum(delta.copied for delta in report.manifest.deltas if delta.shape.table == table)
-
-
-def _wait(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not after {SECONDS_MAX} s")
-        time.sleep(_LOOK_SECONDS)

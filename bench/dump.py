@@ -1,21 +1,23 @@
 """What a dump does to the log beside it, how soon a pause is quiet, and how true a forecast is.
 
-One shard, where another table is written to all the time. The large table is copied a second time, by an order.
+One shard, where another table is written to all the time. The large table is copied again and again, by orders: as fast
+as it goes for the lag, and for the others in about twenty seconds.
+
 Run: `python -m bench --only dump`; `--rows` sets the size.
 """
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.feeds import Ran, feed, running, wait_for_copy
+from bench.feeds import Ran, feed, running, wait_for_copy, wait_until
 from bench.figures import Figure, figure, percentile
 from bench.stress import TABLE, fill, writing
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.feed.dump import dump, tables
+from catchment.feed.dump import dump, set_live, tables
 from catchment.model.table import TableId
 from catchment.model.table_state import TableState
 from catchment.watch.report import Report
@@ -24,15 +26,15 @@ from catchment.watch.table_status import TableStatus
 PER_SECOND = 400
 OTHER = "bench.other"
 EPOCHS = 20
-SECONDS_MAX = 3600.0
-_LOOK_SECONDS = 0.02
+SECONDS_MAX = 600.0
+_SECONDS = 20
 _QUIET_SECONDS = 3.0
 _QUARTER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Lags of epochs, in seconds from the reading of positions to the commit: `before` a copy, and `beside` it.
+    """Ages of the oldest change of an epoch at its commit, in seconds: `before` a copy, and `beside` it.
     `paused`: seconds from the order until the last row came. Of a copy that runs through: what it was said to take when
     a quarter was done (`forecast`), and took (`truth`)."""
 
@@ -78,23 +80,33 @@ def _measured(rows: int) -> Course:
         with running(chosen) as ran, writing(server, f"UPDATE {OTHER} SET n = n + 1", PER_SECOND):
             wait_for_copy(ran, SECONDS_MAX)
             first = len(ran.epochs)
-            _wait(lambda: len(ran.epochs) >= first + EPOCHS)
-            before = _lags(ran, first, len(ran.epochs))
+            wait_until(lambda: len(ran.epochs) >= first + EPOCHS)
+            before = _lags(ran, range(first, len(ran.epochs)))
+            beside: list[float] = []
+            while len(beside) < EPOCHS:
+                beside += _beside_a_copy(chosen, ran)
+            set_live(chosen, {"copy.throttle.rows_per_second": str(rows // _SECONDS)})
             _begin(chosen)
-            began = len(ran.epochs)
             paused = _paused(chosen, ran)
             dump(chosen, "resume", TABLE)
-            _wait(lambda: _table(chosen).state is TableState.FOLLOWING)
+            wait_until(lambda: _table(chosen).state is TableState.FOLLOWING)
             _begin(chosen)
             forecast, truth = _forecast(chosen)
-            beside = _lags(ran, began, len(ran.epochs))
     return Course(before, beside, paused, forecast, truth)
+
+
+def _beside_a_copy(chosen: Feed, ran: Ran) -> list[float]:
+    """Lags of the epochs that bring the large table once more."""
+    first = len(ran.epochs)
+    dump(chosen, "restart", TABLE)
+    wait_until(lambda: _table(chosen).state is TableState.FOLLOWING)
+    return _lags(ran, [n for n in range(first, len(ran.epochs)) if _copied(ran.epochs[n][1])])
 
 
 def _begin(chosen: Feed) -> None:
     """Copy the large table again; return when rows have come."""
     dump(chosen, "restart", TABLE)
-    _wait(lambda: _table(chosen).state is TableState.RENEWING and _table(chosen).rows > 0)
+    wait_until(lambda: _table(chosen).state is TableState.RENEWING and _table(chosen).rows > 0)
 
 
 def _paused(chosen: Feed, ran: Ran) -> float:
@@ -114,9 +126,9 @@ def _forecast(chosen: Feed) -> tuple[float, float]:
         now = _table(chosen)
         return now.left.likely is not None and now.rows >= _QUARTER * (now.expected or now.rows_expected)
 
-    _wait(quarter)
+    wait_until(quarter)
     said, at = _table(chosen).left.likely, time.perf_counter()
-    _wait(lambda: _table(chosen).state is TableState.FOLLOWING)
+    wait_until(lambda: _table(chosen).state is TableState.FOLLOWING)
     return said or 0.0, time.perf_counter() - at
 
 
@@ -128,15 +140,9 @@ def _copied(report: Report) -> int:
     return sum(delta.copied for delta in report.manifest.deltas if delta.shape.table == TableId.parse(TABLE))
 
 
-def _lags(ran: Ran, first: int, end: int) -> list[float]:
-    return [
-        ran.began_at + at - report.manifest.time_us / 1_000_000 for at, report in list(ran.epochs)[first:end]
-    ]
-
-
-def _wait(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not after {SECONDS_MAX} s")
-        time.sleep(_LOOK_SECONDS)
+def _lags(ran: Ran, epochs: Iterable[int]) -> list[float]:
+    """Of these epochs: the oldest change came right behind the cut of the one before."""
+    chosen = list(epochs)
+    began = [ran.epochs[number - 1][1].manifest.time_us / 1_000_000 for number in chosen]
+    ended = [ran.began_at + ran.epochs[number][0] for number in chosen]
+    return [end - begin for begin, end in zip(began, ended, strict=True)]

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from catchment.feed.runner import run_feed
 from catchment.watch.report import Observer, Report
 
 KEYSPACE = "bench"
+_LOOK_SECONDS = 0.02
 
 
 @dataclass
@@ -105,6 +106,15 @@ def running(chosen: Feed) -> Iterator[Ran]:
         ran.seconds = time.perf_counter() - ran.began
     if failed:
         raise failed[0]
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 3600.0) -> None:
+    """Wait for what a running feed does."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not after {seconds} s")
+        time.sleep(_LOOK_SECONDS)
 
 
 def wait_for_copy(ran: Ran, seconds: float = 600.0) -> None:
