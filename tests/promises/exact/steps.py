@@ -23,6 +23,7 @@ from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import make_feed
 from tests.world.engines import Here
+from tests.world.settled import settled
 
 Rows = list[tuple[Any, ...]]
 RENEWALS_MAX = 10
@@ -96,8 +97,8 @@ class Steps:
                 return
 
     def renew(self, *proof: str) -> None:
-        """Run the feed until no table is stale. `proof`: statements on other tables, that show more of the log visible:
-        a server at rest need not do so at once."""
+        """Run the feed until no table is stale, and settle what waits for that. `proof`: statements on other tables, that
+        show more of the log visible: a server at rest need not do so at once."""
         epochs = EpochsTable(self.feed.sink.path, self.feed.name)
         for _ in range(RENEWALS_MAX):
             self.run()
@@ -105,6 +106,8 @@ class Steps:
             assert row is not None
             if not row.manifest.stale:
                 return
+            if any(one.settles for one in row.manifest.stale):
+                settled(self.feed)
             for shard in self.servers:
                 self.sql(shard, *proof)
         raise AssertionError("tables are still stale")
