@@ -97,7 +97,7 @@ class Steps:
                 return
 
     def renew(self, *proof: str) -> None:
-        """Run the feed until no table is stale, and settle what waits for that. `proof`: statements on other tables, that
+        """Run the feed until no table is stale, and settle what waits for it. `proof`: statements on other tables. They
         show more of the log visible: a server at rest need not do so at once."""
         epochs = EpochsTable(self.feed.sink.path, self.feed.name)
         for _ in range(RENEWALS_MAX):
