@@ -41,6 +41,17 @@ def run_here(patch: pytest.MonkeyPatch) -> Here:
     return here
 
 
+def caught_up(
+    patch: pytest.MonkeyPatch, directory: Path, servers: Servers, schema: str, *statements: str
+) -> "Steps":
+    """A feed of what statements make on every shard, that runs in this process and has caught up."""
+    run_here(patch)
+    steps = Steps(directory, servers, schema)
+    steps.everywhere(*statements)
+    steps.run()
+    return steps
+
+
 class Died(Exception):
     """What ends a run at a place where it might be killed."""
 

@@ -1,13 +1,16 @@
 """Tools do a part of their work on a shard now and then: readers see the old state or the new one, and no mixture."""
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import catchment
-from tests.promises.exact.steps import Steps
-from tests.promises.exact.test_swaps import CUT_OVER, copies, manifests
-from tests.promises.exact.test_swaps_apart import COMMON, SHARDS, steps  # noqa: F401 (a fixture)
+from tests.promises.exact.conftest import Servers
+from tests.promises.exact.steps import Steps, caught_up
+from tests.promises.exact.test_swaps import BEGIN, CUT_OVER, copies, manifests
+from tests.promises.exact.test_swaps_apart import COMMON, SHARDS
 from tests.world.settled import settled
 
 ALTERS = (
@@ -118,7 +121,14 @@ def _text(row: dict[str, object]) -> str:
 
 @pytest.mark.wide
 @pytest.mark.parametrize("seed", range(2))
-def test_random_migrations(steps: Steps, seed: int) -> None:  # noqa: F811
+def test_random_migrations(
+    servers: Servers,
+    fresh_schema: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+) -> None:
+    steps = caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *BEGIN)
     migrations = Migrations(steps, seed)
     for _ in range(25):
         migrations.step()

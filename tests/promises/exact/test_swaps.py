@@ -11,7 +11,7 @@ from catchment.model.epoch import Manifest
 from catchment.sink.delta.epochs.table import EpochsTable
 from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
-from tests.promises.exact.steps import Steps, run_here
+from tests.promises.exact.steps import Steps, caught_up, run_here
 from tests.promises.exact.test_born import apart  # noqa: F401 (a fixture)
 from tests.world.settled import settled
 
@@ -41,11 +41,7 @@ def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed of one table on two shards that has caught up."""
-    run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
-    begun.everywhere(*BEGIN)
-    begun.run()
-    return begun
+    return caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *BEGIN)
 
 
 def manifests(steps: Steps) -> list[Manifest]:

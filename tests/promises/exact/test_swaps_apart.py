@@ -11,7 +11,7 @@ from catchment.model.table import TableId
 from catchment.sink.delta.layout import table_dir
 from catchment.state.faults import Fault
 from tests.promises.exact.conftest import Servers
-from tests.promises.exact.steps import Rows, Steps, run_here
+from tests.promises.exact.steps import Rows, Steps, caught_up
 from tests.promises.exact.test_swaps import (
     BEGIN,
     COLUMNS,
@@ -36,11 +36,7 @@ def steps(
     servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed of one table on two shards that has caught up."""
-    run_here(monkeypatch)
-    begun = Steps(tmp_path, servers, fresh_schema(*servers.values()))
-    begun.everywhere(*BEGIN)
-    begun.run()
-    return begun
+    return caught_up(monkeypatch, tmp_path, servers, fresh_schema(*servers.values()), *BEGIN)
 
 
 def other_than(shard: str) -> str:
@@ -263,12 +259,9 @@ def test_two_of_three_shards(
     fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: Servers
 ) -> None:
     """The two swap at different times; readers see the table as of the epoch before the first one until both have."""
-    run_here(monkeypatch)
     with chosen_server(server_id=77, password="t") as third:
         three = {**servers, "x": third}
-        steps = Steps(tmp_path, three, fresh_schema(*three.values()))
-        steps.everywhere(*BEGIN)
-        steps.run()
+        steps = caught_up(monkeypatch, tmp_path, three, fresh_schema(*three.values()), *BEGIN)
         migrate(steps, "-80", "80-")
         before = steps.source("t", *COMMON)
         steps.sql("80-", CUT_OVER, "DELETE FROM t WHERE id = 7")
