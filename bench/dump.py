@@ -70,7 +70,7 @@ def run(rows: int = 2_000_000, runs: int = 3) -> list[Figure]:
 def _measured(rows: int) -> Course:
     with (
         tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory,
-        PrivateServer(settings={"innodb_buffer_pool_size": "512M"}) as server,
+        PrivateServer(settings={"innodb_buffer_pool_size": "1G"}) as server,
     ):
         fill(server, rows)
         server.sql(

@@ -105,7 +105,8 @@ class CopyConfig(Section):
         ge=0,
         le=CHUNK_SECONDS_MAX,
         description="What the SELECTs of a group of chunks take together. An epoch copies a group or several, so that "
-        "small chunks do not make for many epochs. Of less than three chunks it has three.",
+        "small chunks do not make for many epochs. Of less than three chunks it has three. Beside a table that is "
+        "followed it has less, as much as an epoch of `epoch.interval` has time for.",
     )
     groups_per_shard: int = Field(
         default=2, ge=1, le=64, description="Groups of chunks that one shard serves at the same time."

@@ -1,6 +1,7 @@
 """Where the chunks of a table begin and end: steps through its keys, sized by what earlier chunks taught."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from catchment.epoch.work import CopiedChunk
 from catchment.model.budget import UNLIMITED, Allowance
@@ -25,6 +26,12 @@ CHUNK_BYTES_MAX = 64 << 20
 CHUNKS_PER_GROUP = 3
 SPACING_GROWTH_MAX = 8.0
 SHRINK = 4
+# Beyond some pages InnoDB doubles its estimate (btr_estimate_n_rows_in_range), so twice the rows is as good as wanted.
+ESTIMATE_MAX = 3
+# An estimate is at most half of all rows. So a step that is cut off there is asked for in parts.
+PARTS = 8
+# Parts of so many rows are doubled as well. A walk along the index through fewer rows costs little more than to ask.
+PARTED_MIN = 50_000
 
 
 @dataclass
@@ -91,8 +98,8 @@ class Walk:
         pace.ranged = is_ranged(key)
         self._at = self._lo = copy.copied
         self._ended = False
-        # Of two columns the first says little: all rows can have one value of it.
-        self._arithmetic = key.ordered and len(key.columns) == 1 and key.columns[0].type.kind in INTEGERS
+        # Of several columns the first may say little: then the server expects too many rows in a step of it.
+        self._arithmetic = key.ordered and key.columns[0].type.kind in INTEGERS
         self._end = copy.born_after
         self._unplanned = copy.rows_expected - copy.rows
 
@@ -135,7 +142,7 @@ class Walk:
         table = self.of.table
         if self._at is None:
             first = oldest_key(self._session, table, self._key)
-            self._at = None if first is None else (int(first[0]) - 1,)
+            self._at = None if first is None else _further(first, -1)
         if self._at is not None and self._end is None:
             self._end = newest_key(self._session, table, self._key)
         return self._at is not None and self._end is not None
@@ -144,13 +151,29 @@ class Walk:
         """By arithmetic, where the server does not expect many more rows there than wanted."""
         if not self._has_ends() or self._at is None or self._end is None:
             return None
-        hi = int(self._at[0]) + max(int(rows * self.pace.spacing), 1)
-        wanted = None if hi >= int(self._end[0]) else (hi,)
-        found = rows_between(self._session, self.of.table, self._key, self._at, wanted or self._end)
-        # Half of all rows is what the estimate is cut off at: then it says nothing.
-        if found <= 2 * rows and 2 * found + 2 < self.pace.table_rows:
-            return wanted
-        return self._key_after(rows)
+        hi = _further(self._at, max(int(rows * self.pace.spacing), 1))
+        wanted = None if int(hi[0]) >= int(self._end[0]) else hi
+        end = wanted or self._end
+        found = self._estimate(self._at, end)
+        if found is None and rows >= PARTED_MIN:
+            found = self._estimate_in_parts(self._at, end)
+        return self._key_after(rows) if found is None or found > ESTIMATE_MAX * rows else wanted
+
+    def _estimate_in_parts(self, lo: Bound, hi: Bound) -> int | None:
+        span = int(hi[0]) - int(lo[0])
+        places = [lo, *(_further(lo, span * part // PARTS) for part in range(1, PARTS)), hi]
+        found = 0
+        for above, up_to in pairwise(places):
+            part = self._estimate(above, up_to)
+            if part is None:
+                return None
+            found += part
+        return found
+
+    def _estimate(self, lo: Bound, hi: Bound) -> int | None:
+        """The server's estimate of the rows between two places; None where it is cut off, and says nothing."""
+        found = rows_between(self._session, self.of.table, self._key, lo, hi)
+        return found if 2 * found + 2 < self.pace.table_rows else None
 
     def _key_after(self, rows: int) -> Bound | None:
         return key_after(
@@ -161,3 +184,8 @@ class Walk:
             self._copy.born_after,
             rows,
         )
+
+
+def _further(at: Bound, step: int) -> Bound:
+    """A place so far behind another by its first column. No row need be there."""
+    return (int(at[0]) + step, *at[1:])

@@ -27,10 +27,9 @@ from catchment.feed.clock import Clock
 from catchment.feed.planner import Planner
 from catchment.feed.policies import Policies
 from catchment.feed.retries import is_waited_for, may_repeat, pause_seconds
-from catchment.feed.staging import Ahead, Copying, Staging
+from catchment.feed.staging import Ahead, Copying, Group, Staging
 from catchment.feed.tasks import Aside, TaskMaker
 from catchment.feed.unmoved import at_rest, inherited, unmoved
-from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.cut import Tick
 from catchment.model.epoch import Manifest, Plan
@@ -42,8 +41,6 @@ from catchment.source.definitions_at import described
 from catchment.state.faults import Fault
 from catchment.watch.report import Report, Rest
 from catchment.watch.troubles import Troubles
-
-Group = tuple[Chunk, ...]
 
 # A request to stop may go unnoticed for this long.
 TICK_WAIT_SECONDS = 0.5
@@ -246,7 +243,7 @@ class Loop:
         applied, for which children of changed parents are waited with."""
         self._engine.check()
         self._unread = []
-        self._planner.turn(idle=self._standing.cut.idle)
+        self._planner.turn(idle=self._standing.cut.idle, interval=self._epoch_seconds)
         ahead = self._staging.ahead(self._standing, TICK_WAIT_SECONDS)
         if ahead is None:
             return self._read_behind(
@@ -357,6 +354,7 @@ class Loop:
             elif isinstance(receipt.error, TooManyImages):
                 _log.warning("%s", receipt.error)
                 self._planner.shrink(group)
+        self._planner.read()
 
     def _describe(self, receipts: Sequence[Receipt]) -> None:
         """Take up the definitions of shards whose log has stopped to describe itself; raises CutMissed then."""
@@ -380,11 +378,14 @@ class Loop:
         )
 
     def _pause(self, began: float, read: Manifest) -> None:
-        """Wait out the interval, unless there is still something to copy. It grows while the apply takes more
-        than half of it: with many small tables, fewer and larger epochs keep up where more would not."""
+        """Wait out the interval, unless there is still something to copy."""
         if read.cut.idle or self._waits:
-            interval = max(self._turn_seconds, 2 * self._apply_seconds)
-            self._stop.wait(max(0.0, interval - (world.steady_seconds() - began)))
+            self._stop.wait(max(0.0, self._epoch_seconds - (world.steady_seconds() - began)))
+
+    @property
+    def _epoch_seconds(self) -> float:
+        """Seconds between two epochs that copy nothing; more where it takes long to apply them: fewer keep up then."""
+        return max(self._turn_seconds, 2 * self._apply_seconds)
 
     @property
     def _turn_seconds(self) -> float:
@@ -393,5 +394,5 @@ class Loop:
 
 
 def _brings_nothing(read: Manifest, standing: Manifest) -> bool:
-    """Whether no shard's log has moved and nothing was copied: then there is no epoch to commit."""
+    """Whether no shard's log has moved and nothing was copied."""
     return not read.deltas and standing.cut.stood_at(read.cut.tick) and read.cut.copied_as(standing.cut)

@@ -1,12 +1,14 @@
 """Which chunks an epoch copies: sized by time, limited by the log behind their floor."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from catchment import world
 from catchment.config import ThrottleConfig
 from catchment.epoch.work import ChunkReceipt, ChunkTask
-from catchment.feed.chunk_steps import FIRST_ROWS, Pace, Walk
+from catchment.feed.chunk_steps import FIRST_ROWS, ROWS_MIN, Pace, Walk
+from catchment.feed.rationing import Rationing
 from catchment.feed.throttle import Throttle
 from catchment.model.budget import UNLIMITED, Allowance
 from catchment.model.chunk import Chunk, chunk_key
@@ -48,10 +50,28 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What a chunk was planned with."""
+    """What a chunk was planned with. `group_rows`: those of its table in a full group."""
 
     rows: float = 0.0
     bytes: float = 0.0
+    group_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A chunk that is planned, the rows that are expected in it, and what it takes of the GROUP_COST of a group."""
+
+    chunk: Chunk
+    rows: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ration:
+    """What an epoch copies of a shard: so many groups, each with a `share` of what a full one has."""
+
+    groups: int
+    share: float
 
 
 class Shares(Protocol):
@@ -96,6 +116,11 @@ class Planner:
         self.held: dict[str, str] = {}
         self.throttled: frozenset[str] = frozenset()
         self._expected: dict[Chunk, _Expected] = {}
+        self._rationing = Rationing()
+        self._interval: float | None = None
+        self._began, self._given, self._dealt = 0.0, 1.0, 0.0
+        # What was read since the newest plan, in full groups of then and of now.
+        self._groups_then = self._groups_now = 0.0
 
     def change(self, limits: Limits, throttle: ThrottleConfig) -> None:
         """Other limits from now on."""
@@ -108,17 +133,21 @@ class Planner:
         """Ask no more whether shards bear the copy."""
         self._throttle.close()
 
-    def turn(self, *, idle: bool) -> None:
-        """A turn of the loop begins. `idle`: no rows are to be copied. Raises StateError, LeaseLost, StoppedWaiting."""
+    def turn(self, *, idle: bool, interval: float) -> None:
+        """A turn of the loop begins. `idle`: no rows are to be copied. `interval`: seconds between two epochs that copy
+        nothing. Raises StateError, LeaseLost, StoppedWaiting."""
+        self._interval = interval
         if self._sessions is not None:
             self._sessions.turn(idle=idle, groups=self._limits.groups)
 
     def rest(self) -> None:
         """No row is to be copied now."""
+        self.floor_lag = {}
         self.throttled = self._throttle.shut(())
 
     def groups(self, cut: Cut, shapes: Iterable[TableShape], tick: Tick) -> list[tuple[Chunk, ...]]:
         """Groups of chunks for the epoch behind `cut`. Within a table they follow one another from group to group."""
+        self._began = world.steady_seconds()
         by_table = {shape.table: shape for shape in shapes}
         groups = []
         lags: dict[str, int] = {}
@@ -128,6 +157,8 @@ class Planner:
         self._expected = {}
         copying = {s: state for s, state in cut.shards.items() if s in tick.offsets and not state.idle}
         self.throttled = self._throttle.shut(copying)
+        self._given = share = self._share_beside(cut, by_table)
+        self._groups_then = self._groups_now = dealt = 0.0
         for shard, state in copying.items():
             floor = state.position.at if self._limits.marked else state.sealed
             now = tick.offsets[shard]
@@ -143,9 +174,19 @@ class Planner:
                     self.held[shard] = _MUCH_LOG if self._limits.marked else _FAR_FLOOR
                     continue
                 if shard not in self.throttled:
-                    groups += self._deal(self._steps(session, shard, state, by_table), self._groups(shard))
+                    count = self._groups(shard)
+                    steps = self._steps(session, shard, state, by_table, _Ration(count, share))
+                    dealt += sum(step.cost for step in steps) / (count * GROUP_COST) if steps else 0.0
+                    groups += self._deal(steps, count)
         self.floor_lag = lags
+        self._dealt = dealt / max(len(copying), 1)
         return groups
+
+    def read(self) -> None:
+        """The epoch of the newest plan is read: learn from what it took. Call it behind `learn`."""
+        self._rationing.learn(self._given, self._dealt, world.steady_seconds() - self._began)
+        if self._groups_now:
+            self._rationing.have_grown(self._groups_then / self._groups_now)
 
     def all_chunks(self, shard: str, copy: Copy, shape: TableShape) -> tuple[Chunk, ...]:
         """Every remaining chunk of a table on one shard, for a caller that reads the table as a whole. None when the
@@ -193,6 +234,9 @@ class Planner:
                 continue
             pace = self._pace(copied.chunk.of)
             pace.learn(copied, self._limits.chunk_seconds, self._limits.chunk_rows_max)
+            if expected.group_rows:
+                self._groups_then += copied.rows / expected.group_rows
+                self._groups_now += copied.rows / pace.of_group(self._limits.group_seconds)
 
     def bounded(self, task: ChunkTask) -> ChunkTask:
         """The task with the memory that it may take. Chunks of a table that was refused are read from near by."""
@@ -208,6 +252,13 @@ class Planner:
             expected = self._expected.pop(chunk, _Expected())
             self._throttle.rates.take(chunk.shard, -expected.rows, -expected.bytes)
 
+    def _share_beside(self, cut: Cut, shapes: Collection[TableId]) -> float:
+        """The part of full groups that an epoch copies: less than all where a table is followed, and read up to now."""
+        copying = {copy.table for state in cut.shards.values() for copy in state.copying.values()}
+        if self._interval is None or copying.issuperset(shapes):
+            return 1.0
+        return self._rationing.within(self._interval)
+
     def _groups(self, shard: str) -> int:
         """How many groups of a shard are read at a time."""
         return self._limits.groups if self._sessions is None else self._sessions.groups(shard)
@@ -217,9 +268,14 @@ class Planner:
         return self._paces.setdefault(of, first)
 
     def _steps(
-        self, session: Session, shard: str, state: ShardState, shapes: Mapping[TableId, TableShape]
-    ) -> list[tuple[Chunk, int]]:
-        """Chunks of one shard with the rows expected in each."""
+        self,
+        session: Session,
+        shard: str,
+        state: ShardState,
+        shapes: Mapping[TableId, TableShape],
+        ration: _Ration,
+    ) -> list[_Step]:
+        """Chunks of one shard."""
         # A table whose chunks were refused comes behind the others: it may be locked.
         copies = sorted(
             (copy for copy in state.copying.values() if not copy.paused),
@@ -228,26 +284,34 @@ class Planner:
                 self._limits.place_of(copy.table),
             ),
         )
-        budget = self._groups(shard) * GROUP_COST
+        budget = ration.groups * ration.share * GROUP_COST
         allowance = self._throttle.rates.allowance(shard)
-        planned: list[tuple[Chunk, int]] = []
+        planned: list[_Step] = []
         for copy in copies:
             walk = self._walk(session, shard, copy, shapes[copy.table])
-            while budget > 0 and not allowance.is_used_up:
-                step = self._next(walk, allowance)
+            while budget >= CHUNK_COST_MIN and not allowance.is_used_up:
+                rows_max = self._of_group(walk) * min(ration.share, budget / GROUP_COST)
+                step = self._next(walk, allowance.at_most(max(rows_max, ROWS_MIN)))
                 if step is None:
                     break
-                planned.append(step)
-                of_group = walk.pace.of_group(self._limits.group_seconds)
-                budget -= max(GROUP_COST * step[1] / of_group, CHUNK_COST_MIN)
-                allowance = allowance.without(step[1], walk.pace.row_bytes)
-                self._expect(step, walk.pace.row_bytes)
+                chunk, rows = step
+                # Before its first step a walk knows nothing of the length of rows.
+                cost = max(GROUP_COST * rows / self._of_group(walk), CHUNK_COST_MIN)
+                planned.append(_Step(chunk, rows, cost))
+                budget -= cost
+                allowance = allowance.without(rows, walk.pace.row_bytes)
+                self._expect(step, walk)
         return planned
 
-    def _expect(self, step: tuple[Chunk, int], row_bytes: float) -> None:
+    def _of_group(self, walk: Walk) -> int:
+        """Rows of the walk's table in a full group."""
+        return walk.pace.of_group(self._limits.group_seconds)
+
+    def _expect(self, step: tuple[Chunk, int], walk: Walk) -> None:
         """Take what a chunk will copy from the rates. What is planned and not read stays taken: it may have been."""
         chunk, rows = step
-        expected = self._expected[chunk] = _Expected(rows, rows * row_bytes)
+        expected = _Expected(rows, rows * walk.pace.row_bytes, self._of_group(walk))
+        self._expected[chunk] = expected
         self._throttle.rates.take(chunk.shard, expected.rows, expected.bytes)
 
     def _walk(self, session: Session, shard: str, copy: Copy, shape: TableShape) -> Walk:
@@ -269,12 +333,13 @@ class Planner:
             self.unplanned[walk.of] = error
             return None
 
-    def _deal(self, chunks: list[tuple[Chunk, int]], count: int) -> list[tuple[Chunk, ...]]:
+    def _deal(self, steps: Sequence[_Step], count: int) -> list[tuple[Chunk, ...]]:
         """Contiguous runs of about equal numbers of rows, so many at most."""
-        total = sum(rows for _, rows in chunks) or 1
+        total = sum(step.rows for step in steps) or 1
         groups: list[list[Chunk]] = [[] for _ in range(count)]
         before = 0
-        for chunk, rows in chunks:
-            groups[min(int((before + rows / 2) * len(groups) / total), len(groups) - 1)].append(chunk)
-            before += rows
+        for step in steps:
+            number = min(int((before + step.rows / 2) * count / total), count - 1)
+            groups[number].append(step.chunk)
+            before += step.rows
         return [tuple(group) for group in groups if group]

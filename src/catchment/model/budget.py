@@ -63,6 +63,10 @@ class Allowance:
         """How many rows of so many bytes it lets through; one at least, so that a copy of long rows goes on."""
         return max(min(self.rows, self.bytes / max(row_bytes, 1.0)), 1.0)
 
+    def at_most(self, rows: float) -> "Allowance":
+        """The same, of no more rows than that."""
+        return Allowance(min(self.rows, rows), self.bytes)
+
     def without(self, rows: float, row_bytes: float) -> "Allowance":
         """What is left behind so many rows."""
         return Allowance(self.rows - rows, self.bytes - rows * row_bytes)

@@ -1,9 +1,11 @@
 """Chunks against real tables whose keys mislead: none is much larger than was asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
+from catchment import world
 from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import ChunkReceipt, CopiedChunk
@@ -12,16 +14,16 @@ from catchment.feed.chunk_steps import CHUNKS_PER_GROUP, FIRST_ROWS, ROWS_MIN, S
 from catchment.feed.planner import Limits, Planner
 from catchment.feed.sessions import Sessions
 from catchment.model.budget import Allowance
-from catchment.model.chunk import Chunk, chunk_key
+from catchment.model.chunk import Bound, Chunk, chunk_key
 from catchment.model.cut import Tick
-from catchment.model.epoch import Manifest
+from catchment.model.epoch import Manifest, TableShape
 from catchment.model.errors import Retry, ServerSaid, SourceError
 from catchment.model.position import LogOffset
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.source.bounds import MARK, where
+from catchment.source.bounds import MARK, key_after, where
 from catchment.source.first_cut import originate
-from catchment.source.session import connect
+from catchment.source.session import Session, connect
 
 ROWS_MAX = 1_000
 LOG_BUDGET = 1 << 20
@@ -87,6 +89,59 @@ def test_no_chunk_is_much_larger_than_asked_for(
     }  # fmt: skip
     assert {table: max(rows) for table, rows in found.items() if max(rows) > 2 * ROWS_MAX} == {}
     assert all(len(rows) <= 8 for rows in found.values()), found
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[TableId]:
+    """The tables along whose index a walk went."""
+    walks: list[TableId] = []
+
+    def walked(session: Session, table: TableId, *rest: Any) -> Bound | None:
+        walks.append(table)
+        return key_after(session, table, *rest)
+
+    monkeypatch.setattr(walk_module, "key_after", walked)
+    return walks
+
+
+def test_keys_of_several_columns_are_stepped_over_by_the_first(
+    shard: PrivateServer, fresh_schema: Callable[..., str], walks: list[TableId]
+) -> None:
+    """A walk along the index reads all that a SELECT will read."""
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"USE {schema}",
+        "CREATE TABLE parts (line INT, part INT, PRIMARY KEY (line, part))",
+        f"INSERT INTO parts SELECT n DIV 5 * 3 - 900, n % 5 FROM {NUMBERS}",
+        "CREATE TABLE days (line INT, day DATE, name VARCHAR(9), PRIMARY KEY (line, day, name))",
+        f"INSERT INTO days SELECT n DIV 5, '2026-01-01' + INTERVAL n % 5 DAY, 'x' FROM {NUMBERS}",
+        "CREATE TABLE large (line INT, part INT, PRIMARY KEY (line, part))",
+        f"INSERT INTO large SELECT IF(n BETWEEN 100 AND 2900, 50, n DIV 5), n FROM {NUMBERS}",
+        "ANALYZE TABLE parts, days, large",
+    )
+    found = sizes(shard, schema, lambda: Pace(rows=ROWS_MAX))
+    assert {table: sum(rows) for table, rows in found.items()} == dict.fromkeys(found, COUNT)
+    assert all(max(rows) <= 2 * ROWS_MAX for rows in found.values()), found
+    assert {table.name for table in walks} == {"large"}
+
+
+def test_a_step_over_most_of_a_table_is_asked_for_in_parts(
+    shard: PrivateServer, fresh_schema: Callable[..., str], walks: list[TableId]
+) -> None:
+    """The server's estimate of it is cut off at half of the table. One of its parts may hold all the rows."""
+    schema = fresh_schema(shard)
+    shard.sql(
+        f"USE {schema}",
+        "CREATE TABLE even (id INT PRIMARY KEY)",
+        f"INSERT INTO even SELECT n * 64 + m FROM {NUMBERS}, (SELECT n AS m FROM {NUMBERS} WHERE n < 64) few",
+        "CREATE TABLE crowded (id INT PRIMARY KEY)",
+        "INSERT INTO crowded SELECT IF(id < 190000, id, id * 1000) FROM even",
+        "ANALYZE TABLE even, crowded",
+    )
+    found = sizes(shard, schema, lambda: Pace(rows=110_000))
+    assert {table: sum(rows) for table, rows in found.items()} == dict.fromkeys(found, 64 * COUNT)
+    assert all(max(rows) <= 2 * 110_000 for rows in found.values()), found
+    assert {table.name for table in walks} == {"crowded"}
 
 
 def test_long_rows_make_short_chunks(
@@ -184,6 +239,73 @@ def test_a_group_of_small_chunks_reads_for_the_time_of_a_group(
     for _ in range(20):
         planner.learn(ChunkReceipt("a", (CopiedChunk(first[0], 100, 1000, 0.01),), (), (), 0))
     assert len(planned()) == 2 * 5
+
+
+def test_beside_a_table_that_is_followed_an_epoch_copies_what_the_interval_has_time_for(
+    shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Full groups have 20 chunks each. One of the 40 takes a quarter of a second, so a second has time for three."""
+    schema = fresh_schema(shard)
+    shard.sql(f"CREATE TABLE {schema}.empty (id INT PRIMARY KEY)")
+    manifest, tick = of_numbers(shard, schema)
+    table = TableId(schema, "t")
+    alone = [shape for shape in manifest.shapes if shape.table == table]
+    clock = [0.0]
+    monkeypatch.setattr(world, "steady_seconds", lambda: clock[0])
+    planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, 100, 2, LOG_BUDGET, group_seconds=0.2))
+    learnt = ChunkReceipt("a", (CopiedChunk(Chunk("a", table, None, None), 100, 1000, 0.01),), (), (), 0)
+    for _ in range(20):
+        planner.learn(learnt)
+
+    def planned(shapes: Sequence[TableShape], interval: float) -> int:
+        planner.turn(idle=False, interval=interval)
+        return sum(len(group) for group in planner.groups(manifest.cut, shapes, tick))
+
+    beside = manifest.shapes
+    assert planned(alone, 1.0) >= 30
+    assert planned(beside, 1.0) == 1
+    clock[0] += 0.25
+    planner.read()
+    assert planned(beside, 1.0) in (3, 4)
+    assert planned(beside, 4.0) in (13, 14)
+    clock[0] += 40.0
+    planner.read()
+    assert planned(beside, 1.0) == 1
+    for _ in range(12):
+        clock[0] += 0.01
+        planner.read()
+        found = planned(beside, 1.0)
+    assert found >= 30
+
+
+def test_what_full_groups_take_is_known_when_they_become_larger(
+    shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a first copy runs alone, its groups grow: what small ones took says nothing of large ones."""
+    schema = fresh_schema(shard)
+    shard.sql(f"CREATE TABLE {schema}.empty (id INT PRIMARY KEY)")
+    manifest, tick = of_numbers(shard, schema)
+    clock = [0.0]
+    monkeypatch.setattr(world, "steady_seconds", lambda: clock[0])
+    planner = Planner({"a": endpoint_of(shard)}, Limits(0.5, 100, 2, LOG_BUDGET, group_seconds=0.2))
+    copying = [shape for shape in manifest.shapes if shape.table.name == "t"]
+
+    def planned(shapes: Sequence[TableShape]) -> list[Chunk]:
+        planner.turn(idle=False, interval=1.0)
+        groups = planner.groups(manifest.cut, shapes, tick)
+        return [chunk for group in groups for chunk in group]
+
+    def read(chunks: Sequence[Chunk]) -> None:
+        clock[0] += 0.1 * len(chunks)
+        copied = tuple(CopiedChunk(chunk, 100, 1000, 0.01) for chunk in chunks)
+        planner.learn(ChunkReceipt("a", copied, (), (), 0))
+        planner.read()
+
+    first = planned(copying)
+    read(first)
+    assert len(planned(copying)) > 3 * len(first)
+    read(planned(manifest.shapes))  # the least, which shows that an epoch has time for more
+    assert len(planned(manifest.shapes)) in range(7, 11)
 
 
 @pytest.mark.parametrize("code", [1205, 1317, 1969, 3024])

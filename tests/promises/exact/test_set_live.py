@@ -10,6 +10,7 @@ import pytest
 import catchment
 from catchment.cli.main import execute
 from catchment.model.chunk import Chunk
+from catchment.model.epoch import Plan
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
 from catchment.state.store import Store
@@ -42,11 +43,17 @@ def said(steps: Steps, **settings: str) -> str:
     return kept.answer.said
 
 
-def planned(steps: Steps, after: int) -> tuple[Chunk, ...]:
-    """The chunks of the newest plan, if it is behind an epoch."""
+def newest_plan(steps: Steps) -> Plan:
     with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name, create=False)) as store:
         plan = store.newest()[0]
-    return plan.chunks if plan is not None and plan.epoch > after else ()
+    assert plan is not None
+    return plan
+
+
+def planned(steps: Steps, after: int) -> tuple[Chunk, ...]:
+    """The chunks of the newest plan, if it is behind an epoch."""
+    plan = newest_plan(steps)
+    return plan.chunks if plan.epoch > after else ()
 
 
 def in_force(steps: Steps) -> list[str]:
@@ -96,13 +103,12 @@ def test_chunks_become_smaller_at_once(steps: Steps) -> None:
             wait=PATIENCE_SECONDS,
         )
         assert all(one.answer is not None and one.answer.done for one in kept)
-        after = newest(steps).epoch + 1
+        after = newest_plan(steps).epoch
         wait(lambda: planned(steps, after))
-        chunks = planned(steps, after)
-        assert len({chunk.lo for chunk in chunks}) > 3
-        assert all(int(chunk.hi[0]) - int(chunk.lo[0]) <= 14 for chunk in chunks if chunk.lo and chunk.hi), (
-            chunks
-        )
+        for chunk in planned(steps, after):
+            assert chunk.lo is None or chunk.hi is None or int(chunk.hi[0]) - int(chunk.lo[0]) <= 14, chunk
+        # Beside a table that is followed, an epoch is dealt more as epochs turn out to be short.
+        wait(lambda: len({chunk.lo for chunk in planned(steps, after)}) > 3)
         catchment.set_live(steps.file, {"copy.chunk_rows_max": "1000"}, wait=PATIENCE_SECONDS)
         wait(lambda: newest(steps).cut.copied)
     steps.must_be_equal("t", "id", "n")
