@@ -11,7 +11,7 @@ from catchment.model.chunk import Chunk, chunk_key
 from catchment.model.errors import SinkError
 from catchment.rewind.ranges import value_of
 from catchment.sink.delta.layout import SHARD
-from catchment.sink.delta.reading.duckdb_files import let_read
+from catchment.sink.delta.reading.duckdb_session import session_over
 from catchment.sink.delta.reading.rule import output_schema
 from catchment.sink.delta.reading.state import DeltaState
 from catchment.sink.reading import double_quoted
@@ -73,9 +73,7 @@ class LakeReader:
         """`asked`: what the condition knows under that name. It knows the lake's rows as `held`: a name without that is
         one of `asked` first."""
         state = self.state
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
-            let_read(connection, state.files)
+        with session_over(state.files, threads=1) as connection:
             if asked is not None:
                 connection.register("asked", asked)
             try:

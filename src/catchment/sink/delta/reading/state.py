@@ -14,6 +14,7 @@ from catchment.sink.delta.files import by_columns
 from catchment.sink.delta.layout import former_types
 from catchment.sink.delta.reading.delta_rs import by_delta_rs
 from catchment.sink.delta.reading.duckdb_files import let_read
+from catchment.sink.delta.reading.duckdb_session import session_over
 from catchment.sink.delta.reading.places import Tables, Worn
 from catchment.sink.delta.reading.rule import (
     DUCKDB,
@@ -74,9 +75,8 @@ class DeltaState(msgspec.Struct, frozen=True):
         """All rows; DATETIME is timestamp[us] without a zone, TIMESTAMP is in UTC, TIME is microseconds."""
         if self.worn and self.tables is not None:
             return by_delta_rs(self.shape, self.tables, self.origin)
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            rows = self.duckdb(connection).to_arrow_table()
+        with session_over(self.files) as connection:
+            rows = connection.sql(self.sql()).to_arrow_table()
         return rows.cast(output_schema(self.shape, self.origin))
 
     def pandas(self) -> "pandas.DataFrame":
