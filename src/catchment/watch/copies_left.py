@@ -81,8 +81,9 @@ class CopiesLeft:
         before = {copy.table: copy for copy in self.unfinished}
         known = [(copy, before[copy.table]) for copy in copies if copy.table in before]
         came = sum(max(copy.rows - last.rows, 0) for copy, last in known)
-        if self._copies is None or any(copy.paused != last.paused for copy, last in known):
-            self.rows = Growth()  # a pause is no standstill
+        if not self.unfinished or any(copy.paused != last.paused for copy, last in known):
+            # A pause is no standstill, and neither is the time when nothing was to be copied.
+            self.rows = Growth()
         self.rows.add(now, self.rows.total + came)
         self._copies = copies
         self.unfinished = tuple(copy for copy in copies if not copy.done)

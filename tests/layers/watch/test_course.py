@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -170,6 +171,16 @@ def test_a_paused_table_has_no_forecast_and_says_why() -> None:
     left.look(tuple(replace(copy, paused=True) for copy in left.unfinished), 21)
     left.look(tuple(replace(copy, paused=False) for copy in left.unfinished), 4000)
     assert left.progress("-80", {}, 4000).forecast.why == NO_RATE, "the pause counts as no standstill"
+
+
+def test_a_copy_that_begins_again_is_told_by_its_own_rate() -> None:
+    """Between two copies nothing is to be copied: that is no standstill."""
+    left = followed(Copy(T, ("a",), rows=100, rows_expected=2000))
+    left.look((Copy(T, ("z",), rows=2000, done=True),), 21)
+    for second in range(30):
+        left.look((Copy(T, ("a",), rows=100 * second, rows_expected=5000),), 100 + second)
+    forecast = left.progress("-80", {}, 129).forecast
+    assert forecast.likely == pytest.approx((5000 - 2900) / 100)
 
 
 def test_a_table_that_is_kept_from_its_chunks_says_why() -> None:
