@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.feeds import Ran, feed, running, wait_for_copy, wait_until
 from bench.figures import Figure, figure
-from bench.stress import TABLE, fill, writing
+from bench.stress import SCHEMA, TABLE, fill, writing
 from catchment.config import Feed
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SinkError
@@ -27,6 +27,9 @@ OTHER = "bench.other"
 SHARD = "s0"
 SECONDS_MAX = 3600.0
 BEFORE = 5  # epochs
+_FILL_ROWS = 1_000_000
+SHADOW = f"{SCHEMA}._{TABLE.split('.')[1]}_new"
+SWAP = "a table swapped in"
 # Each begins when the plain table has the one before. The order of rows is nothing that a feed follows.
 CLASSES = {
     "ADD COLUMN NULL": f"ALTER TABLE {TABLE} ADD COLUMN free INT",
@@ -34,6 +37,7 @@ CLASSES = {
     "DROP COLUMN": f"ALTER TABLE {TABLE} DROP COLUMN free",
     "MODIFY": f"ALTER TABLE {TABLE} MODIFY sig VARCHAR(60)",
     "RENAME COLUMN": f"ALTER TABLE {TABLE} RENAME COLUMN valued TO renamed",
+    SWAP: f"RENAME TABLE {TABLE} TO {SCHEMA}.old, {SHADOW} TO {TABLE}",
     "a table copied anew": f"ALTER TABLE {TABLE} ORDER BY sig",
     "TRUNCATE": f"TRUNCATE TABLE {TABLE}",
 }
@@ -91,8 +95,27 @@ def _measured(rows: int) -> Course:
             began, first = time.perf_counter(), len(ran.epochs)
             wait_until(lambda: len(ran.epochs) >= first + BEFORE)
             before = _pace(ran, first, first + BEFORE, began)
-            costs = {name: _cost(server, chosen, ran, words) for name, words in CLASSES.items()}
+            costs = {}
+            for name, words in CLASSES.items():
+                if name == SWAP:
+                    _fill_shadow(server, rows)
+                    _wait_for_log(server, ran)
+                costs[name] = _cost(server, chosen, ran, words)
     return Course(before, costs)
+
+
+def _fill_shadow(server: PrivateServer, rows: int) -> None:
+    """Build what a tool swaps in: it is followed from its first row."""
+    server.sql(f"CREATE TABLE {SHADOW} LIKE {TABLE}")
+    for first in range(1, rows + 1, _FILL_ROWS):
+        last = first + _FILL_ROWS - 1
+        server.sql(f"INSERT INTO {SHADOW} SELECT * FROM {TABLE} WHERE id BETWEEN {first} AND {last}")
+
+
+def _wait_for_log(server: PrivateServer, ran: Ran) -> None:
+    """Until the feed has what the log holds now."""
+    end = LogOffset(*server.log_end())
+    wait_until(lambda: reaches(ran.epochs[-1][1].manifest.cut.positions[SHARD].at, end))
 
 
 def _figures(name: str, rows: int, courses: Sequence[Course]) -> list[Figure]:
@@ -120,8 +143,8 @@ def _cost(server: PrivateServer, chosen: Feed, ran: Ran, statement: str) -> Cost
     began, first = time.perf_counter(), len(ran.epochs)
     server.sql(statement)
     done = time.perf_counter()
-    # A change behind it: then the plain table has a version of its own for it.
-    server.sql(f"REPLACE INTO {TABLE} (id, c) VALUES (1, 'changed')")
+    # A row behind it: then the plain table has a version of its own for it.
+    server.sql(f"INSERT INTO {TABLE} (id, c) VALUES ({-len(ran.epochs)}, 'new')")
     end = LogOffset(*server.log_end())
 
     def exact(report: Report) -> bool:
@@ -131,8 +154,10 @@ def _cost(server: PrivateServer, chosen: Feed, ran: Ran, statement: str) -> Cost
 
     wait_until(lambda: any(exact(report) for _, report in ran.epochs[first:]))
     place = next(n for n, (_, report) in enumerate(ran.epochs) if n >= first and exact(report))
-    at, report = ran.epochs[place]
-    wait_until(lambda: _settled(chosen) >= report.manifest.epoch)
+    at, _ = ran.epochs[place]
+    # The log goes on behind the change, so this epoch may have nothing of the table.
+    changed = max(r.manifest.epoch for _, r in ran.epochs[first : place + 1] if _has(r, table))
+    wait_until(lambda: _settled(chosen) >= changed)
     return Cost(
         statement=done - began,
         followed=ran.began + at - done,
@@ -155,6 +180,10 @@ def _settled(chosen: Feed) -> int:
         return newest_settled(chosen.sink.path, chosen.name, TableId.parse(TABLE))
     except SinkError:
         return 0
+
+
+def _has(report: Report, table: TableId) -> bool:
+    return any(delta.shape.table == table for delta in report.manifest.deltas)
 
 
 def _copied(report: Report, table: TableId) -> int:
