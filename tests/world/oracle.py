@@ -238,8 +238,17 @@ class Oracle:
             rows, key = self.state[table], self._keys[table]
             if before is not None:
                 old = key_of(before, key)
-                if rows.pop(old, None) != before:
-                    raise OracleError(f"before image of {table} {old} at {end} is not the row known")
+                known = rows.pop(old, None)
+                if known != before:
+                    there = known or {}
+                    columns = sorted(before.keys() | there.keys())
+                    differing = {
+                        c: (before.get(c), there.get(c)) for c in columns if before.get(c) != there.get(c)
+                    }
+                    raise OracleError(
+                        f"before image of {table} {old} at {end} is not the row known, "
+                        f"{'of which there is none' if known is None else f'but for {differing}'}"
+                    )
                 self._touched.append((end, table, old))
             if after is not None:
                 new = key_of(after, key)

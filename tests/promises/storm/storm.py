@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import pymysql
 import yaml
 
 from catchment.config import load
@@ -18,6 +19,7 @@ from catchment.model.table import TableId
 from tests.promises.exact.feedrun import Beside, FeedRun, make_feed
 from tests.promises.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.promises.storm import tables
+from tests.promises.storm.indexes import broken_index, rebuilding
 from tests.promises.storm.kinds import ALTERS, Kind, swapped
 from tests.promises.storm.load import Load
 from tests.promises.storm.replay import Marked, Replay
@@ -171,7 +173,20 @@ class Storm:
         return alter
 
     def _marking(self, seen: Sight, statement: str, *beside: str) -> Callable[[PrivateServer], None]:
-        return lambda server: self._marked.run(server, f"{self.schema}.{seen.name}", statement, beside)
+        table = f"{self.schema}.{seen.name}"
+
+        def run(server: PrivateServer) -> None:
+            try:
+                self._marked.run(server, table, statement, beside)
+            except pymysql.err.OperationalError as error:
+                if (broken := broken_index(error)) is None:
+                    raise
+                print(f"the server's own index {broken} of {table} is broken: it is built again")
+                for rebuild in rebuilding(broken, seen):
+                    self._marked.run(server, table, rebuild)
+                self._marked.run(server, table, statement, beside)
+
+        return run
 
     def _sql(self, *statements: str) -> Callable[[PrivateServer], None]:
         def run(server: PrivateServer) -> None:
