@@ -195,7 +195,10 @@ def test_every_version_keeps_what_it_is_to_keep(tmp_path: Path, mode: Mode, seed
 @pytest.mark.parametrize(
     "form", [Form(changes=True), pytest.param(Form(vectors=False), marks=pytest.mark.wide)], ids=str
 )
-@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND, Mode.HISTORY])
+@pytest.mark.parametrize(
+    "mode",
+    [*(pytest.param(m, marks=pytest.mark.wide) for m in (Mode.SOFT_DELETE, Mode.APPEND)), Mode.HISTORY],
+)
 def test_other_forms(tmp_path: Path, mode: Mode, form: Form) -> None:
     table = Kept(tmp_path, mode, random.Random(9), form)
     for _ in range(8):

@@ -81,7 +81,9 @@ class Replaced(Kept):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(1, 4))])
-@pytest.mark.parametrize("form", [Form(), Form(vectors=False), Form(changes=True)], ids=str)
+@pytest.mark.parametrize(
+    "form", [Form(), pytest.param(Form(vectors=False), marks=pytest.mark.wide), Form(changes=True)], ids=str
+)
 def test_every_version_is_exact(tmp_path: Path, form: Form, seed: int) -> None:
     table = Replaced(tmp_path, Mode.MIRROR, random.Random(f"{form} {seed}"), form)
     table.commit()

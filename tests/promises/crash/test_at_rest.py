@@ -78,12 +78,13 @@ def test_changes_are_settled_at_rest(
     scrape = described(life, settle="6s")
     table = f"{life.schema}.t00"
     with FeedRun(life.feed) as run:
-        run.wait_for_log(pair)
+        run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
         life.touch(1)
         newest = run.wait_for_log(pair).epoch
         epochs = len(run.epochs)
         scrape.wait("a settle", lambda: life.settled(table) == newest)
         scrape.wait("its metric", lambda: scrape.value("unsettled_rows", table=table) == 0)
+        scrape.wait("no floor", lambda: scrape.value("floor_lag_bytes", shard="-80") is None)
         assert len(run.epochs) == epochs
     assert not files_of(read(life.feed, table)).changes
     life.must_be_exact()
@@ -99,7 +100,7 @@ def test_metrics_of_a_run_that_begins_at_rest(
     life.load(20)
     scrape = described(life)
     with FeedRun(life.feed) as run:
-        run.wait_for_log(forgetful)
+        run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
         prepare(forgetful["-80"], "'old'", f"DELETE FROM {life.schema}.t00 WHERE id = 3")
         newest = run.wait_for_log(forgetful).epoch
     scrape.file.unlink()
@@ -127,7 +128,7 @@ def test_a_lag_that_a_pause_left_is_told_before_the_first_epoch(
     life = live(forgetful)
     life.load(20)
     with FeedRun(life.feed) as run:
-        run.wait_for_log(forgetful)
+        run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
     time.sleep(KEPT_SECONDS)
     life.touch(1, shard="80-")
     told: list[str] = []

@@ -178,10 +178,10 @@ def test_an_order_with_which_a_run_dies_while_it_copies(steps: Steps) -> None:
 LOSSY = {
     "shorter": ("MODIFY v VARCHAR(2)", "v", pl.String),
     "narrower": ("MODIFY n TINYINT", "n", pl.Int32),
-    "wider": ("MODIFY n BIGINT CHECK (n > -5)", "n", pl.Int64),
+    "wider": ("MODIFY n BIGINT DEFAULT (1 + 1)", "n", pl.Int64),
     "wider key": ("MODIFY id BIGINT", "id", pl.Int64),
     "character set": ("MODIFY v VARCHAR(20) CHARACTER SET latin1", "v", pl.String),
-    "renamed": ("CHANGE v w VARCHAR(30) CHECK (w <> 'x')", "w", pl.String),
+    "renamed": ("CHANGE v w VARCHAR(30) DEFAULT (1 + 1)", "w", pl.String),
 }
 
 
@@ -294,7 +294,7 @@ def test_every_epoch_stays_what_it_was_while_rows_change_and_copies_begin_again(
             catchment.dump(steps.file, "restart", f"{steps.schema}.{table}")
         must_be_exact_again(run, 2)
         for table in MODES:
-            steps.everywhere(f"ALTER TABLE {table} MODIFY n BIGINT CHECK (n > -1)")
+            steps.everywhere(f"ALTER TABLE {table} MODIFY n BIGINT DEFAULT (1 + 1)")
         must_be_exact_again(run, 3)
         run.wait_for_epochs(len(run.epochs) + 10)
         for thread in writers:

@@ -120,7 +120,13 @@ def test_a_paused_copy_is_quiet_and_goes_on_where_it_stood(steps: Steps, marks: 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
-    "fault", [Fault.AFTER_STAGE, Fault.AFTER_PLAN, Fault.DURING_READ, Fault.AFTER_MANIFEST]
+    "fault",
+    [
+        Fault.AFTER_STAGE,
+        pytest.param(Fault.AFTER_PLAN, marks=pytest.mark.wide),
+        Fault.DURING_READ,
+        pytest.param(Fault.AFTER_MANIFEST, marks=pytest.mark.wide),
+    ],
 )
 def test_a_run_that_ends_anywhere_in_a_turn_is_gone_on_with(
     steps: Steps, marks: str, strategy: str, fault: Fault

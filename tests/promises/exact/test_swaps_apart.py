@@ -96,7 +96,9 @@ class Follower:
         assert sorted(self.rows.values()) == wanted
 
 
-@pytest.mark.parametrize("options", [{}, {"vectors": False, "changes": True}])
+@pytest.mark.parametrize(
+    "options", [{}, pytest.param({"vectors": False, "changes": True}, marks=pytest.mark.wide)]
+)
 def test_one_shard_after_the_other(steps: Steps, options: dict[str, bool]) -> None:
     steps.set(sink={"path": str(steps.feed.sink.path), **options})
     seen: dict[int, Rows] = {}

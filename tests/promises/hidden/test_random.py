@@ -90,13 +90,20 @@ NO_PLACE_YET = ("impossible position", "max_allowed_packet", "breaks off", "the 
 @pytest.mark.wide
 def test_with_the_floor_at_the_cut_itself_chunks_are_wrong() -> None:
     """The proof that the test above can fail: what is not sealed is no floor."""
-    # One run meets a held commit in a chunk nearly always, on a busy machine not quite. A run is judged by the log of
-    # its server: so each has a server of its own.
-    for seed in range(1, 6):
+    # Twenty flushed holds meet a chunk in three runs of four, on a busy machine in one of two: thirty runs do for sure.
+    # A run is judged by the log of its server: so each has a server of its own.
+    for seed in range(1, 31):
         try:
             with _server_of(4096) as server:
                 verdict, _ = _run(
-                    server, 100, 200, floor=floor_at_the_cut, flush_share=0.7, xa_share=0.0, seed=seed
+                    server,
+                    100,
+                    200,
+                    flushes=20,
+                    floor=floor_at_the_cut,
+                    flush_share=1.0,
+                    xa_share=0.0,
+                    seed=seed,
                 )
         except (Diverged, CorruptLog) as refused:
             # The server shows the offset behind a held commit, but no dump can start there yet: it is refused, finds

@@ -117,7 +117,8 @@ def source_rows(servers: Servers, schema: str, columns: str) -> list[tuple[Any, 
 
 
 def rows(one: Table) -> list[tuple[Any, ...]]:
-    return sorted((shard, *row.values()) for (shard, _), row in list(one.rows.items()))
+    held = one.rows.copy()  # at once: its thread goes on
+    return sorted((shard, *row.values()) for (shard, _), row in held.items())
 
 
 def test_copy_and_changes(servers: Servers, schema: str) -> None:

@@ -1,5 +1,6 @@
 """Verifying live data: equal while writes go on, differences named, and a broken stream never a verdict."""
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import yaml
 from deltalake import DeltaTable, write_deltalake
 from pyspark import SparkContext
 
-from catchment.api.read import read, tables_at
+from catchment.api.read import read
 from catchment.config import Feed, load
 from catchment.demo import workload
 from catchment.demo.server import PrivateServer
@@ -120,17 +121,17 @@ def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> 
     log = DeltaLog(directory)
     after = log.put(log.newest(), commit_info("WRITE", 1), [add_action(file)])
     assert after is not None
-    _repoint(feed, table, tables_at(feed)[str(table)], after.version)
+    _repoint(feed, table, after.version)
 
 
-def _repoint(feed: Feed, table: TableId, old: int, new: int) -> None:
-    """Write the newest epoch's row anew with another version of one table."""
+def _repoint(feed: Feed, table: TableId, version: int) -> None:
+    """Write the newest epoch's row anew with another version of one table, whether it had one of it or not."""
     directory = Path(str(feed.sink.path)) / "_catchment" / "epochs"
     epochs = DeltaTable(str(directory))
     rows = epochs.to_pyarrow_table()
     newest = max(rows["epoch"].to_pylist())
     versions = [
-        text.replace(f'"{table}":{old}', f'"{table}":{new}') if epoch == newest else text
+        json.dumps({**json.loads(text), str(table): version}) if epoch == newest else text
         for text, epoch in zip(rows["versions"].to_pylist(), rows["epoch"].to_pylist(), strict=True)
     ]
     assert versions != rows["versions"].to_pylist()

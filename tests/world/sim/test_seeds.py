@@ -15,7 +15,7 @@ SEEDS_TRUNCATED = 60
 SEEDS_PURGED = 60
 _AT_ONCE = 20
 # `make test` turns so many of the first, and of those with a setting as many as are turned at once.
-_QUICK = 100
+_QUICK = 40
 # A checkpoint event behind the last group; a copy that stood still at an ALTER in front of XA, on a source at rest, and
 # another whose floor was purged there. A floor that stood still behind an XA COMMIT and a rotation. Two starts of a
 # server a second apart, which the checker took for one. A position inside a group of a log that was reset.
