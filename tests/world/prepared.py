@@ -1,8 +1,11 @@
-"""XA transactions that stay prepared when their sessions have ended: leave one behind, end all."""
+"""XA transactions that stay prepared when their sessions have ended: leave one behind, wait for their ends, end all."""
+
+import time
 
 from pymysql.err import OperationalError
 
 from catchment.demo.server import PrivateServer
+from tests.world.patience import PATIENCE_SECONDS
 from tests.world.servers.launch import PrivateMySQL
 
 _ROLLED_BACK = 1402
@@ -11,6 +14,16 @@ _ROLLED_BACK = 1402
 def prepare(server: PrivateServer, xid: str, *statements: str) -> None:
     """Prepare an XA transaction and leave it, as a program that dies does."""
     server.sql(f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
+
+
+def await_prepared(server: PrivateServer) -> None:
+    """Wait until others have ended each that is prepared now. They may prepare others meanwhile."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    left = set(_prepared(server))
+    while left:
+        assert time.monotonic() < deadline, f"nobody ends {left}"
+        time.sleep(0.02)
+        left &= set(_prepared(server))
 
 
 def roll_back_prepared(server: PrivateServer) -> None:
