@@ -227,6 +227,7 @@ def test_a_run_that_dies_while_it_enters_is_gone_on_with(steps: Steps, fault: Fa
     steps.everywhere(NEW, ROWS)
     steps.die_again_and_again(fault, 4)
     steps.everywhere("UPDATE u SET n = n + 1", "INSERT INTO u VALUES (4, 40)")
+    steps.enter("u", "REPLACE INTO t VALUES (1)")
     steps.must_be_equal("u", "id", "n")
     assert carried(steps) == {"t", "u"}
 

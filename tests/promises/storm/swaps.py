@@ -72,16 +72,18 @@ def _of_percona(options: Sequence[str]) -> Swap:
 
     def swap(server: PrivateServer, schema: str, table: str, alter: str) -> None:
         command = [program, "--execute", "--no-version-check", "--recursion-method=none", "--chunk-size=50"]
-        # The plan of a SELECT says nothing where a table is so small: now and then it has no index.
-        command += ["--no-check-alter", "--no-check-plan", f"--alter={alter}", *options]
-        _run([*command, f"F={server.defaults_file},D={schema},t={table}"])
+        command += ["--no-check-alter", f"--alter={alter}", *options]
+        # In latin1, its default, the bounds of its chunks are other keys than those of the table.
+        _run([*command, f"F={server.defaults_file},A=utf8mb4,D={schema},t={table}"])
 
     return swap
 
 
 def _run(command: Sequence[str]) -> None:
     for number in range(1, _TRIES + 1):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_SECONDS, check=False
+        )
         if done.returncode == 0:
             return
         assert number < _TRIES, f"{command[0]} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}"
