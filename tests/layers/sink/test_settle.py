@@ -21,6 +21,7 @@ from catchment.sink.delta.plain.tail import Limits
 from tests.layers.sink.model import FEED
 from tests.layers.sink.test_model import SHAPES, SHARDS, Lake, State
 from tests.world.delta_scan import DeltaScan
+from tests.world.planted import plant
 
 Rows = list[tuple[Any, ...]]
 
@@ -141,6 +142,29 @@ def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed
     assert world.joins
     assert len(world.exact) > 5
     world.must_be_exact()
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_join_keeps_rows_that_damage_put_there_twice(tmp_path: Path, kind: str) -> None:
+    """It changes no row: which of them is to go, a verify finds in the source."""
+    rng = random.Random(kind)
+    world = Settling(tmp_path, kind)
+    while len(world.files()) < 3:
+        world.apply(rng)
+        world.settle()
+    plant(world.plain, world.lake.shape, lambda rows: pa.concat_tables([rows, rows.slice(0, 2)]))
+    before = _rows(by_delta_rs(world.plain, DeltaTable(world.plain).version()))
+    joined = prepare(world.plain, world.lake.shape, world.files())
+    assert joined is not None
+    after = commit(DeltaLog(world.plain), joined)
+    assert after is not None
+    assert len(after.files) == 1
+    assert _rows(by_delta_rs(world.plain, after.version)) == before
+    assert len(set(before)) < len(before)
+
+
+def _rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
 
 
 @pytest.mark.parametrize("kind", ["composite", "datetime"])

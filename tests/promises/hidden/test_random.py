@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import CorruptLog, Diverged
+from catchment.model.errors import CorruptLog, Diverged, LogRefused
 from tests.promises.hidden.follow import Floor, Follower, floor_at_the_cut, sealed_floor
 from tests.promises.hidden.judge import Verdict, judge, take_base
 from tests.promises.hidden.source import Holder, create, under_holds
@@ -105,7 +105,7 @@ def test_with_the_floor_at_the_cut_itself_chunks_are_wrong() -> None:
                     xa_share=0.0,
                     seed=seed,
                 )
-        except (Diverged, CorruptLog) as refused:
+        except (Diverged, LogRefused, CorruptLog) as refused:
             # The server shows the offset behind a held commit, but no dump can start there yet: it is refused, finds
             # half an event, which its checksum tells, or, when the file ends meanwhile, seems to break off. Not what
             # is to be shown here.
