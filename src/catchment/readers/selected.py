@@ -10,7 +10,14 @@ from catchment.epoch.work import CopiedChunk
 from catchment.model.chunk import Chunk
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import TableShape
-from catchment.model.errors import ConnectionLost, Diverged, OtherServer, ServerSaid, SourceError
+from catchment.model.errors import (
+    ConnectionLost,
+    CorruptResult,
+    Diverged,
+    OtherServer,
+    ServerSaid,
+    SourceError,
+)
 from catchment.model.table import Table, TableId
 from catchment.rewind.keyless import must_have_keys
 from catchment.source.catalog import read_table
@@ -36,7 +43,7 @@ def select_all(
     opened: Callable[[], Session],
 ) -> Selected:
     """SELECT chunks of one shard. `opened` gives a session, and another one where a result was left in its midst.
-    Raises ConnectionLost, Diverged, OtherServer."""
+    Raises ConnectionLost, CorruptResult, Diverged, OtherServer."""
     found = Selected()
     broken: dict[TableId, str] = {}
     session = opened()
@@ -64,12 +71,33 @@ def select_all(
                     session.abandon()  # in the midst of a result
                     session = opened()
                 continue
+            except CorruptResult:
+                session.abandon()
+                session = opened()
+                why = _altered(session, chunk, shapes[chunk.table])
+                if why is None:
+                    raise
+                broken[chunk.table] = why
+                found.refused.append((chunk, why))
+                continue
             found.reads.setdefault(chunk.table, []).append(
                 (CopiedChunk(chunk, rows.num_rows, rows.nbytes, seconds), rows)
             )
     finally:
         session.abandon()
     return found
+
+
+def _altered(session: Session, chunk: Chunk, shape: TableShape) -> str | None:
+    """What DDL made of a chunk's table since its SELECT was planned; None where it is as planned. Rows of another type
+    cannot always be decoded: a DECIMAL may have more digits. Raises ConnectionLost, Diverged, OtherServer."""
+    try:
+        _as_planned(read_table(session, chunk.table), shape, chunk.shard)
+    except (ConnectionLost, Diverged, OtherServer):
+        raise
+    except SourceError as altered:
+        return str(altered)
+    return None
 
 
 def _as_planned(table: Table, shape: TableShape, shard: str) -> Table:
