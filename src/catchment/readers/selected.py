@@ -64,17 +64,13 @@ def select_all(
                 seconds = world.steady_seconds() - began
             except (ConnectionLost, Diverged, OtherServer):
                 raise
-            except SourceError as error:
-                broken[chunk.table] = str(error)
-                found.refused.append((chunk, str(error)))
+            except (SourceError, CorruptResult) as error:
                 if not isinstance(error, ServerSaid):
                     session.abandon()  # in the midst of a result
                     session = opened()
-                continue
-            except CorruptResult:
-                session.abandon()
-                session = opened()
-                why = _altered(session, chunk, shapes[chunk.table])
+                why: str | None = str(error)
+                if isinstance(error, CorruptResult):
+                    why = _altered(session, chunk, shapes[chunk.table])
                 if why is None:
                     raise
                 broken[chunk.table] = why

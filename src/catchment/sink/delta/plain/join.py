@@ -105,11 +105,12 @@ def _order(rows: pa.Table, identity: Sequence[str], mode: Mode) -> Rows:
     if mode is Mode.APPEND:
         return np.arange(rows.num_rows)
     keys = encode(rows, identity)
-    order = last_in_order(keys)
-    # Where a key stands several times, by damage, each row stays for a verify to mend: a join changes no row.
-    if mode is Mode.HISTORY or len(order) < rows.num_rows:
-        return np.asarray(pc.sort_indices(keys.to_binary()), np.int64)  # a stable sort
-    return order
+    if mode is not Mode.HISTORY:
+        order = last_in_order(keys)
+        if len(order) == rows.num_rows:
+            return order
+        # Damage put a key there several times. Each row stays for a verify to mend: a join changes no row.
+    return np.asarray(pc.sort_indices(keys.to_binary()), np.int64)  # a stable sort
 
 
 def _mask(file: LakeFile, dead: BitMap) -> npt.NDArray[np.bool_]:
