@@ -5,38 +5,24 @@ Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT, groups that end in R
 
 import re
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import pymysql
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import (
-    GtidEvent,
-    MariadbGtidEvent,
-    QueryEvent,
-    RotateEvent,
-    XAPrepareEvent,
-    XidEvent,
-)
-from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from pymysqlreplication.event import QueryEvent
 
 from tests.world.canonical import Key, Row, canonical_row, key_of
-from tests.world.status_vars import know_newer_variables
+from tests.world.log_groups import Change, Done, LogGroups, OracleError, Place, Prepared, text_of
 
-know_newer_variables()
+__all__ = ["Oracle", "OracleError", "Place", "State"]
 
 State: TypeAlias = dict[str, dict[Key, Row]]
 
-_STANDALONE, _PREPARED, _COMPLETED = 1, 0x40, 0x80  # flags of MariaDB's GTID event: a group of one event; XA
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Binlog_checkpoint", "Previous_gtids", "Rotate", "Stop"}
-_SAVEPOINT = re.compile(
-    r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
-)
 _ALTER = re.compile(r"\s*ALTER\s+TABLE\s+(?:`?(\w+)`?\.)?`?(\w+)`?\s+(.*)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?:RENAME\s+COLUMN\s+(\w+)\s+TO|CHANGE\s+(?:COLUMN\s+)?(\w+))\s+(\w+)", re.IGNORECASE)
 _DEFAULT = re.compile(
@@ -44,39 +30,11 @@ _DEFAULT = re.compile(
     re.IGNORECASE,
 )
 _COLUMN = re.compile(r"(ADD|DROP)\s+COLUMN\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?", re.IGNORECASE)
-_XA_BEGIN = re.compile(r"XA\s+(?:START|END)\s+(\S+)\s*$", re.IGNORECASE)
 _XA_END = re.compile(r"XA\s+(COMMIT|ROLLBACK)\s+(\S+)\s*$", re.IGNORECASE)
 _EMPTIES = re.compile(
     r"\s*(?:TRUNCATE(?:\s+TABLE)?|DROP\s+TABLE(?:\s+IF\s+EXISTS)?)\s+(?:`?(\w+)`?\.)?`?(\w+)`?", re.IGNORECASE
 )
 _RESTS_MAX = 3
-
-
-class Place(NamedTuple):
-    """A place in the log; ordered, since the names of a log's files sort by their numbers up to 999999."""
-
-    file: str
-    offset: int
-
-
-class OracleError(AssertionError):
-    """The log holds what the oracle does not understand, or no group ends where it was told to stop."""
-
-
-class _Change(NamedTuple):
-    table: str
-    before: Row | None
-    after: Row | None
-
-
-class _Prepared(NamedTuple):
-    """The changes of an XA transaction, which count when it is committed."""
-
-    xid: str
-    changes: list[_Change]
-
-
-_Done: TypeAlias = list[_Change] | _Prepared | QueryEvent
 
 
 class Oracle:
@@ -92,8 +50,9 @@ class Oracle:
         self._login = dict(login)
         self._keys = {table: tuple(key) for table, key in keys.items()}
         self._touched: list[tuple[Place, str, Key]] = []
-        self._prepared: dict[str, list[_Change]] = {}
-        self._ahead: deque[tuple[Place, _Done | None]] = deque()
+        self._prepared: dict[str, list[Change]] = {}
+        self._log = LogGroups(login, self._wanted, at)
+        self._ahead = self._log.listen()
 
     @classmethod
     def from_birth(cls, login: Mapping[str, Any], keys: Mapping[str, Sequence[str]]) -> "Oracle":
@@ -117,6 +76,13 @@ class Oracle:
                 return oracle
             # MariaDB writes a checkpoint some time after a new file of the log: then the rows are read once more.
         raise OracleError(f"somebody wrote while the base was read: the log went from {oracle.at} to {at}")
+
+    def beside(self) -> "Oracle":
+        """Another one that stands where this one began, and moves by itself. Of one that has not moved."""
+        other = Oracle(self._login, self._keys, self.at)
+        other.state = self.snapshot()
+        other._log, other._ahead = self._log, self._log.listen()
+        return other
 
     def advance(self, file: str, offset: int) -> State:
         """Replay up to a place and return `state`; raises OracleError unless it lies between two groups."""
@@ -144,41 +110,13 @@ class Oracle:
         return deepcopy(self.state)
 
     def _replay(self, target: Place) -> None:
-        if not self._ahead or self._ahead[-1][0] < target:
-            self._read_ahead(target)
-        while self._ahead and self._ahead[0][0] <= target:
+        self._log.read(target)
+        while self._ahead and self._ahead[0].end <= target:
             end, done = self._ahead.popleft()
             if done is not None:
                 self._apply(done, end)
             self.at = max(self.at, end)
         self._check_arrival(target)
-
-    def _read_ahead(self, target: Place) -> None:
-        self._ahead.clear()
-        try:
-            self._ahead.extend(self._read())
-        except OracleError:
-            # What stands behind the target is looked at, and refused, when somebody wants to know of it.
-            if not self._ahead or self._ahead[-1][0] < target:
-                raise
-
-    def _read(self) -> Iterator[tuple[Place, _Done | None]]:
-        """The groups from `at` to the end of the log with their ends, None for the start of a file.
-
-        All at once: each dump takes two logins and a look at every table, and the judge asks for many places.
-        """
-        file, group = self.at.file, _Group()
-        reader = self._reader()
-        try:
-            for event in reader:
-                if isinstance(event, RotateEvent):
-                    file = event.next_binlog
-                    yield Place(file, event.position), None
-                elif (done := group.take(event, self._wanted)) is not None:
-                    # an event's header tells the offset of the next event (binary log format: end_log_pos)
-                    yield Place(file, event.packet.log_pos), done
-        finally:
-            reader.close()
 
     def _check_arrival(self, target: Place) -> None:
         """Between the last group and the target only events of no group may stand (rotation, checkpoint)."""
@@ -196,38 +134,15 @@ class Oracle:
             raise OracleError(f"no event ends at {target}")
         self.at = target
 
-    def _reader(self) -> BinLogStreamReader:
-        # is_mariadb=True would ignore file and offset; a plain dump of MariaDB's log is read without it
-        return BinLogStreamReader(
-            connection_settings=dict(self._login),
-            server_id=0,  # never killed by, and kills, no other dump
-            log_file=self.at.file,
-            log_pos=self.at.offset,
-            resume_stream=True,
-            blocking=False,
-            only_events=[
-                RotateEvent,
-                MariadbGtidEvent,
-                GtidEvent,
-                QueryEvent,
-                XidEvent,
-                XAPrepareEvent,
-                WriteRowsEvent,
-                UpdateRowsEvent,
-                DeleteRowsEvent,
-            ],
-            enable_logging=False,
-        )
-
     def _wanted(self, table: str) -> bool:
         return table in self._keys
 
-    def _apply(self, done: _Done, end: Place) -> None:
-        if isinstance(done, _Prepared):
+    def _apply(self, done: Done, end: Place) -> None:
+        if isinstance(done, Prepared):
             self._prepared[done.xid] = done.changes
             return
         if isinstance(done, QueryEvent):
-            ended = _XA_END.match(_text(done.query))
+            ended = _XA_END.match(text_of(done.query))
             if ended is None:
                 self._define(done)
                 return
@@ -254,13 +169,13 @@ class Oracle:
                 new = key_of(after, key)
                 if new in rows:
                     raise OracleError(f"{table} {new} is inserted at {end} and was there already")
-                rows[new] = after
+                rows[new] = dict(after)  # others who listen to the log have the image, too
                 self._touched.append((end, table, new))
 
     def _define(self, event: QueryEvent) -> None:
         """DDL: ADD COLUMN (nullable, or with a default that is a literal or the time), DROP COLUMN, RENAME COLUMN,
         CHANGE that leaves values as they are, TRUNCATE, DROP TABLE."""
-        query, schema = _text(event.query), _text(event.schema)
+        query, schema = text_of(event.query), text_of(event.schema)
         if alter := _ALTER.match(query):
             rows = self.state.get(f"{alter[1] or schema}.{alter[2]}", {})
             defaults = {
@@ -282,88 +197,6 @@ def _default(text: str, began: int) -> Any:
     if text.upper() == "CURRENT_TIMESTAMP":
         return datetime.fromtimestamp(began, UTC).replace(tzinfo=None)
     return text[1:-1] if text.startswith("'") else Decimal(text)
-
-
-class _Group:
-    """Collects the changes of one group."""
-
-    def __init__(self) -> None:
-        self._begin(0)
-
-    def _begin(self, flags: int) -> None:
-        self._flags = flags
-        self._changes: list[_Change] = []
-        self._savepoints: list[tuple[str, int]] = []
-        self._xid = ""
-
-    def take(self, event: Any, wanted: Callable[[str], bool]) -> "_Done | None":
-        """Add an event; returns the group's changes, or its DDL, when the event ends it."""
-        if isinstance(event, MariadbGtidEvent):
-            self._begin(event.flags)
-        elif isinstance(event, GtidEvent):
-            self._begin(_STANDALONE)  # of MySQL; a BEGIN or XA START says that it is not
-        elif isinstance(event, XAPrepareEvent):
-            return self._changes if event.one_phase else _Prepared(self._xid, self._changes)
-        elif isinstance(event, XidEvent):
-            return self._changes
-        elif isinstance(event, QueryEvent):
-            return self._take_query(event)
-        elif wanted(table := f"{event.schema}.{event.table}"):
-            self._changes.extend(_changes(table, event))
-        return None
-
-    def _take_query(self, event: QueryEvent) -> "_Done | None":
-        query = _text(event.query)
-        if query.upper() == "BEGIN" or query.upper().startswith("XA START "):
-            self._flags = 0
-        # CREATE ... SELECT: its rows follow in the transaction, and before it the table was not there.
-        if query.upper() == "BEGIN" or (
-            query.upper().startswith("CREATE TABLE ") and not self._flags & _STANDALONE
-        ):
-            return None
-        if self._flags & (_STANDALONE | _COMPLETED):
-            return event
-        if (named := _XA_BEGIN.match(query)) is not None:
-            self._xid = named[1]
-            return None
-        if query.upper() == "COMMIT":
-            return self._changes
-        if query.upper() == "ROLLBACK":
-            return []
-        match = _SAVEPOINT.match(query)
-        if match is None:
-            raise OracleError(f"a transaction holds a statement that the oracle does not know: {query[:200]}")
-        self._mark(match[1].upper(), match[2].replace("``", "`").casefold())
-        return None
-
-    def _mark(self, verb: str, name: str) -> None:
-        if verb == "SAVEPOINT":  # one of the same name is replaced
-            self._savepoints = [mark for mark in self._savepoints if mark[0] != name]
-            self._savepoints.append((name, len(self._changes)))
-            return
-        names = [mark[0] for mark in self._savepoints]
-        if name not in names:
-            raise OracleError(f"ROLLBACK TO `{name}` without its SAVEPOINT")
-        place = names.index(name)
-        del self._changes[self._savepoints[place][1] :]
-        del self._savepoints[place + 1 :]
-
-
-def _changes(table: str, event: Any) -> list[_Change]:
-    if isinstance(event, UpdateRowsEvent):
-        images = [(row["before_values"], row["after_values"]) for row in event.rows]
-    elif isinstance(event, DeleteRowsEvent):
-        images = [(row["values"], None) for row in event.rows]
-    else:
-        images = [(None, row["values"]) for row in event.rows]
-    return [
-        _Change(table, canonical_row(before) if before else None, canonical_row(after) if after else None)
-        for before, after in images
-    ]
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _connect(login: Mapping[str, Any]) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":

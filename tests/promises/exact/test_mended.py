@@ -27,7 +27,7 @@ from tests.world.oracle import Oracle
 from tests.world.planted import Rewrite, plant
 from tests.world.prepared import roll_back_prepared
 
-ROUNDS = 3
+ROUNDS = 2
 Taken = dict[tuple[int, str], Rows]
 
 

@@ -303,13 +303,13 @@ def test_every_epoch_is_exact_while_columns_are_renamed(
         "ALTER TABLE orders RENAME COLUMN extra3 TO extra2, RENAME COLUMN mark TO marked",
     )
     alters = [
-        Alter(3 + 8 * number + late, shard, sql)  # behind a rest each: no name goes and comes in one epoch
+        Alter(2 + 5 * number + late, shard, sql)  # behind a rest each: no name goes and comes in one epoch
         for number, sql in enumerate((extra, *named))
         for late, shard in enumerate(("-80", "80-") if number % 2 else ("80-", "-80"))
     ]
-    verdict = trial.run(epochs=40, rest_every=8, alters=alters)
+    verdict = trial.run(epochs=25, rest_every=5, alters=alters)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 40
+    assert verdict.epochs >= 25
     assert verdict.stale == 0
     assert verdict.plain > 10
     assert verdict.told > 10

@@ -237,13 +237,13 @@ def test_every_epoch_is_exact_while_columns_become_wider(
         "ALTER TABLE items MODIFY price DECIMAL(20,5) NULL, MODIFY label CHAR(20)",
     )
     alters = [
-        Alter(3 + 6 * number + late, shard, sql)
+        Alter(2 + 4 * number + late, shard, sql)
         for number, sql in enumerate(wider)
         for late, shard in enumerate(("-80", "80-") if number % 2 else ("80-", "-80"))
     ]
-    verdict = trial.run(epochs=40, rest_every=8, alters=alters)
+    verdict = trial.run(epochs=24, rest_every=6, alters=alters)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 40
+    assert verdict.epochs >= 24
     assert verdict.stale == 0
     assert verdict.plain > 10
     assert verdict.told > 10

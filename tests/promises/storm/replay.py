@@ -16,6 +16,7 @@ import pymysql
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session
 from tests.world.canonical import Key, Row, canonical_row, key_of
+from tests.world.log_groups import text_of
 from tests.world.oracle import Oracle
 from tests.world.prepared import await_prepared
 
@@ -72,7 +73,7 @@ class Replay(Oracle):
         self._marked = marked
 
     def _define(self, event: Any) -> None:
-        query, schema = (_text(part) for part in (event.query, event.schema))
+        query, schema = (text_of(part) for part in (event.query, event.schema))
         if (behind := self._marked.behind(query)) is not None:
             table, rows = behind
             self.state[table] = {key: dict(row) for key, row in rows.items()}
@@ -88,7 +89,3 @@ class Replay(Oracle):
                 self.state[before] = {}
             if after in self.state:
                 self.state[after] = rows
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -17,7 +17,7 @@ from tests.world.servers.compiled import compile_program
 from tests.world.servers.debian import NotHere
 
 _GH_OST = "1.1.8"
-_SLOWLY = {"gh-ost": ("--nice-ratio=9",), "pt-online-schema-change": ("--sleep=0.05",)}
+_SLOWLY = {"gh-ost": ("--nice-ratio=3",), "pt-online-schema-change": ("--sleep=0.05",)}
 _TRIES = 3  # a lock that others hold for too long ends either tool
 
 Swap = Callable[[PrivateServer, str, str, str], None]

@@ -17,12 +17,30 @@ COLLATED = ("people",)
 class StreamCourt:
     """Compares a client's rows with those that the log of each shard leads to. Oracles stand where the test began."""
 
-    def __init__(self, servers: Mapping[str, PrivateServer], keys: Mapping[str, tuple[str, ...]]) -> None:
-        self.keys = keys
-        self.oracles = {shard: Oracle.from_rest(one.login(), keys) for shard, one in servers.items()}
+    def __init__(
+        self,
+        servers: Mapping[str, PrivateServer],
+        keys: Mapping[str, tuple[str, ...]],
+        oracles: Mapping[str, Oracle],
+    ) -> None:
+        self.servers, self.keys, self.oracles = servers, keys, oracles
         self.order = ServerOrder(next(iter(servers.values())), "utf8mb4_unicode_ci", 60)
         self.judged = 0
         self.copying = 0
+
+    @classmethod
+    def of(cls, servers: Mapping[str, PrivateServer], keys: Mapping[str, tuple[str, ...]]) -> "StreamCourt":
+        """Its oracles begin with the rows of now; nobody may write meanwhile."""
+        return cls(
+            servers,
+            keys,
+            {shard: Oracle.from_rest(one.login(), keys) for shard, one in servers.items()},
+        )
+
+    def beside(self) -> "StreamCourt":
+        """Another one, for another client: a log is read once for both. Of one that has not judged."""
+        oracles = {shard: oracle.beside() for shard, oracle in self.oracles.items()}
+        return StreamCourt(self.servers, self.keys, oracles)
 
     def judge(self, mirror: Mirror) -> None:
         """Raise AssertionError where the client's rows are not those of the vgtid. Later ones only."""

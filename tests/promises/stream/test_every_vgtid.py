@@ -77,7 +77,7 @@ def _killed(
     create_random_tables(list(servers.values()), schema)
     for index, server in enumerate(servers.values()):
         load(server, schema, rows, index=index, count=len(servers))
-    court = StreamCourt(servers, keys)
+    court = StreamCourt.of(servers, keys)
     copy = CopyConfig(chunk_rows_max=7)
     with ExitStack() as stack:
         for server in servers.values():
