@@ -32,8 +32,9 @@ HEIGHT = 1290
 class Copied:
     """How much of the rows there are is copied."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int) -> None:
         self._changed = threading.Condition()
+        self._all = rows * len(workload.KEYS) * SHARDS
         self._rows = 0
 
     def committed(self, report: Report) -> None:
@@ -42,19 +43,18 @@ class Copied:
             self._changed.notify_all()
 
     def wait(self, share: float) -> None:
-        wanted = share * ROWS * len(workload.KEYS) * SHARDS
         with self._changed:
-            assert self._changed.wait_for(lambda: self._rows >= wanted, PATIENCE_SECONDS)
+            assert self._changed.wait_for(lambda: self._rows >= share * self._all, PATIENCE_SECONDS)
 
 
 @contextmanager
-def run_of_two_shards(directory: Path, port: int) -> Iterator[tuple[Steps, Copied]]:
+def run_of_two_shards(directory: Path, port: int, rows: int) -> Iterator[tuple[Steps, Copied]]:
     """A run that copies three tables of two shards under writes."""
     with ExitStack() as stack:
         servers = [stack.enter_context(PrivateServer(server_id=n, domain_id=n)) for n in (1, 2)]
         for index, server in enumerate(servers):
             workload.create_tables(server, SCHEMA)
-            workload.load(server, SCHEMA, ROWS, index=index, count=SHARDS)
+            workload.load(server, SCHEMA, rows, index=index, count=SHARDS)
         steps = Steps(directory, dict(zip(("-80", "80-"), servers, strict=True)), SCHEMA)
         steps.set(
             name=SCHEMA,
@@ -63,8 +63,8 @@ def run_of_two_shards(directory: Path, port: int) -> Iterator[tuple[Steps, Copie
             epoch={"interval": "1s", "tick": "100ms"},
             copy={"chunk_rows_max": CHUNK_ROWS, "group_time": "0s", "groups_per_shard": 1},
         )
-        stack.enter_context(workload.steady_writers(servers, SCHEMA, ROWS, rate=WRITES_A_SECOND))
-        stop, copied = threading.Event(), Copied()
+        stack.enter_context(workload.steady_writers(servers, SCHEMA, rows, rate=WRITES_A_SECOND))
+        stop, copied = threading.Event(), Copied(rows)
         run = threading.Thread(
             target=run_feed,
             args=(steps.feed,),
@@ -78,9 +78,9 @@ def run_of_two_shards(directory: Path, port: int) -> Iterator[tuple[Steps, Copie
             run.join()
 
 
-def take(file: Path, directory: Path, port: int) -> None:
+def take(file: Path, directory: Path, port: int, rows: int = ROWS) -> None:
     """Take the picture of a run behind two orders."""
-    with run_of_two_shards(directory, port) as (steps, copied):
+    with run_of_two_shards(directory, port, rows) as (steps, copied):
         copied.wait(ORDERED_AT)
         for action in ("pause", "resume"):
             dump(steps.file, action, f"{SCHEMA}.people", wait=PATIENCE_SECONDS)

@@ -89,7 +89,7 @@ def test_on_a_phone_nothing_but_its_tables_is_wider_than_the_screen(url: str, tm
 
 def test_the_picture_of_the_docs(tmp_path: Path, port: int) -> None:
     """As `python -m tests.layers.page.picture docs/status-page.png` takes it."""
-    take(tmp_path / "page.png", tmp_path, port)
+    take(tmp_path / "page.png", tmp_path, port, rows=6000)
     for file in (tmp_path / "page.png", PICTURE):
         assert file.stat().st_size < BYTES_MAX
         assert size(file)[0] == 1280

@@ -104,8 +104,7 @@ def uncount(checkpoint: Path) -> None:
             (checkpoint / "commits" / name).unlink()
 
 
-@pytest.mark.minutes
-@pytest.mark.wide
+@pytest.mark.long
 @pytest.mark.mariadb("its writers do what only MariaDB's log shows")
 def test_equal_at_every_version_under_writes_and_kills(
     shards: Shards, postgres: PrivatePostgres, fresh_schema: Callable[..., str], tmp_path: Path

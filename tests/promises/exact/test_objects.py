@@ -13,9 +13,17 @@ from tests.world.marks import by, marks_allowed
 from tests.world.s3.bucket import Bucket, in_environment
 from tests.world.s3.server import S3Server
 
+LONG = pytest.mark.timeout(3600)
 
-@pytest.mark.wide
-def test_40_epochs_in_a_bucket_are_exact(
+
+@pytest.mark.parametrize(
+    ("epochs", "rows", "chunk_rows"),
+    [
+        pytest.param(20, 60, 10, marks=pytest.mark.wide),
+        pytest.param(100, 300, 3, marks=[pytest.mark.long, LONG]),
+    ],
+)
+def test_epochs_in_a_bucket_are_exact(
     servers: Servers,
     spark: SparkContext,
     fresh_schema: Callable[..., str],
@@ -23,19 +31,22 @@ def test_40_epochs_in_a_bucket_are_exact(
     s3_server: S3Server,
     bucket: Bucket,
     monkeypatch: pytest.MonkeyPatch,
+    epochs: int,
+    rows: int,
+    chunk_rows: int,
 ) -> None:
     with in_environment(bucket, monkeypatch):
         schema, lake = fresh_schema(*servers.values()), location(f"s3://{bucket.name}/lake")
-        trial = Trial(servers, schema, tmp_path, seed=31, loaded_rows=120, lake=lake)
+        trial = Trial(servers, schema, tmp_path, seed=31, chunk_rows=chunk_rows, loaded_rows=rows, lake=lake)
         trial.files = s3_server.root / bucket.name / "lake"
-        verdict = trial.run(epochs=40, rest_every=8)
+        verdict = trial.run(epochs=epochs, rest_every=epochs // 5)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 40
-    assert verdict.copying >= 20
+    assert verdict.epochs >= epochs
+    assert verdict.copying >= epochs // 5
     assert verdict.rests >= 5
-    assert trial.beside.settles > 5
-    assert verdict.plain > 10
-    assert verdict.told > 10
+    assert trial.beside.settles > epochs // 20
+    assert verdict.plain > epochs // 5
+    assert verdict.told > epochs // 5
 
 
 @pytest.mark.wide
@@ -51,7 +62,16 @@ def test_rows_that_wait_for_their_cut_in_a_bucket_are_exact(
     copying = by("watermark", marks_allowed(servers.values(), fresh_schema(*servers.values())))
     with in_environment(bucket, monkeypatch):
         schema, lake = fresh_schema(*servers.values()), location(f"s3://{bucket.name}/lake")
-        trial = Trial(servers, schema, tmp_path, seed=32, lake=lake, copying=copying, engine="local")
+        trial = Trial(
+            servers,
+            schema,
+            tmp_path,
+            seed=32,
+            chunk_rows=12,
+            lake=lake,
+            copying=copying,
+            engine="local",
+        )
         trial.files = s3_server.root / bucket.name / "lake"
         verdict = trial.run(epochs=10, rest_every=5)
     verdict.must_be_clean(trial.seed)

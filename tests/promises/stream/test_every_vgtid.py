@@ -83,7 +83,7 @@ def _killed(
         for server in servers.values():
             stack.callback(roll_back_prepared, server)
         writers = stack.enter_context(
-            random_writers(list(servers.values()), schema, seed=seed, rate=6.0, keys=_KEYS)
+            random_writers(list(servers.values()), schema, seed=seed, rate=3.0, keys=_KEYS)
         )
         rules = [f"{schema}.*"]
         time.sleep(1)  # the first cut lies behind where the judges began
