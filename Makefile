@@ -5,8 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup.py
 CODE   := src tests bench examples setup.py
-# Three processes on two cores: a test waits for servers, locks and clocks a quarter of its time. Who is done first takes
-# over tests.
+# Four processes on two cores: a test waits for servers, locks and clocks. Who is done first takes over tests.
 PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 4 --dist worksteal
 
 .DEFAULT_GOAL := help
@@ -26,7 +25,7 @@ test: setup ## The test suite with lint and types, without the long runs
 	@$(PYTEST) -m "not long and not wide"
 
 test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (a quarter of an hour)
-	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change postgres
+	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change
 	@$(PYTEST) -m "wide and not long"
 
 test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)

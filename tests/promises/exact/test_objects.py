@@ -19,7 +19,7 @@ LONG = pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("epochs", "rows", "chunk_rows"),
     [
-        pytest.param(20, 60, 10, marks=pytest.mark.wide),
+        pytest.param(12, 60, 10, marks=pytest.mark.wide),
         pytest.param(100, 300, 3, marks=[pytest.mark.long, LONG]),
     ],
 )

@@ -36,14 +36,13 @@ ROWS = 1200
 ADDED = "ALTER TABLE orders ADD COLUMN extra VARCHAR(20)"
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize(
     ("strategy", "engine"),
     [
-        ("watermark", "local"),
-        ("snapshot", "local"),
-        ("watermark", "spark"),
-        ("snapshot", "spark"),
+        pytest.param("watermark", "local", marks=pytest.mark.wide),
+        pytest.param("snapshot", "local", marks=pytest.mark.long),
+        pytest.param("watermark", "spark", marks=pytest.mark.long),
+        pytest.param("snapshot", "spark", marks=pytest.mark.wide),
     ],
 )
 def test_every_epoch_under_random_transactions_is_exact(
