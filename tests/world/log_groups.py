@@ -6,7 +6,7 @@ A log is read once for all who listen: reading takes most of a judge's time.
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from pymysqlreplication import BinLogStreamReader
@@ -25,10 +25,8 @@ from tests.world.status_vars import know_newer_variables
 
 know_newer_variables()
 
-_STANDALONE, _COMPLETED = (
-    1,
-    0x80,
-)  # flags of MariaDB's GTID event: a group of one event; an XA transaction's end
+# Flags of MariaDB's GTID event: a group of one event; the end of an XA transaction.
+_STANDALONE, _COMPLETED = 1, 0x80
 _SAVEPOINT = re.compile(
     r"(SAVEPOINT|ROLLBACK TO)\s+(?:SAVEPOINT\s+)?`?(.*?)`?\s*$", re.IGNORECASE | re.DOTALL
 )
@@ -84,9 +82,9 @@ class LogGroups:
         self._listeners: list[deque[Group]] = []
         self._lock = threading.Lock()
 
-    def listen(self) -> deque[Group]:
-        """What comes from now on, for the caller to take out."""
-        listener: deque[Group] = deque()
+    def listen(self, ahead: Iterable[Group] = ()) -> deque[Group]:
+        """What is read from now on, behind what the caller has ahead, for it to take out."""
+        listener = deque(ahead)
         self._listeners.append(listener)
         return listener
 
@@ -108,7 +106,7 @@ class LogGroups:
     def _groups(self) -> Iterator[Group]:
         """All at once: each dump takes two logins and a look at every table, and a judge asks for many places."""
         file, open_one = self._read_to.file, _OpenGroup()
-        reader = self._reader()
+        reader = log_reader(self._login, self._read_to)
         try:
             for event in reader:
                 if isinstance(event, RotateEvent):
@@ -120,28 +118,30 @@ class LogGroups:
         finally:
             reader.close()
 
-    def _reader(self) -> BinLogStreamReader:
-        # is_mariadb=True would ignore file and offset; a plain dump of MariaDB's log is read without it
-        return BinLogStreamReader(
-            connection_settings=dict(self._login),
-            server_id=0,  # never killed by, and kills, no other dump
-            log_file=self._read_to.file,
-            log_pos=self._read_to.offset,
-            resume_stream=True,
-            blocking=False,
-            only_events=[
-                RotateEvent,
-                MariadbGtidEvent,
-                GtidEvent,
-                QueryEvent,
-                XidEvent,
-                XAPrepareEvent,
-                WriteRowsEvent,
-                UpdateRowsEvent,
-                DeleteRowsEvent,
-            ],
-            enable_logging=False,
-        )
+
+def log_reader(login: Mapping[str, Any], at: Place) -> BinLogStreamReader:
+    """The events of a log from a place on, up to its end as it is now."""
+    # is_mariadb=True would ignore file and offset; a plain dump of MariaDB's log is read without it
+    return BinLogStreamReader(
+        connection_settings=dict(login),
+        server_id=0,  # never killed by, and kills, no other dump
+        log_file=at.file,
+        log_pos=at.offset,
+        resume_stream=True,
+        blocking=False,
+        only_events=[
+            RotateEvent,
+            MariadbGtidEvent,
+            GtidEvent,
+            QueryEvent,
+            XidEvent,
+            XAPrepareEvent,
+            WriteRowsEvent,
+            UpdateRowsEvent,
+            DeleteRowsEvent,
+        ],
+        enable_logging=False,
+    )
 
 
 class _OpenGroup:
@@ -210,16 +210,19 @@ class _OpenGroup:
 
 
 def _changes(table: str, event: Any) -> list[Change]:
-    if isinstance(event, UpdateRowsEvent):
-        images = [(row["before_values"], row["after_values"]) for row in event.rows]
-    elif isinstance(event, DeleteRowsEvent):
-        images = [(row["values"], None) for row in event.rows]
-    else:
-        images = [(None, row["values"]) for row in event.rows]
     return [
         Change(table, canonical_row(before) if before else None, canonical_row(after) if after else None)
-        for before, after in images
+        for before, after in images_of(event)
     ]
+
+
+def images_of(event: Any) -> list[tuple[Row | None, Row | None]]:
+    """The rows of an event before and after, as mysql-replication gives them."""
+    if isinstance(event, UpdateRowsEvent):
+        return [(row["before_values"], row["after_values"]) for row in event.rows]
+    if isinstance(event, DeleteRowsEvent):
+        return [(row["values"], None) for row in event.rows]
+    return [(None, row["values"]) for row in event.rows]
 
 
 def text_of(value: Any) -> str:

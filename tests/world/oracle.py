@@ -6,7 +6,7 @@ Shares no code with catchment. Heeds ROLLBACK TO SAVEPOINT, groups that end in R
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import itemgetter
@@ -17,8 +17,6 @@ from pymysqlreplication.event import QueryEvent
 
 from tests.world.canonical import Key, Row, canonical_row, key_of
 from tests.world.log_groups import Change, Done, LogGroups, OracleError, Place, Prepared, text_of
-
-__all__ = ["Oracle", "OracleError", "Place", "State"]
 
 State: TypeAlias = dict[str, dict[Key, Row]]
 
@@ -78,10 +76,10 @@ class Oracle:
         raise OracleError(f"somebody wrote while the base was read: the log went from {oracle.at} to {at}")
 
     def beside(self) -> "Oracle":
-        """Another one that stands where this one began, and moves by itself. Of one that has not moved."""
-        other = Oracle(self._login, self._keys, self.at)
-        other.state = self.snapshot()
-        other._log, other._ahead = self._log, self._log.listen()
+        """Another one that stands here and moves by itself. The log is read once for both."""
+        other = copy(self)
+        other.state, other._touched, other._prepared = self.snapshot(), [*self._touched], {**self._prepared}
+        other._ahead = self._log.listen(self._ahead)
         return other
 
     def advance(self, file: str, offset: int) -> State:

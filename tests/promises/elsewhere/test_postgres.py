@@ -22,7 +22,7 @@ from tests.world.servers.postgres import USER, PrivatePostgres
 from tests.world.workload import create_random_tables, random_writers
 
 NAMES = ("-80", "80-")
-ROWS = 400
+ROWS = 600
 # As in docs/elsewhere.md.
 TABLES = """
 CREATE TABLE versions (name TEXT PRIMARY KEY, version BIGINT NOT NULL);
@@ -68,7 +68,7 @@ def feed_of(directory: Path, shards: Shards) -> Path:
         },
         "tables": ["*.*"],
         "sink": {"path": str(directory / "lake")},
-        "copy": {"chunk_rows_max": 20, "group_time": "0s"},
+        "copy": {"chunk_rows_max": 5, "group_time": "0s"},
     }
     file = directory / "feed.yaml"
     file.write_text(yaml.safe_dump(described))
@@ -128,7 +128,7 @@ def test_equal_at_every_version_under_writes_and_kills(
             next_version(postgres, job)
             looks.append(look(postgres))
 
-    with random_writers(shards, schema, seed=31, rate=4.0, keys=2 * ROWS) as writers:
+    with random_writers(shards, schema, seed=31, rate=8.0, keys=2 * ROWS) as writers:
         time.sleep(1)  # the first cut lies behind where the oracles stand
         with start() as job:
             follow(job, 3)

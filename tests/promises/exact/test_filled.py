@@ -13,7 +13,7 @@ from catchment.sink.delta.epochs.table import EpochsTable
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.trial import Alter, Trial
+from tests.promises.exact.trial import SHARES, Alter, Trial
 
 BEGIN = (
     "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
@@ -205,9 +205,9 @@ def test_values_that_are_not_told_for_certain_are_copied(steps: Steps, statement
     assert not never_stale(steps)
 
 
-@pytest.mark.wide
+@pytest.mark.parametrize("share", SHARES)
 def test_every_epoch_is_exact_while_columns_come_with_values(
-    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
+    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path, share: float
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=43, chunk_rows=6)
     trial.fill("orders", "extra")
@@ -221,22 +221,22 @@ def test_every_epoch_is_exact_while_columns_come_with_values(
         "ALTER TABLE orders DROP COLUMN extra",
         "ALTER TABLE orders ADD COLUMN extra BIGINT DEFAULT -3",
     )
-    # The rest at epoch 18 parts the DROPs from what is added again.
+    # The rest at epoch 32 parts the DROPs from what is added again.
     alters = [
-        Alter(2, "-80", extra),
-        Alter(5, "80-", extra),
-        Alter(7, "80-", marked),
-        Alter(8, "-80", marked),
-        Alter(10, "-80", seen),
-        Alter(13, "80-", seen),
-        Alter(15, "-80", dropped),
-        Alter(16, "80-", dropped),
-        Alter(19, "80-", again),
-        Alter(21, "-80", again),
+        Alter(4, "-80", extra),
+        Alter(10, "80-", extra),
+        Alter(14, "80-", marked),
+        Alter(15, "-80", marked),
+        Alter(20, "-80", seen),
+        Alter(24, "80-", seen),
+        Alter(28, "-80", dropped),
+        Alter(29, "80-", dropped),
+        Alter(33, "80-", again),
+        Alter(35, "-80", again),
     ]
-    verdict = trial.run(epochs=24, rest_every=6, alters=alters)
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters, share=share)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 24
+    assert verdict.epochs >= share * 40
     assert verdict.stale == 0
     assert verdict.plain > 10
     assert verdict.told > 10

@@ -27,7 +27,6 @@ from tests.world.oracle import Oracle
 from tests.world.planted import Rewrite, plant
 from tests.world.prepared import roll_back_prepared
 
-ROUNDS = 2
 Taken = dict[tuple[int, str], Rows]
 
 
@@ -107,13 +106,16 @@ def judged(feed: Feed, found: Taken, oracles: Mapping[str, Oracle]) -> int:
     return len(epochs)
 
 
-@pytest.mark.wide
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(2, marks=pytest.mark.wide), pytest.param(3, marks=pytest.mark.long)]
+)
 def test_every_epoch_is_exact_once_random_damage_is_mended(
     servers: Servers,
     fresh_schema: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    rounds: int,
 ) -> None:
     run_here(monkeypatch)
     rng = random.Random(41)
@@ -129,7 +131,7 @@ def test_every_epoch_is_exact_once_random_damage_is_mended(
         run.wait_for_epochs(1)
         stack.enter_context(trial.xa_writers)
         stack.enter_context(trial.beside)
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             run.wait("all is copied", lambda done: done[-1].cut.copied)
             run.wait_for_epochs(len(run.epochs) + 4)
             found |= taken(feed, trial.keys, mended_at) if mended_at else {}
@@ -148,4 +150,4 @@ def test_every_epoch_is_exact_once_random_damage_is_mended(
                 assert compare(lake, source_rows(servers, table, key)) == []
             verdict = verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, Here())
             assert verdict.differences == 0, verdict.found
-    assert judged(feed, found, oracles) > 2 * ROUNDS
+    assert judged(feed, found, oracles) > 2 * rounds

@@ -28,7 +28,7 @@ from tests.promises.exact.renaming import (
 )
 from tests.promises.exact.steps import Rows, Steps
 from tests.promises.exact.test_filled import never_stale
-from tests.promises.exact.trial import Alter, Trial
+from tests.promises.exact.trial import SHARES, Alter, Trial
 from tests.world.delta_scan import DeltaScan
 from tests.world.settled import settled
 
@@ -289,9 +289,9 @@ def test_by_spark(steps: Steps, spark: SparkContext) -> None:
     assert found == steps.source("t", "id", "e", "v")
 
 
-@pytest.mark.wide
+@pytest.mark.parametrize("share", SHARES)
 def test_every_epoch_is_exact_while_columns_are_renamed(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, share: float
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=45, chunk_rows=6)
     trial.fill("orders", "extra2")
@@ -303,13 +303,13 @@ def test_every_epoch_is_exact_while_columns_are_renamed(
         "ALTER TABLE orders RENAME COLUMN extra3 TO extra2, RENAME COLUMN mark TO marked",
     )
     alters = [
-        Alter(2 + 5 * number + late, shard, sql)  # behind a rest each: no name goes and comes in one epoch
+        Alter(3 + 8 * number + late, shard, sql)  # behind a rest each: no name goes and comes in one epoch
         for number, sql in enumerate((extra, *named))
         for late, shard in enumerate(("-80", "80-") if number % 2 else ("80-", "-80"))
     ]
-    verdict = trial.run(epochs=25, rest_every=5, alters=alters)
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters, share=share)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 25
+    assert verdict.epochs >= share * 40
     assert verdict.stale == 0
     assert verdict.plain > 10
     assert verdict.told > 10

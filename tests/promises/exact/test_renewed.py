@@ -16,7 +16,7 @@ from catchment.sink.delta.upkeep.clean import Keeping, clean_feed
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import EMPTIES, Steps, run_here
-from tests.promises.exact.trial import Alter, Trial
+from tests.promises.exact.trial import SHARES, Alter, Trial
 from tests.world.settled import settled
 
 BEGIN = (
@@ -117,25 +117,25 @@ def test_epochs_of_a_copy_that_was_never_settled_can_be_read_as_before(steps: St
     steps.must_be_equal("t", "id", "n")
 
 
-@pytest.mark.wide
+@pytest.mark.parametrize("share", SHARES)
 def test_every_epoch_is_exact_while_tables_are_copied_anew_under_random_transactions(
-    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
+    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path, share: float
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=41, chunk_rows=40)
     wider = "ALTER TABLE orders MODIFY status SMALLINT UNSIGNED NOT NULL CHECK (status < 60000)"
     longer = "ALTER TABLE items MODIFY quantity BIGINT NOT NULL, MODIFY price DECIMAL(14,3) CHECK (price < 10000000)"
     alters = [
-        Alter(2, "-80", "ALTER TABLE items ORDER BY quantity"),
-        Alter(4, "80-", wider),
-        Alter(5, "-80", wider),
-        Alter(9, "80-", "ALTER TABLE people COLLATE utf8mb4_bin"),
-        Alter(12, "-80", longer),
-        Alter(15, "80-", longer),
-        Alter(18, "-80", "ALTER TABLE orders ORDER BY status"),
+        Alter(4, "-80", "ALTER TABLE items ORDER BY quantity"),
+        Alter(8, "80-", wider),
+        Alter(9, "-80", wider),
+        Alter(14, "80-", "ALTER TABLE people COLLATE utf8mb4_bin"),
+        Alter(18, "-80", longer),
+        Alter(22, "80-", longer),
+        Alter(26, "-80", "ALTER TABLE orders ORDER BY status"),
     ]
-    verdict = trial.run(epochs=24, rest_every=6, alters=alters)
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters, share=share)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 24
+    assert verdict.epochs >= share * 40
     assert verdict.stale > 10
     assert verdict.renewed >= 3
     assert verdict.plain > 10

@@ -14,7 +14,7 @@ from catchment.state.faults import Fault
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.trial import Alter, Trial
+from tests.promises.exact.trial import SHARES, Alter, Trial
 from tests.promises.exact.truncated import BEGIN, must_be_right, newest
 from tests.world.settled import settled
 
@@ -214,25 +214,25 @@ def nameless() -> Iterator[PrivateServer]:
         yield server
 
 
-@pytest.mark.wide
+@pytest.mark.parametrize("share", SHARES)
 def test_every_epoch_is_exact_while_tables_are_truncated(
-    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path
+    servers: Servers, spark: SparkContext, fresh_schema: Callable[..., str], tmp_path: Path, share: float
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=47, chunk_rows=6)
     alters = [
         Alter(2, "-80", "TRUNCATE orders"),
-        Alter(4, "80-", "TRUNCATE TABLE people"),
-        Alter(6, "80-", "TRUNCATE items"),
-        Alter(7, "-80", "TRUNCATE items"),
-        Alter(10, "-80", "TRUNCATE TABLE people"),
-        Alter(13, "-80", "TRUNCATE TABLE orders"),
-        Alter(14, "-80", "TRUNCATE TABLE orders"),
-        Alter(18, "80-", "TRUNCATE TABLE orders"),
-        Alter(21, "80-", "TRUNCATE items"),
+        Alter(5, "80-", "TRUNCATE TABLE people"),
+        Alter(9, "80-", "TRUNCATE items"),
+        Alter(10, "-80", "TRUNCATE items"),
+        Alter(14, "-80", "TRUNCATE TABLE people"),
+        Alter(19, "-80", "TRUNCATE TABLE orders"),
+        Alter(20, "-80", "TRUNCATE TABLE orders"),
+        Alter(26, "80-", "TRUNCATE TABLE orders"),
+        Alter(30, "80-", "TRUNCATE items"),
     ]
-    verdict = trial.run(epochs=24, rest_every=6, alters=alters)
+    verdict = trial.run(epochs=36, rest_every=8, alters=alters, share=share)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 24
+    assert verdict.epochs >= share * 36
     assert verdict.stale == 0
     assert verdict.plain > 10
     assert verdict.told > 10

@@ -15,7 +15,7 @@ from catchment.state.faults import Fault
 from tests.conftest import Shards
 from tests.promises.exact.conftest import Servers
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.trial import Alter, Trial
+from tests.promises.exact.trial import SHARES, Alter, Trial
 from tests.world.settled import settled
 
 COLUMNS = ("id", "n", "v", "e", "d", "b")
@@ -223,9 +223,9 @@ def test_a_column_that_another_is_computed_from_is_copied(
     assert not never_stale(steps)
 
 
-@pytest.mark.wide
+@pytest.mark.parametrize("share", SHARES)
 def test_every_epoch_is_exact_while_columns_become_wider(
-    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path
+    servers: Servers, fresh_schema: Callable[..., str], tmp_path: Path, share: float
 ) -> None:
     trial = Trial(servers, fresh_schema(*servers.values()), tmp_path, seed=44, chunk_rows=6)
     wider = (
@@ -237,13 +237,13 @@ def test_every_epoch_is_exact_while_columns_become_wider(
         "ALTER TABLE items MODIFY price DECIMAL(20,5) NULL, MODIFY label CHAR(20)",
     )
     alters = [
-        Alter(2 + 4 * number + late, shard, sql)
+        Alter(3 + 6 * number + late, shard, sql)
         for number, sql in enumerate(wider)
         for late, shard in enumerate(("-80", "80-") if number % 2 else ("80-", "-80"))
     ]
-    verdict = trial.run(epochs=24, rest_every=6, alters=alters)
+    verdict = trial.run(epochs=40, rest_every=8, alters=alters, share=share)
     verdict.must_be_clean(trial.seed)
-    assert verdict.epochs >= 24
+    assert verdict.epochs >= share * 40
     assert verdict.stale == 0
     assert verdict.plain > 10
     assert verdict.told > 10

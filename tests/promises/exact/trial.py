@@ -4,11 +4,13 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pymysql
+import pytest
 
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import load
@@ -28,6 +30,8 @@ from tests.world.workload import (
 
 _KEYS = 100  # of random transactions; loaded rows go beyond them
 WRITE_FIRST_SECONDS = 1.0
+SHARES = [pytest.param(0.6, marks=pytest.mark.wide), pytest.param(1.0, marks=pytest.mark.long)]
+"""How much of its epochs a trial takes in the wide part, and in the long runs."""
 
 
 class Alter(NamedTuple):
@@ -88,10 +92,13 @@ class Trial:
             ]
         )
 
-    def run(self, *, epochs: int, rest_every: int, alters: Sequence[Alter] = ()) -> Verdict:
-        """Run the feed for at least so many epochs and until all is copied; judge them all."""
-        steps: list[tuple[int, Alter | None]] = [(alter.epochs, alter) for alter in alters]
-        steps += [(count, None) for count in range(rest_every, epochs + 1, rest_every)]
+    def run(
+        self, *, epochs: int, rest_every: int, alters: Sequence[Alter] = (), share: float = 1.0
+    ) -> Verdict:
+        """Run the feed for at least this share of the epochs and until all is copied; judge them all. Rests and alters
+        come in the same order, whatever the share."""
+        steps: list[tuple[float, Alter | None]] = [(share * alter.epochs, alter) for alter in alters]
+        steps += [(share * count, None) for count in range(rest_every, epochs + 1, rest_every)]
         steps.sort(key=lambda step: step[0])
         oracles = {name: Oracle.from_rest(s.login(), self.keys) for name, s in self.servers.items()}
         with ExitStack() as stack:
@@ -106,7 +113,7 @@ class Trial:
             stack.enter_context(self.beside)
             for count, alter in steps:
                 # Not two rests at one epoch, when waits for locks have let the feed run ahead of the steps.
-                run.wait_for_epochs(count if alter else max(count, len(run.epochs) + 2))
+                run.wait_for_epochs(ceil(count) if alter else max(ceil(count), len(run.epochs) + 2))
                 if alter is None:
                     self._rest(run)
                 else:

@@ -30,7 +30,7 @@ from catchment.readers.copy import read_group
 from catchment.sink.delta.tail.writer import LakeWriter
 from catchment.source.first_cut import originate
 from tests.promises.hidden.source import KEYS, endpoint
-from tests.world.oracle import Place
+from tests.world.log_groups import Place
 from tests.world.patience import PATIENCE_SECONDS
 
 TABLE = TableId("d", "t")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from catchment.demo.server import PrivateServer
 from tests.promises.hidden.follow import Claim, CopiedRows, Seen
 from tests.promises.hidden.ledger import Change, read_groups
-from tests.world.oracle import Place
+from tests.world.log_groups import Place
 
 
 @dataclass

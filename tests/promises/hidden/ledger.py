@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import (
     GtidEvent,
     MariadbGtidEvent,
@@ -14,9 +13,8 @@ from pymysqlreplication.event import (
     XAPrepareEvent,
     XidEvent,
 )
-from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
-from tests.world.oracle import Place
+from tests.world.log_groups import Place, images_of, log_reader, text_of
 
 _XA = re.compile(r"XA (START|END|COMMIT|ROLLBACK) (\S+)")
 
@@ -40,26 +38,7 @@ class LoggedGroup:
 
 def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]:
     """All groups from `start`, which lies between two groups, to the end of the log."""
-    reader = BinLogStreamReader(
-        connection_settings=dict(login),
-        server_id=0,
-        log_file=start.file,
-        log_pos=start.offset,
-        resume_stream=True,
-        blocking=False,
-        only_events=[
-            RotateEvent,
-            MariadbGtidEvent,
-            GtidEvent,
-            QueryEvent,
-            XidEvent,
-            XAPrepareEvent,
-            WriteRowsEvent,
-            UpdateRowsEvent,
-            DeleteRowsEvent,
-        ],
-        enable_logging=False,
-    )
+    reader = log_reader(login, start)
     file, sequence, alone, changes = start.file, 0, False, list[Change]()
     xid, prepared = "", dict[str, list[Change]]()
     try:
@@ -73,7 +52,7 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
             elif isinstance(event, XAPrepareEvent):
                 prepared[xid] = changes
                 yield LoggedGroup(Place(file, event.packet.log_pos), sequence, ())
-            elif isinstance(event, QueryEvent) and (named := _XA.match(_text(event))) is not None:
+            elif isinstance(event, QueryEvent) and (named := _XA.match(text_of(event.query))) is not None:
                 xid = named[2]
                 if named[1] in ("COMMIT", "ROLLBACK"):
                     ended = prepared.pop(xid)
@@ -84,25 +63,12 @@ def read_groups(login: Mapping[str, Any], start: Place) -> Iterator[LoggedGroup]
             ):
                 yield LoggedGroup(Place(file, event.packet.log_pos), sequence, tuple(changes))
             elif not isinstance(event, QueryEvent):
-                changes += _changes(event)
+                changes += [Change(f"{event.schema}.{event.table}", *images) for images in images_of(event)]
     finally:
         reader.close()
 
 
-def _text(event: Any) -> str:
-    return str(event.query.decode() if isinstance(event.query, bytes) else event.query)
-
-
 def _commits(event: Any) -> bool:
-    query = _text(event)
+    query = text_of(event.query)
     assert query.upper() in ("BEGIN", "COMMIT"), query
     return query.upper() == "COMMIT"
-
-
-def _changes(event: Any) -> list[Change]:
-    table = f"{event.schema}.{event.table}"
-    if isinstance(event, UpdateRowsEvent):
-        return [Change(table, row["before_values"], row["after_values"]) for row in event.rows]
-    if isinstance(event, DeleteRowsEvent):
-        return [Change(table, row["values"], None) for row in event.rows]
-    return [Change(table, None, row["values"]) for row in event.rows]

@@ -11,7 +11,7 @@ from tests.promises.hidden.follow import Floor, Follower, floor_at_the_cut, plac
 from tests.promises.hidden.judge import Verdict, judge, take_base
 from tests.promises.hidden.source import create
 from tests.world.held import Background, HeldCommit, flush_logs_in_hold, held_commit, release
-from tests.world.oracle import Place
+from tests.world.log_groups import Place
 from tests.world.servers.chosen import chosen_server
 
 pytestmark = pytest.mark.mariadb(

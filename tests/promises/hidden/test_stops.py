@@ -17,7 +17,7 @@ from catchment.source.first_cut import originate
 from tests.promises.hidden.follow import Follower, place
 from tests.promises.hidden.source import create, endpoint
 from tests.world.held import Background, hold_commits, release
-from tests.world.oracle import Place
+from tests.world.log_groups import Place
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.servers.chosen import chosen_server
 

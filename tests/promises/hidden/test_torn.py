@@ -15,7 +15,7 @@ from tests.promises.hidden.follow import Follower, place
 from tests.promises.hidden.judge import Base, judge, take_base
 from tests.promises.hidden.source import create, endpoint, settled_end
 from tests.world.held import flush_logs_in_hold, held_commit, held_group, release
-from tests.world.oracle import Place
+from tests.world.log_groups import Place
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.servers.chosen import chosen_server
 

@@ -177,7 +177,7 @@ def test_exact_for_each_client(servers: Servers, fresh_schema: Callable[..., str
             random_writers(list(servers.values()), schema, seed=9, rate=2.0, keys=100)
         )
         time.sleep(1)  # the first cut lies behind where the judges began
-        # What the writers do in two seconds: a client that is judged at each vgtid keeps up, one that sleeps does not.
+        # What the writers do in some seconds: a client that is judged at each vgtid keeps up, one that sleeps does not.
         hub = stack.enter_context(hub_of(servers, Limits(buffer=120 * EVENT_BYTES)))
         readers = [Reader(hub, ask, court, Mirror(keys), number) for number, court in enumerate(courts)]
         pool = stack.enter_context(ThreadPoolExecutor())

@@ -38,7 +38,7 @@ class StreamCourt:
         )
 
     def beside(self) -> "StreamCourt":
-        """Another one, for another client: a log is read once for both. Of one that has not judged."""
+        """Another one, for another client: a log is read once for both."""
         oracles = {shard: oracle.beside() for shard, oracle in self.oracles.items()}
         return StreamCourt(self.servers, self.keys, oracles)
 

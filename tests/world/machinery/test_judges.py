@@ -13,7 +13,8 @@ from pymysqlreplication.row_event import WriteRowsEvent
 from catchment.demo.server import PrivateServer
 from tests.conftest import Shards
 from tests.world.judge import Rows, compare, lake_rows, oracle_rows, source_rows
-from tests.world.oracle import Oracle, OracleError
+from tests.world.log_groups import OracleError
+from tests.world.oracle import Oracle
 from tests.world.workload import (
     KEYS,
     RandomTransactions,
@@ -52,6 +53,26 @@ def test_both_judges_agree_on_random_transactions_of_two_shards(shards: Shards, 
     assert writers.transactions > 200
     on_both = set.intersection(*(set(oracle.state[f"{schema}.orders"]) for oracle in oracles.values()))
     assert on_both, "some keys must stand on both shards"
+
+
+def test_oracles_beside_each_other_move_by_themselves(shard: PrivateServer, fresh_schema: Fresh) -> None:
+    """One that is ahead changes no row of the other, although both have the images of one log."""
+    schema = fresh_schema(shard)
+    shard.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1)", database=schema)
+    table = f"{schema}.t"
+    first = Oracle.from_rest(shard.login(), {table: ("id",)})
+    second = first.beside()
+    shard.sql("INSERT INTO t VALUES (2, 2)", database=schema)
+    inserted = shard.log_end()
+    shard.sql("ALTER TABLE t ADD COLUMN w INT DEFAULT 7", "DELETE FROM t WHERE id = 1", database=schema)
+    first.advance_to_end()
+    third = first.beside()
+    shard.sql("UPDATE t SET v = 3", database=schema)
+    third.advance_to_end()
+    before = {(1,): {"id": 1, "v": 1}, (2,): {"id": 2, "v": 2}}
+    assert second.advance(*inserted)[table] == before
+    assert first.state[table] == {(2,): {"id": 2, "v": 2, "w": 7}}
+    assert second.advance_to_end()[table] == third.state[table] == {(2,): {"id": 2, "v": 3, "w": 7}}
 
 
 @pytest.mark.mariadb("rows undone to a savepoint, which MySQL does not log here")

@@ -43,11 +43,11 @@ def _tier(name: str) -> Any:
 
 def _firsts(seeds: int, quick: int) -> list[Any]:
     """The first seeds of each lot. Beyond the quick lots come those of the wide part, then those of the long runs."""
-    beyond = {True: pytest.mark.wide, False: pytest.mark.long}
-    return [
-        pytest.param(first, marks=() if first <= quick else beyond[first <= _WIDE])
-        for first in range(1, seeds + 1, _AT_ONCE)
-    ]
+    beyond = {
+        first: pytest.mark.wide if first <= _WIDE else pytest.mark.long
+        for first in range(quick + 1, seeds + 1)
+    }
+    return [pytest.param(first, marks=beyond.get(first, ())) for first in range(1, seeds + 1, _AT_ONCE)]
 
 
 def turned(seed: int, directory: Path, setting: Setting = USUAL) -> Simulation:
@@ -98,10 +98,7 @@ def test_a_seed_turns_the_same_way_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=_tier(name)) for name in MISTAKES],
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_tier(name)) for name in MISTAKES])
 def test_each_planted_mistake_is_found_by_a_seed_of_the_suite(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
