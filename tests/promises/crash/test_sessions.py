@@ -3,6 +3,7 @@ killed, stand still or wait for one another, and all lakes come to be equal."""
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -134,6 +135,21 @@ class Run:
         """End it in order."""
         self.process.terminate()
         assert self.process.wait(PATIENCE_SECONDS) == INTERRUPTED, self.said.read_text()
+
+    def stand_still(self, store: Path) -> None:
+        """Stop it where it holds no lock of its state store: others would wait for that, and end."""
+        while True:
+            os.kill(self.process.pid, signal.SIGSTOP)
+            os.waitpid(self.process.pid, os.WUNTRACED)
+            with closing(sqlite3.connect(store, timeout=0)) as other, suppress(sqlite3.OperationalError):
+                other.execute("BEGIN EXCLUSIVE")
+                return
+            self.go_on()
+            time.sleep(LOOK_SECONDS)
+
+    def go_on(self) -> None:
+        """After it stood still."""
+        os.kill(self.process.pid, signal.SIGCONT)
 
     def kill(self) -> None:
         """Whatever state it is in."""
@@ -370,10 +386,10 @@ def test_a_run_that_stood_still_waits_until_it_is_its_turn_again(
     a, b = made("a", LEAST), made("b", LEAST)
     first = start(a)
     first.wait(copies)  # a run that stands still while it looks at shards for the first time may end
-    os.kill(first.process.pid, signal.SIGSTOP)
+    first.stand_still(a.file.parent.parent / "state.db")
     second = start(b)
     second.wait(has(LEAST))
-    os.kill(first.process.pid, signal.SIGCONT)
+    first.go_on()
     second.await_copied()
     first.wait(waits)
     second.stop()

@@ -59,7 +59,8 @@ def _of_gh_ost(options: Sequence[str]) -> Swap:
         command += ["--skip-port-validation", "--skip-metadata-lock-check", "--ok-to-drop-table"]
         command += ["--initially-drop-ghost-table", "--initially-drop-old-table"]
         command += ["--initially-drop-socket-file", f"--serve-socket-file={server.socket}.gh-ost"]
-        command += ["--chunk-size=50", "--default-retries=20", "--cut-over-lock-timeout-seconds=5", *options]
+        command += ["--chunk-size=50", "--dml-batch-size=100", "--default-retries=20"]
+        command += ["--cut-over-lock-timeout-seconds=5", *options]
         _run(command)
 
     return swap
@@ -81,9 +82,13 @@ def _of_percona(options: Sequence[str]) -> Swap:
 
 def _run(command: Sequence[str]) -> None:
     for number in range(1, _TRIES + 1):
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_SECONDS, check=False
-        )
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired as late:
+            said = (late.stdout or b"") + (late.stderr or b"")  # bytes, whatever `text` says
+            raise AssertionError(f"{command[0]} did not end: {said[-2000:].decode(errors='replace')}") from None
         if done.returncode == 0:
             return
         assert number < _TRIES, f"{command[0]} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}"

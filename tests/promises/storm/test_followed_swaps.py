@@ -21,6 +21,9 @@ from tests.world.engines import Here
 from tests.world.servers.chosen import VARIABLE, chosen_kind, chosen_server, on_mysql
 
 ROWS = 6000
+PAUSE_SECONDS = 0.04
+"""Between two transactions of 12 rows. gh-ost applies the log before it copies a chunk, and on a busy machine 500 rows a
+second are all that it applies: of more, it copies nothing until they end."""
 # At once all shards may get a type that does not hold the former one.
 ALTERS = {
     True: (
@@ -58,13 +61,13 @@ class Load:
 
     def _write(self, server: PrivateServer, schema: str) -> None:
         number = ROWS
-        while not self._stop.wait(0.02):
+        while not self._stop.wait(PAUSE_SECONDS):
             number += 1
             low = number * 61 % ROWS
             server.sql(
                 f"INSERT INTO {schema}.t (id, n) VALUES ({number}, {number})",
                 # By its key: a tool that waits for the lock of a whole table copies for minutes.
-                f"UPDATE {schema}.t SET n = n + 1 WHERE id BETWEEN {low} AND {low + 60}",
+                f"UPDATE {schema}.t SET n = n + 1 WHERE id BETWEEN {low} AND {low + 9}",
                 f"DELETE FROM {schema}.t WHERE id = {number - 300}",
             )
 
