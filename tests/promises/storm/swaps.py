@@ -84,11 +84,18 @@ def _run(command: Sequence[str]) -> None:
     for number in range(1, _TRIES + 1):
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_SECONDS, check=False
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=PATIENCE_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired as late:
             said = (late.stdout or b"") + (late.stderr or b"")  # bytes, whatever `text` says
-            raise AssertionError(f"{command[0]} did not end: {said[-2000:].decode(errors='replace')}") from None
+            raise AssertionError(
+                f"{command[0]} did not end: {said[-2000:].decode(errors='replace')}"
+            ) from None
         if done.returncode == 0:
             return
         assert number < _TRIES, f"{command[0]} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}"
