@@ -1,30 +1,22 @@
 """Feeds that share a state store share the sessions of a server: never more than its ceiling, also where runs are
 killed, stand still or wait for one another, and all lakes come to be equal."""
 
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from catchment.cli.main import execute
-from catchment.config import Feed
 from catchment.demo.server import PrivateServer
-from catchment.model.errors import INTERRUPTED, StateError
 from catchment.model.table_state import TableState
-from catchment.state.store import Store
-from catchment.watch.status import Status, read_status
+from catchment.watch.status import Status
 from tests.layers.watch.test_vitals import samples
+from tests.promises.crash.running import Run, status_of
 from tests.promises.exact.steps import Steps
-from tests.world.patience import PATIENCE_SECONDS
 from tests.world.servers.chosen import chosen_server
 
 ROWS = 3000
@@ -38,11 +30,6 @@ SAMPLE_SECONDS = 0.001
 WRITE_SECONDS = 0.2
 ENOUGH_SAMPLES = 200
 LOGIN_SECONDS = 0.02
-LOOK_SECONDS = 0.2
-# `catchment`, on a machine with so many processors that all tasks of an epoch run at the same time.
-PROGRAM = (
-    "from catchment.engine import local; local.WORKERS_MIN = 8; from catchment.cli.main import main; main()"
-)
 
 
 @pytest.fixture(scope="module")
@@ -99,64 +86,6 @@ def made(
     return make
 
 
-class Run:
-    """`catchment run` in a process of its own."""
-
-    def __init__(self, steps: Steps) -> None:
-        self.feed = steps.feed
-        self.said = steps.file.with_name("said")
-        with self.said.open("a") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, "run", str(steps.file)],
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
-
-    def wait(self, holds: Callable[[Status], object]) -> Status:
-        """Wait until `holds` of the feed's status; the run must not end by itself."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            assert self.process.poll() is None, self.said.read_text()
-            assert time.monotonic() < deadline, self.said.read_text()
-            with suppress(StateError):  # there is no store yet
-                found = status_of(self.feed)
-                if holds(found):
-                    return found
-            time.sleep(LOOK_SECONDS)
-
-    def await_copied(self) -> None:
-        """Wait until all rows are copied."""
-        self.wait(
-            lambda status: status.tables and all(one.state is TableState.FOLLOWING for one in status.tables)
-        )
-
-    def stop(self) -> None:
-        """End it in order."""
-        self.process.terminate()
-        assert self.process.wait(PATIENCE_SECONDS) == INTERRUPTED, self.said.read_text()
-
-    def stand_still(self, store: Path) -> None:
-        """Stop it where it holds no lock of its state store: others would wait for that, and end."""
-        while True:
-            os.kill(self.process.pid, signal.SIGSTOP)
-            os.waitpid(self.process.pid, os.WUNTRACED)
-            with closing(sqlite3.connect(store, timeout=0)) as other, suppress(sqlite3.OperationalError):
-                other.execute("BEGIN EXCLUSIVE")
-                return
-            self.go_on()
-            time.sleep(LOOK_SECONDS)
-
-    def go_on(self) -> None:
-        """After it stood still."""
-        os.kill(self.process.pid, signal.SIGCONT)
-
-    def kill(self) -> None:
-        """Whatever state it is in."""
-        self.process.kill()
-        self.process.wait()
-
-
 @pytest.fixture
 def start() -> Iterator[Callable[[Steps], Run]]:
     """`start(steps)`: a run, which is killed at the end of the test."""
@@ -168,11 +97,6 @@ def start() -> Iterator[Callable[[Steps], Run]]:
             return run
 
         yield begun
-
-
-def status_of(feed: Feed) -> Status:
-    with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
-        return read_status(store)
 
 
 def has(sessions: int) -> Callable[[Status], bool]:
