@@ -8,7 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from pathlib import Path
+
+from sqlalchemy.engine import make_url
 
 from catchment.config import Feed
 from catchment.model.errors import INTERRUPTED, StateError
@@ -62,15 +63,17 @@ class Run:
         self.process.terminate()
         assert self.process.wait(PATIENCE_SECONDS) == INTERRUPTED, self.said.read_text()
 
-    def stand_still(self, store: Path) -> None:
-        """Stop it where it holds no lock of its state store: others would wait for that, and end."""
+    def stand_still(self) -> None:
+        """Stop it where it holds no lock of its state store, a file: others would wait for that, and end."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             os.kill(self.process.pid, signal.SIGSTOP)
-            os.waitpid(self.process.pid, os.WUNTRACED)
-            with closing(sqlite3.connect(store, timeout=0)) as other, suppress(sqlite3.OperationalError):
-                other.execute("BEGIN EXCLUSIVE")
+            _, status = os.waitpid(self.process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status), self.said.read_text()
+            if not _is_locked(self.feed):
                 return
             self.go_on()
+            assert time.monotonic() < deadline, self.said.read_text()
             time.sleep(LOOK_SECONDS)
 
     def go_on(self) -> None:
@@ -86,3 +89,16 @@ class Run:
 def status_of(feed: Feed) -> Status:
     with closing(Store.open(feed.state.get_secret_value(), feed.name, create=False)) as store:
         return read_status(store)
+
+
+def _is_locked(feed: Feed) -> bool:
+    """Whether somebody reads or writes the file of a feed's state store."""
+    file = make_url(feed.state.get_secret_value()).database
+    with closing(sqlite3.connect(f"file:{file}?mode=rw", uri=True, timeout=0)) as connection:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            return True
+    return False

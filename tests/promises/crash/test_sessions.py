@@ -310,7 +310,7 @@ def test_a_run_that_stood_still_waits_until_it_is_its_turn_again(
     a, b = made("a", LEAST), made("b", LEAST)
     first = start(a)
     first.wait(copies)  # a run that stands still while it looks at shards for the first time may end
-    first.stand_still(a.file.parent.parent / "state.db")
+    first.stand_still()
     second = start(b)
     second.wait(has(LEAST))
     first.go_on()

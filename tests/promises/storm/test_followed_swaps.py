@@ -22,7 +22,7 @@ from tests.world.servers.chosen import VARIABLE, chosen_kind, chosen_server, on_
 
 ROWS = 6000
 PAUSE_SECONDS = 0.04
-"""Between two transactions of 12 rows. gh-ost applies the log before it copies a chunk, and on a busy machine it
+"""Between two turns of 12 rows. gh-ost applies the log before it copies a chunk, and on a busy machine it
 applies 500 rows a second: of more, it copies nothing until they end."""
 # At once all shards may get a type that does not hold the former one.
 ALTERS = {
