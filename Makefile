@@ -5,11 +5,18 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CORE   := $(wildcard src/catchment/wire/*/*.py src/catchment/wire/*/*.pxd) setup.py
 CODE   := src tests bench examples setup.py
-# Four processes on two cores: a test waits for servers, locks and clocks. Who is done first takes over tests.
-PYTEST := TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest -n 4 --dist worksteal
+TYPED  := src tests bench examples
+# Three processes on two cores: tests wait for servers, locks and clocks a quarter of their time. Tests that share an
+# expensive fixture go to one process (tests/suite/order.py). The simulator's seeds repeat only with a fixed hash seed.
+PYTEST := PYTHONHASHSEED=0 TMPDIR=$${TMPDIR:-$$(dev/fast-tmp)} $(BIN)/python -m pytest
+SUITE  := $(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder
+# Programs that tests in slices use: a browser, load, schema changes by a tool, another database.
+WIDE_PROGRAMS := chromium sysbench pt-online-schema-change postgres
+SLICE    ?= commit
+AFFECTED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-wide test-mysql test-newest test-all model mistakes wheel bench lint format lock protobuf clean
+.PHONY: help setup demo check test test-slice test-all test-long test-costs test-mysql test-newest model mistakes wheel bench lint format lock protobuf clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,22 +28,35 @@ setup: ## Virtual environment, compiled core, MariaDB and Java (quick when done)
 demo: setup ## Copy and follow two MariaDB shards under constant writes, and verify (a minute)
 	@$(BIN)/catchment demo
 
-test: setup ## The test suite with lint and types, without the long runs
-	@$(PYTEST) -m "not long and not wide"
+check: lint setup ## Lint, format, types and the rules of the house: run it before each commit
+	@$(BIN)/mypy $(TYPED)
+	@$(PYTEST) -q tests/tidy
+	@$(BIN)/python -m tests.tidy.report
 
-test-wide: setup ## What CI runs besides: more servers, sizes and engines, and planted mistakes (a quarter of an hour)
-	@dev/system-packages "$(PYTHON)" chromium sysbench pt-online-schema-change
-	@$(PYTEST) -m "wide and not long"
+test: setup ## Layers, simulator, and each promise once on real servers (docs/testing.md)
+	@$(SUITE) --tier test
 
-test-mysql: setup ## The test suite against a real MySQL 8.0 (what it lacks is skipped with the reason)
-	@CATCHMENT_TEST_SERVER=mysql-8.0 $(PYTEST) -m "not long and not wide"
+test-slice: setup ## One of six slices of all other tests: SLICE=1..6, or the one that the commit selects
+	@dev/system-packages "$(PYTHON)" $(WIDE_PROGRAMS)
+	@$(SUITE) --tier wide --slice $(SLICE) --affected $(AFFECTED)
+
+test-all: setup ## Everything but the long runs: what `test` and all six slices run
+	@dev/system-packages "$(PYTHON)" $(WIDE_PROGRAMS)
+	@$(SUITE) --tier test --tier wide
+
+test-long: setup ## Endurance runs, which take hours
+	@dev/system-packages "$(PYTHON)" spin $(WIDE_PROGRAMS)
+	@$(PYTEST) --tier long
+
+test-costs: setup ## What test-all runs; records what each test takes, which decides orders and slices
+	@dev/system-packages "$(PYTHON)" $(WIDE_PROGRAMS)
+	@$(SUITE) --tier test --tier wide --record-costs
+
+test-mysql: setup ## What `test` runs, against a real MySQL 8.0 (what it lacks is skipped with the reason)
+	@CATCHMENT_TEST_SERVER=mysql-8.0 $(SUITE) --tier test
 
 test-newest: setup ## The wheel in fresh environments with the newest packages of the index (downloads 500 MB)
-	@$(BIN)/python -m pytest tests/promises/install
-
-test-all: setup ## The whole test suite, long runs included
-	@dev/system-packages "$(PYTHON)" spin chromium sysbench pt-online-schema-change postgres
-	@$(BIN)/python -m pytest
+	@$(PYTEST) tests/promises/install
 
 model: ## Check the protocol of plan, manifest, commit and fence in all its states (two minutes)
 	@dev/system-packages "$(PYTHON)" spin
@@ -52,10 +72,9 @@ wheel: setup ## The wheel of this machine and Python, in dist/
 bench: setup ## Measure; every figure beside its reference (ROWS= sets the size)
 	@$(BIN)/python -m bench
 
-lint: setup ## Lint, format and types
-	$(BIN)/ruff check $(CODE)
-	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy src tests bench examples
+lint: $(VENV)/lint.stamp ## Lint and format alone, in seconds also on a fresh clone
+	@$(BIN)/ruff check --output-format=concise $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
 
 format: setup ## Let ruff lay out the code
 	$(BIN)/ruff check --fix --select I $(CODE)
@@ -74,6 +93,12 @@ clean: ## Remove what was built, the virtual environment, and what tests keep in
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf "/dev/shm/catchment-tests-$$(id -u)"
 	rm -f src/catchment/wire/*/*.so src/catchment/wire/*/*.c
+
+# Lint needs nothing but ruff, so a fresh clone hears of a slip before anything else is installed.
+$(VENV)/lint.stamp: requirements.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@dev/locked ruff | $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r /dev/stdin
+	@touch $@
 
 # A venv that broke off half-way has no stamp and is gone through again. PySpark comes as source, which pip 23 of
 # Debian 12 would build in an outdated way; later versions of pip do not need the variable.

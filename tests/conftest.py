@@ -1,6 +1,5 @@
 """Servers and a Spark shared by the whole run, and a fresh schema for each test."""
 
-import gc
 import itertools
 import secrets
 from collections.abc import Callable, Iterator
@@ -23,6 +22,8 @@ from tests.world.servers.chosen import chosen_server, on_mysql
 from tests.world.servers.debian import NotHere
 from tests.world.servers.launch import PrivateMariaDB, PrivateMySQL
 
+pytest_plugins = ["tests.suite.plugin"]
+
 # How long an example takes says how busy the machine is, and nothing of the code.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
@@ -31,20 +32,12 @@ Shards = tuple[PrivateServer, PrivateServer]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes minutes, for which all would wait at the end. Skip what needs a MariaDB where the run is
-    against a MySQL."""
-    items.sort(key=lambda item: item.get_closest_marker("minutes") is None)
+    """Skip what needs a MariaDB where the run is against a MySQL."""
     if not on_mysql():
         return
     for item in items:
         for mark in item.iter_markers("mariadb"):
             item.add_marker(pytest.mark.skip(reason=f"not on MySQL: {mark.args[0]}"))
-
-
-def pytest_collection_finish() -> None:
-    """Modules and tests live to the end: Python's collector need not look at them again and again."""
-    gc.collect()
-    gc.freeze()
 
 
 _Had = TypeVar("_Had")

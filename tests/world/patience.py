@@ -76,7 +76,7 @@ def ran_out(what: str, seconds: float = PATIENCE_SECONDS) -> None:
 
 def print_stacks() -> None:
     """Print the stacks of all threads of this process and of all Python processes that it started."""
-    faulthandler.dump_traceback(file=sys.__stderr__, all_threads=True)
+    faulthandler.dump_traceback(file=2, all_threads=True)
     for pid in _descendants(os.getpid()):
         command = Path(f"/proc/{pid}/cmdline")
         try:

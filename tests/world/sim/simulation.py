@@ -32,7 +32,7 @@ from tests.world.sim.scheduler import Job, Killed, Process, SimWorld
 from tests.world.sim.server import SCHEMA, Server
 from tests.world.sim.session import Network
 from tests.world.sim.sink import SimSink, Storage
-from tests.world.sim.theme import THEMES, Theme
+from tests.world.sim.theme import PURGED, THEMES, Theme
 
 _PORT = 3306
 # A log file as young as the position in it proves nothing, and the feed says so.
@@ -55,6 +55,13 @@ class Setting:
     truncates: float = 0.0
     theme: Theme | None = None
     breaks_off: float = 1 / 6
+
+
+SETTINGS = {
+    "usual": Setting(),
+    "truncated": Setting(truncates=12.0),
+    "purged": Setting(theme=PURGED, breaks_off=1.0),
+}
 
 
 @dataclass
