@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in chosen.only:
         print(f"{name} ...", flush=True)
         found = _in_process(name, chosen.rows, chosen.runs)
-        failed += [] if found is not None else [name]
+        if found is None:
+            failed.append(name)
         figures += found or []
         for line in table(found or []):
             print(f"  {line}", flush=True)
@@ -79,7 +80,8 @@ def _in_process(name: str, rows: int, runs: int | None) -> list[Figure] | None:
     with tempfile.TemporaryDirectory(prefix="catchment-bench-") as directory:
         into = Path(directory) / "figures.json"
         command = [sys.executable, "-m", "bench", "--only", name, "--rows", str(rows), "--into", str(into)]
-        command += ["--runs", str(runs)] if runs is not None else []
+        if runs is not None:
+            command += ["--runs", str(runs)]
         if subprocess.run(command, cwd=Path(__file__).parent.parent, check=False).returncode != 0:
             return None
         found: list[Figure] = json.loads(into.read_text())
@@ -89,7 +91,8 @@ def _in_process(name: str, rows: int, runs: int | None) -> list[Figure] | None:
 def _measured(name: str, rows: int, runs: int | None) -> list[Figure]:
     module, sized = BENCHMARKS[name]
     options = {"rows": rows} if sized else {}
-    options |= {"runs": runs} if runs is not None else {}
+    if runs is not None:
+        options["runs"] = runs
     found: list[Figure] = importlib.import_module(module).run(**options)
     return found
 

@@ -34,7 +34,8 @@ def actions(rows: Iterator[Row]) -> Iterator[list[str]]:
     for row in rows:
         what = {"_index": index, "_id": row.id, "version": row.version, "version_type": "external_gte"}
         lines = json.dumps({"delete" if row.gone else "index": what}) + "\n"
-        lines += "" if row.gone else f"{row.document}\n"
+        if not row.gone:
+            lines += f"{row.document}\n"
         if piece and size + len(lines) > REQUEST_BYTES:
             yield piece
             piece, size = [], 0

@@ -1,10 +1,10 @@
-"""The moves of a table's states, drawn into docs/dump.md from the table that the program goes by.
+"""The moves of a table's states, drawn into docs/dump.md from the table in the code.
 
 `python -m tests.tidy.table_states` draws them again.
 """
 
 from catchment.model.table_state import MOVES, Cause
-from tests.tidy.floors import ROOT
+from tests.tidy.sources import ROOT
 
 PAGE = ROOT / "docs" / "dump.md"
 BEGIN, END = "<!-- drawn by tests/tidy/table_states.py -->", "<!-- end of the drawing -->"
@@ -24,11 +24,11 @@ def drawn() -> str:
 
 
 def page() -> str:
-    """The page with the drawing as it is to be."""
+    """docs/dump.md with the drawing as it is now."""
     text = PAGE.read_text()
     before, rest = text.split(BEGIN)
-    _, behind = rest.split(END)
-    return f"{before}{BEGIN}\n\n{drawn()}\n\n{END}{behind}"
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n\n{drawn()}\n\n{END}{after}"
 
 
 if __name__ == "__main__":

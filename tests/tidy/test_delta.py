@@ -1,67 +1,62 @@
-"""Nothing outside `sink/delta/` knows that a lake has Delta tables, but for the one place that knows all sinks."""
+"""Nothing outside `sink/delta/` uses Delta tables, except the one place that knows all sinks."""
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from tests.tidy.floors import FLOOR, MODULES, PACKAGE, folder_of, imports
+from tests.tidy.floors import MODULES, folder_of, imports
+from tests.tidy.sources import PACKAGE, Source
 
 HOME = "sink/delta"
 REGISTRY = PACKAGE / "sink" / "registry" / "sinks.py"
-# `TableDelta` and a variable `delta` are what an epoch adds to a table, `timedelta` is a time.
-_NAMES = re.compile(r"\bDelta\b|DeltaTable|delta-rs|deltalake|_delta_log|sink[./]delta")
+# What code without an import would name: a module to start as a process, the library, the folder of the log.
+_IN_TEXTS = re.compile(r"sink[./]delta|\bdeltalake\b|_delta_log")
 
 
-def outsiders() -> list[Path]:
+def outsiders() -> list[Source]:
     """The modules that must not know Delta."""
-    return [m for m in MODULES if not f"{folder_of(m)}/".startswith(f"{HOME}/") and m != REGISTRY]
+    return [
+        module
+        for module in MODULES
+        if not f"{folder_of(module.path)}/".startswith(f"{HOME}/") and module.path != REGISTRY
+    ]
 
 
-def places(source: str) -> Iterator[str]:
-    """Where a module knows Delta: what it imports, and what it names, comments and texts included."""
-    importing = set()
-    for line, name in imports(ast.parse(source)):
-        importing.add(line)
+def places(module: Source) -> Iterator[str]:
+    """Where a module uses Delta: its imports, and the texts of its code. Comments and docstrings may name it."""
+    for line, name in imports(module):
         if name.startswith(("catchment.sink.delta", "deltalake")):
-            yield f"line {line}: imports {name}"
-    for number, text in enumerate(source.splitlines(), 1):
-        if number not in importing and (found := _NAMES.search(text)):
-            yield f"line {number}: names {found[0]}"
+            yield f"{module.name}:{line}: imports {name}"
+    docstrings = {line for line, _ in module.docstrings}
+    for node in module.nodes:
+        match node:
+            case ast.Constant(value=str(text)) if node.lineno not in docstrings:
+                if found := _IN_TEXTS.search(text):
+                    yield f"{module.name}:{node.lineno}: names {found[0]}"
 
 
-def test_nothing_outside_knows_delta() -> None:
-    found = [f"{m.relative_to(PACKAGE)}: {place}" for m in outsiders() for place in places(m.read_text())]
-    assert len(found) == 0, "\n".join(found)
+def test_nothing_outside_uses_delta() -> None:
+    found = [place for module in outsiders() for place in places(module)]
+    assert not found, "\n".join(found)
+    registry = next(module for module in MODULES if module.path == REGISTRY)
+    assert list(places(registry)), "it names every sink"
+    assert len(outsiders()) + 1 == sum(HOME not in module.name for module in MODULES)
 
 
-def test_every_other_module_is_looked_at() -> None:
-    assert {folder_of(m) for m in outsiders()} >= {f for f in FLOOR if not f.startswith(HOME)} - {
-        "sink/registry"
+def test_the_rule_of_delta() -> None:
+    """Planted uses, each with how many of them are found."""
+    planted = {
+        "from catchment.sink.delta.epochs.table import EpochsTable": 1,
+        "from catchment.sink import delta": 1,
+        "import catchment.sink.delta": 1,
+        "def f():\n    from deltalake import DeltaTable": 1,
+        'start("-m", "catchment.sink.delta.upkeep.process")': 1,
+        'Path(lake) / "_delta_log"': 1,
+        "# Delta compares lower case": 0,
+        '"""What comes\nfrom Delta, and its _delta_log."""': 0,
+        "for delta in manifest.deltas:\n    TableDelta(delta)": 0,
+        "from datetime import timedelta": 0,
+        "from catchment.sink.port import Sink": 0,
     }
-    inside = {m for m in MODULES if HOME in m.as_posix()}
-    assert inside.isdisjoint(outsiders())
-    assert len(outsiders()) + len(inside) + 1 == len(MODULES)
-    assert list(places(REGISTRY.read_text())), "it names every sink"
-
-
-@pytest.mark.parametrize(
-    ("source", "count"),
-    [
-        ("from catchment.sink.delta.epochs.table import EpochsTable", 1),
-        ("from catchment.sink import delta", 1),
-        ("import catchment.sink.delta", 1),
-        ("def f():\n    from deltalake import DeltaTable", 1),
-        ('start("-m", "catchment.sink.delta.upkeep.process")', 1),
-        ("# Delta compares lower case", 1),
-        ('"""What comes\nfrom Delta."""', 1),
-        ('Path(lake) / "_delta_log"', 1),
-        ("for delta in manifest.deltas:\n    TableDelta(delta)", 0),
-        ("from datetime import timedelta", 0),
-        ("from catchment.sink.port import Sink", 0),
-    ],
-)
-def test_the_rule_itself(source: str, count: int) -> None:
-    assert len(list(places(source))) == count
+    found = {text: len(list(places(Source(PACKAGE / "feed" / "x.py", text)))) for text in planted}
+    assert found == planted

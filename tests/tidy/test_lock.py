@@ -2,65 +2,74 @@
 
 import re
 import tomllib
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.layers.sink.test_reader import READER
+from tests.tidy.sources import ROOT
 
-ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-GROUPS = PROJECT["dependency-groups"]
 
 
-def locked() -> dict[str, str]:
-    return dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", LOCK, re.M))
-
-
-def test_every_dependency_is_locked_as_the_project_has_it() -> None:
-    project, versions = PROJECT["project"], locked()
-    for text in (
-        *project["dependencies"],
-        *project["optional-dependencies"]["feed"],
-        *project["optional-dependencies"]["stream"],
-        *project["optional-dependencies"]["serve"],
-        *GROUPS["dev"],
-        *GROUPS["build"],
-    ):
+def faults(lock: str, project: dict[str, Any]) -> Iterator[str]:
+    """What of a lock file and its pyproject.toml is not as it must be."""
+    locked = dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", lock, re.MULTILINE))
+    extras = project["project"]["optional-dependencies"]
+    groups = project["dependency-groups"]
+    installed = [*project["project"]["dependencies"], *(text for texts in extras.values() for text in texts)]
+    optional = {text for extra in ("pandas", "polars") for text in extras[extra]}
+    for text in [text for text in installed if text not in optional] + groups["dev"] + groups["build"]:
         requirement = Requirement(text)
-        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), (
-            f"{text}: run make lock"
-        )
-
-
-def test_what_is_installed_beside_others_has_lower_bounds() -> None:
-    """Versions that are fixed could not live in an environment with other packages."""
-    project = PROJECT["project"]
-    for text in sum(project["optional-dependencies"].values(), project["dependencies"]):
+        version = locked.get(canonicalize_name(requirement.name))
+        if version is None or not requirement.specifier.contains(version):
+            yield f"{text}, but locked is {version}: run make lock"
+    # Fixed versions could not be installed beside other packages.
+    for text in installed:
         operators = {specifier.operator for specifier in Requirement(text).specifier}
-        assert ">=" in operators, text
-        assert operators <= {">=", "<"}, text
+        if ">=" not in operators or not operators <= {">=", "<"}:
+            yield f"{text}: no lower bound, or a version that is fixed"
+    if f"cython=={locked.get('cython')}" not in project["build-system"]["requires"]:
+        yield "the build takes another Cython than the one that is locked"
+    entries = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE)[1:]
+    yield from (f"no hash: {entry.split()[0]}" for entry in entries if "--hash=sha256:" not in entry)
+    if "://" in lock or "--index-url" in lock:
+        yield "an address"
+
+
+def test_the_lock_is_whole_and_in_step_with_the_project() -> None:
+    found = list(faults(LOCK, PROJECT))
+    assert not found, "\n".join(found)
 
 
 def test_a_reader_needs_these_alone() -> None:
+    """What a lake is read with in tests/layers/sink/test_reader.py is what the project installs."""
     needed = {Requirement(text).name for text in PROJECT["project"]["dependencies"]}
     assert needed == {"pyarrow", "deltalake", "duckdb", "msgspec", "pyroaring", "pytz"}
     assert needed < set(READER)
 
 
-def test_build_backend_is_the_locked_one() -> None:
-    assert f"cython=={locked()['cython']}" in PROJECT["build-system"]["requires"]
-
-
-def test_every_package_has_hashes() -> None:
-    entries = re.split(r"^(?=[a-z0-9])", LOCK, flags=re.M)[1:]
-    assert len(entries) > 30
-    for entry in entries:
-        assert "--hash=sha256:" in entry, entry
-
-
-def test_no_addresses() -> None:
-    assert "://" not in LOCK
-    assert "--index-url" not in LOCK
+def test_the_rule_of_the_lock() -> None:
+    project = tomllib.loads("""
+build-system.requires = ["cython==3"]
+dependency-groups = {dev = ["pytest==9"], build = []}
+[project]
+dependencies = ["a-b>=1", "c==2"]
+optional-dependencies = {feed = ["d<3"], pandas = ["pandas>=2"], polars = []}
+""")
+    lock = (
+        "--index-url https://x\na-b==0.9 \\\n    --hash=sha256:1\nc==2\ncython==4 \\\n    --hash=sha256:2\n"
+    )
+    assert list(faults(lock, project)) == [
+        "a-b>=1, but locked is 0.9: run make lock",
+        "d<3, but locked is None: run make lock",
+        "pytest==9, but locked is None: run make lock",
+        "c==2: no lower bound, or a version that is fixed",
+        "d<3: no lower bound, or a version that is fixed",
+        "the build takes another Cython than the one that is locked",
+        "no hash: c==2",
+        "an address",
+    ]

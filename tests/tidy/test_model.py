@@ -3,12 +3,11 @@
 import ast
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "catchment"
+from tests.tidy.sources import PACKAGE, ROOT
+
 MODEL = ROOT / "docs" / "model" / "commit.pml"
 PAGE = ROOT / "docs" / "model" / "README.md"
 RUNNER = ROOT / "dev" / "model"
@@ -35,7 +34,7 @@ NEEDED = {
 
 
 def references(text: str) -> set[str]:
-    """`feed/applier.py Applier.apply` of every comment that begins with "code:"."""
+    """`feed/applier.py Applier.apply` from every comment that begins with "code:"."""
     found = set()
     for comment in re.findall(r"/\* code: (.*?) \*/", text):
         file, *names = comment.split()
@@ -63,33 +62,42 @@ def macros(text: str) -> set[str]:
     return set(re.findall(r"#ifn?def (\w+)", text)) - {"EPOCHS", "STARTS", "REPLACEMENTS", "RUNNERS"}
 
 
-@pytest.mark.parametrize("reference", sorted(references(MODEL.read_text()) | NEEDED))
-def test_the_code_has_what_the_model_names(reference: str) -> None:
-    file, name = reference.split()
-    assert reference in references(MODEL.read_text()), f"the model has no {reference} any more"
-    assert name in names((PACKAGE / file).read_text()), (
-        f"{file} has no {name} any more: look at the model, too"
+def unknown(named: set[str]) -> list[str]:
+    """Those of the names, each with its file, that the code does not have."""
+    return sorted(
+        f"{file} has no {name}"
+        for file, name in (reference.split() for reference in named)
+        if not (PACKAGE / file).exists() or name not in names((PACKAGE / file).read_text())
     )
 
 
-def test_the_page_names_what_the_code_has() -> None:
-    for file, name in re.findall(r"`([a-z_/]+\.py)` `([\w.]+)`", PAGE.read_text()):
-        assert name in names((PACKAGE / file).read_text()), f"{file} {name}"
+def test_the_code_has_what_the_model_and_its_page_name() -> None:
+    model = references(MODEL.read_text())
+    assert not NEEDED - model, "the model names these no longer"
+    page = {" ".join(found) for found in re.findall(r"`([a-z_/]+\.py)` `([\w.]+)`", PAGE.read_text())}
+    assert page, "the page names nothing"
+    found = unknown(model | page)
+    assert not found, "\n".join(["look at the model, too:", *found])
 
 
-@pytest.mark.parametrize("macro", sorted(macros(MODEL.read_text())))
-def test_every_macro_is_run_and_described(macro: str) -> None:
-    assert re.search(rf"\b{macro}\b", RUNNER.read_text())
-    assert f"`{macro}`" in PAGE.read_text()
+def test_every_macro_is_run_and_described() -> None:
+    runner, page = RUNNER.read_text(), PAGE.read_text()
+    found = macros(MODEL.read_text())
+    assert [macro for macro in found if not re.search(rf"\b{macro}\b", runner)] == []
+    assert [macro for macro in found if f"`{macro}`" not in page] == []
 
 
-def test_the_rule_itself() -> None:
+def test_the_rule_of_the_model() -> None:
     assert references("x /* code: a/b.py C.d e */ y\n/* code: f.py g */") == {
         "a/b.py C.d",
         "a/b.py e",
         "f.py g",
     }
     assert names("a = 1\nclass B:\n    def c(self): pass\ndef d(): pass") == {"a", "B", "B.c", "d"}
+    assert unknown({"feed/loop.py Loop.run", "feed/loop.py Loop.ran", "feed/none.py f"}) == [
+        "feed/loop.py has no Loop.ran",
+        "feed/none.py has no f",
+    ]
     assert macros("#ifndef EPOCHS\n#ifdef MISTAKE\n") == {"MISTAKE"}
 
 

@@ -64,9 +64,12 @@ class Reading:
     def _ddl(self, told: pb.Ddl) -> Iterator[Event]:
         added = {one.column: untyped(one.value) for one in told.added}
         renamed = {one.old: one.new for one in told.renamed}
-        table = _table(told.table)
         yield Ddl(
-            *(told.keyspace, told.shard, table, told.statement, added),
+            told.keyspace,
+            told.shard,
+            _table(told.table),
+            told.statement,
+            added,
             tuple(told.dropped),
             renamed,
             told.emptied,

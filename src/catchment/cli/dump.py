@@ -7,7 +7,7 @@ import click
 
 from catchment.cli.output import feed_argument, json_option, show, tables_of
 from catchment.cli.table_lines import part_text, table_lines
-from catchment.cli.verify import PortionOptions, compare_and_tell, portion_of, portion_options
+from catchment.cli.verify import compare_and_tell, portion_of, portion_options
 from catchment.feed.compare import choice_of
 from catchment.feed.dump import apply, dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
@@ -50,14 +50,14 @@ _ordering("start", "Resume what is paused, and copy again what is stale.")
 @click.option("--table", required=True, metavar="SCHEMA.NAME", help="The table to copy again.")
 @portion_options
 @json_option
-def restart_command(file: Path, table: str, options: PortionOptions, as_json: bool) -> int:
+def restart_command(file: Path, table: str, shard: str, keys: str, where: str, as_json: bool) -> int:
     """Copy a table again. Readers see it as of now until the new copy is complete and takes its place.
 
     With --shard, --keys or --where only that portion, in its place: chunks are compared with the lake, and what differs
     is written. Readers see the newest epoch all the while.
     """
     named = tables_of("--table", [table])
-    portion = portion_of(named, options)
+    portion = portion_of(named, shard, keys, where)
     if portion is not None:
         choice = choice_of(named, portion)
         return compare_and_tell(file, choice, repair=True, again=True, as_json=as_json)

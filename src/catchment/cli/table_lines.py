@@ -35,7 +35,8 @@ def part_text(part: PartStatus) -> str:
     else:
         about = f"{part.rows:,} of {'' if part.basis is Basis.COUNTED else 'about '}{part.expected:,} rows"
         text = f"{about} ({_SURE[part.basis]}), {_share(part.rows, part.expected)}"
-    text += "" if part.rate is None else f", {part.rate:,.0f} a second"
+    if part.rate is not None:
+        text += f", {part.rate:,.0f} a second"
     remaining = until(part.left)
     return f"{text}; to go: {remaining}" if remaining else text
 

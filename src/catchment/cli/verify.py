@@ -1,10 +1,8 @@
 """`catchment verify`: compare source and lake row by row while both move on, and mend what differs."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -21,6 +19,7 @@ from catchment.model.errors import ConfigError, VerifyDifference
 from catchment.model.table import TableId
 from catchment.screen.comparing import VerifyView, lines, repair_lines
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _PORTION = (
     click.option("--shard", default="", help="Of the table, only the rows of this shard."),
     click.option(
@@ -38,59 +37,15 @@ _PORTION = (
 )
 
 
-@dataclass(frozen=True)
-class PortionOptions:
-    """What a person gave as `--shard`, `--keys` and `--where`; empty where it was not given."""
-
-    shard: str
-    keys: str
-    where: str
+def portion_options(command: _Command) -> _Command:
+    """Add `--shard`, `--keys` and `--where` to a command; each is empty where it is not given."""
+    for option in reversed(_PORTION):
+        command = option(command)
+    return command
 
 
-@dataclass(frozen=True)
-class SampleOptions:
-    """What a person gave as `--sample` and `--seed`; None where it was not given."""
-
-    percent: float | None
-    seed: int | None
-
-
-def options_as(
-    name: str, kind: type, *options: Callable[..., Any]
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Add options to a command, which gets them as one value of a kind under a name."""
-
-    def added(command: Callable[..., int]) -> Callable[..., int]:
-        @wraps(command)
-        def with_options(**given: Any) -> int:
-            mine = {field.name: given.pop(field.name) for field in fields(kind)}
-            return command(**{name: kind(**mine)}, **given)
-
-        for option in reversed(options):
-            with_options = option(with_options)
-        return with_options
-
-    return added
-
-
-sample_options = options_as(
-    "given",
-    SampleOptions,
-    click.option(
-        "--sample",
-        "percent",
-        type=click.FloatRange(0, 100, min_open=True),
-        metavar="PERCENT",
-        help="Only so many percent of all parts of the tables, chosen at random.",
-    ),
-    click.option("--seed", type=int, help="With --sample: choose the same parts as with this seed before."),
-)
-portion_options = options_as("options", PortionOptions, *_PORTION)
-
-
-def portion_of(tables: Iterable[TableId], options: PortionOptions) -> Portion | None:
-    """The portion that options name, if they do. Raises ConfigError unless they are of one table."""
-    shard, keys, where = options.shard, options.keys, options.where
+def portion_of(tables: Iterable[TableId], shard: str, keys: str, where: str) -> Portion | None:
+    """The portion that the options name, if they do. Raises ConfigError unless they are of one table."""
     if not (shard or keys or where):
         return None
     named = list(tables)
@@ -122,18 +77,27 @@ def portion_of(tables: Iterable[TableId], options: PortionOptions) -> Portion | 
     metavar="WHEN",
     help="Only keys that changed behind this epoch, or since this time (UTC), or for so long, as -1h.",
 )
-@sample_options
+@click.option(
+    "--sample",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Only so many percent of all parts of the tables, chosen at random.",
+)
+@click.option("--seed", type=int, help="With --sample: choose the same parts as with this seed before.")
 @click.option(
     "--again", is_flag=True, help="From the start, also where one that was interrupted could go on."
 )
 @json_option
-def verify_command(
+def verify_command(  # noqa: PLR0913 (one for each option)
     file: Path,
     tables: tuple[str, ...],
-    options: PortionOptions,
+    shard: str,
+    keys: str,
+    where: str,
     repair: bool,
     since: str | None,
-    given: SampleOptions,
+    sample: float | None,
+    seed: int | None,
     again: bool,
     as_json: bool,
 ) -> int:
@@ -141,17 +105,15 @@ def verify_command(
     with --repair. One that is interrupted goes on where it stood when the same is asked again.
     """
     only = tables_of("--table", tables)
-    sample = sample_of(given.percent, given.seed)
-    if given.percent is not None and given.seed is None:
-        click.echo(f"a sample of {given.percent:g} %, --seed {sample.seed}", err=True)
+    chosen = sample_of(sample, seed)
+    if sample is not None and seed is None:
+        click.echo(f"a sample of {sample:g} %, --seed {chosen.seed}", err=True)
     if since is None:
-        choice = choice_of(only, portion_of(only, options), sample)
+        choice = choice_of(only, portion_of(only, shard, keys, where), chosen)
     else:
-        if options.keys or options.where:
+        if keys or where:
             raise ConfigError("--since compares the keys that changed: leave out --keys and --where")
-        choice = choice_since(
-            load(file, secrets=NEEDED), since, choice_of(only, sample=sample), options.shard
-        )
+        choice = choice_since(load(file, secrets=NEEDED), since, choice_of(only, sample=chosen), shard)
     return compare_and_tell(file, choice, repair=repair, again=again, as_json=as_json)
 
 

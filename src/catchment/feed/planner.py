@@ -66,14 +66,6 @@ class _Step:
     cost: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Ration:
-    """What an epoch copies of a shard: so many groups, each with a `share` of what a full one has."""
-
-    groups: int
-    share: float
-
-
 class Shares(Protocol):
     """The sessions that the run has, where their number has a ceiling."""
 
@@ -175,8 +167,9 @@ class Planner:
                     continue
                 if shard not in self.throttled:
                     count = self._groups(shard)
-                    steps = self._steps(session, shard, state, by_table, _Ration(count, share))
-                    dealt += sum(step.cost for step in steps) / (count * GROUP_COST) if steps else 0.0
+                    steps = self._steps(session, shard, state, by_table, count, share)
+                    if steps:
+                        dealt += sum(step.cost for step in steps) / (count * GROUP_COST)
                     groups += self._deal(steps, count)
         self.floor_lag = lags
         self._dealt = dealt / max(len(copying), 1)
@@ -273,9 +266,10 @@ class Planner:
         shard: str,
         state: ShardState,
         shapes: Mapping[TableId, TableShape],
-        ration: _Ration,
+        groups: int,
+        share: float,
     ) -> list[_Step]:
-        """Chunks of one shard."""
+        """Chunks of one shard, for so many groups, each with a `share` of what a full one has."""
         # A table whose chunks were refused comes behind the others: it may be locked.
         copies = sorted(
             (copy for copy in state.copying.values() if not copy.paused),
@@ -284,13 +278,13 @@ class Planner:
                 self._limits.place_of(copy.table),
             ),
         )
-        budget = ration.groups * ration.share * GROUP_COST
+        budget = groups * share * GROUP_COST
         allowance = self._throttle.rates.allowance(shard)
         planned: list[_Step] = []
         for copy in copies:
             walk = self._walk(session, shard, copy, shapes[copy.table])
             while budget >= CHUNK_COST_MIN and not allowance.is_used_up:
-                rows_max = self._of_group(walk) * min(ration.share, budget / GROUP_COST)
+                rows_max = self._of_group(walk) * min(share, budget / GROUP_COST)
                 step = self._next(walk, allowance.at_most(max(rows_max, ROWS_MIN)))
                 if step is None:
                     break
@@ -300,16 +294,15 @@ class Planner:
                 planned.append(_Step(chunk, rows, cost))
                 budget -= cost
                 allowance = allowance.without(rows, walk.pace.row_bytes)
-                self._expect(step, walk)
+                self._expect(chunk, rows, walk)
         return planned
 
     def _of_group(self, walk: Walk) -> int:
         """Rows of the walk's table in a full group."""
         return walk.pace.of_group(self._limits.group_seconds)
 
-    def _expect(self, step: tuple[Chunk, int], walk: Walk) -> None:
+    def _expect(self, chunk: Chunk, rows: int, walk: Walk) -> None:
         """Take what a chunk will copy from the rates. What is planned and not read stays taken: it may have been."""
-        chunk, rows = step
         expected = _Expected(rows, rows * walk.pace.row_bytes, self._of_group(walk))
         self._expected[chunk] = expected
         self._throttle.rates.take(chunk.shard, expected.rows, expected.bytes)

@@ -133,7 +133,8 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         served(feed, watch.vitals, board),
         sessions_of(feed, store, lease, stop, watch) as held,
     ):
-        applier, doing = Applier(store, lease, sink, stop), watch.observer.doing
+        applier = Applier(store, lease, sink, stop)
+        doing = watch.observer.doing
         doing(f"looking at {len(endpoints)} shard{'s' if len(endpoints) > 1 else ''}")
         try:
             began = take_up(feed, applier, edition.leave, doing, ports)
@@ -143,7 +144,8 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         clock_of = partial(_started_clock, feed, endpoints, watch.troubles)
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
-        clock, superseded = clock_of(began), False
+        clock = clock_of(began)
+        superseded = False
         throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
         planner = Planner(endpoints, _limits(feed.copying), throttle, held)
         obeying = Obeying(_live(feed, watch, planner).obey, partial(another_edition, edition))

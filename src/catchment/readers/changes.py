@@ -48,13 +48,14 @@ from catchment.wire.cells.types import scalar_of
 from catchment.wire.log.facts import Ddl
 
 
-def read_segment(task: SegmentTask) -> SegmentReceipt:
+def read_segment(task: SegmentTask) -> SegmentReceipt:  # noqa: PLR0915 (steps whose order counts)
     """Read (start, stop], keep the last state of every followed key, write them; raises CatchmentError."""
     shapes = {shape.table: shape for shape in task.shapes}
     shard = task.endpoint.shard
     holders = {table: task.holders.get(table, task.target.shards) for table in shapes}
     here = tables_here(task.shapes, shard, holders)
-    start, defined = task.start.position, task.born.defined if task.born is not None else None
+    start = task.start.position
+    defined = task.born.defined if task.born is not None else None
     followed = Followed(shapes, task.start.definitions, here, defined)
     family = KeyImages(task, {table: shapes[table] for table in here}, keys_of(task, here))
     with SegmentImages(shard, shapes, task.start.copying) as images:
@@ -67,10 +68,12 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             events = tuple(one for one in events if not _defined(one, defined))
         stored = StoredAt(task.endpoint, start.server, start.at, stretch.at, events)
         went = went_through(shard, shapes, stored, task.changes, task.aside, task.unseen)
-        altered, stopped = went.altered, aside | {one.table: one for one in went.stopped}
+        altered = went.altered
+        stopped = aside | {one.table: one for one in went.stopped}
         stopped |= _without_keys(task, [shapes[table] for table in here if table not in stopped], stored)
         stopped |= family.renamed(altered)
-        exists, ends = existence(events, start), commits(shard, start.prepared, stretch.xa)
+        exists = existence(events, start)
+        ends = commits(shard, start.prepared, stretch.xa)
         swapped = swaps([shapes[table] for table in here], events, exists, stopped)
         prepared = _prepared(task, ends, family)
         for part in prepared:
@@ -78,7 +81,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             family.add(part)
         became = family.follow(stretch, ends, events, stopped)
         stopped |= became.stopped
-        outputs, met = [], images.met() if begin is None else begin.of_table(images.met())
+        met = images.met() if begin is None else begin.of_table(images.met())
+        outputs = []
         for number, table in enumerate(sorted(images.spools.keys() | became.fates.keys())):
             if table in stopped and table not in swapped:
                 continue
@@ -95,7 +99,8 @@ def read_segment(task: SegmentTask) -> SegmentReceipt:
             spool = images.spools.get(table) or Spool(shape.key)
             states = became.of(table, _states(task, stretch, ends, spool, shape, mine, begin))
             output = task.target.emit(states, shape, shard, Part.CHANGES, number)
-            outputs += [output] if output is not None else []
+            if output is not None:
+                outputs.append(output)
     altered = [one for one in altered if one.effect.table not in stopped]
     known = tuple(one for one in met.values() if one.table.id not in stopped)
     receipt = _receipt(task, stretch, resets, tuple(outputs), tuple(altered), known)

@@ -107,7 +107,8 @@ def spoiled_by(stretch: Stretch, stored: StoredAt, images: ChunkImages) -> dict[
     Over a TRUNCATE up to the epoch no row is rewound. It was in the log before they were read, and a SELECT waits until
     it has taken its rows (metadata locks). Nor is one over a CREATE that made the table there.
     """
-    task, found = images.task, {}
+    task = images.task
+    found = {}
     told = not task.state.definitions
     made = _made(stretch, stored, task.state.position) if told else {}
     for table, group in made.items():

@@ -78,7 +78,8 @@ def copy_chunks(task: ChunkTask) -> ChunkReceipt:
     for number, (table, rows) in enumerate(group.rows.items()):
         part = Part.BASE if _chunk_key(shapes[table]).ordered else Part.CHANGES
         output = task.target.emit([rows], shapes[table], task.endpoint.shard, part, number)
-        outputs += [output] if output is not None else []
+        if output is not None:
+            outputs.append(output)
     copied = tuple(chunk for chunks in group.copied.values() for chunk in chunks)
     return ChunkReceipt(task.endpoint.shard, copied, tuple(outputs), group.refused, group.log_bytes)
 
@@ -119,7 +120,8 @@ def read_group(task: ChunkTask, log_bytes: int | None = None, inside: Inside | N
     chosen = {table: shapes[table] for table in reads} | parents.shapes
     wanted = Wanted.of(chosen.values(), task.state.definitions, before="full", mask_key=task.mask_key)
     wanted = with_referenced(wanted, parents.keys)
-    events, marks = SchemaEvents(reads), MarksMet(task.staged)
+    events = SchemaEvents(reads)
+    marks = MarksMet(task.staged)
     wanted = marks.with_theirs(wanted)
     stretch = _log_behind(
         task, floor, _stopped(wanted, events, task.epoch_at), Consumers(images, parents, marks), log_bytes

@@ -60,5 +60,6 @@ def _deleted(shape: TableShape, target: Target, found: Mapping[str | None, pa.Ta
         once = rows.take(pa.array(keys.first_of_each(keys.encode(rows, shape.key))))
         deletes = once.append_column(DELETED, pa.repeat(pa.scalar(True), once.num_rows))
         output = asked.emit([deletes], shape, shard, Part.CHANGES, number)
-        outputs += [output] if output is not None else []
+        if output is not None:
+            outputs.append(output)
     return tuple(outputs)

@@ -96,7 +96,8 @@ def _mended(task: VerifyTask, sides: Mapping[TableId, Compared]) -> tuple[Output
         if both.differences.total:
             shard = task.endpoint.shard
             output = target.emit([both.mending()], task.shapes[table], shard, Part.CHANGES, number)
-            outputs += [output] if output is not None else []
+            if output is not None:
+                outputs.append(output)
     return tuple(outputs)
 
 

@@ -119,7 +119,8 @@ def _dropped(definition: Definition, columns: _Columns, action: Sequence[Word], 
     keywords = [w.keyword for w in action]
     at = 2 if keywords[1] == "COLUMN" else 1
     exists = keywords[at : at + 2] == ["IF", "EXISTS"]
-    at += 2 if exists else 0
+    if exists:
+        at += 2
     name = action[at].text.lower()
     if keywords[1] in _NOT_COLUMNS or name not in names:
         return columns  # an index or a constraint

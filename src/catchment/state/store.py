@@ -238,5 +238,6 @@ class Store:
                 link = None if record is None else link_of(record)
             except (Unreadable, OfLater) as fault:
                 raise self._fault(kind, fault) from fault
-            needed += [] if link is None else [link.epoch]
+            if link is not None:
+                needed.append(link.epoch)
         connection.execute(statements.DELETE_EARLIER, {"of": self.feed, "at": min(needed)})

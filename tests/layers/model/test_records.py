@@ -269,7 +269,8 @@ def test_a_whole_record_every_so_many() -> None:
     wholes = []
     for turn in range(1, 110):
         record, base = encoded(large(turn), base)
-        wholes += [turn] if link_of(record) is None else []
+        if link_of(record) is None:
+            wholes.append(turn)
     assert wholes == [1, 52, 103]
 
 

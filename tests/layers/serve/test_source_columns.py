@@ -104,7 +104,8 @@ def test_columns_named_as_ours_and_as_the_lakes(
     for row in in_order(driver.rows):
         values = tuple(row[name] for name in OTHERS)
         left = {key: kept for key, kept in left.items() if key != row["_seq"]}
-        left |= {} if row["_change_type"] in GONE else {row["_seq"]: values}
+        if row["_change_type"] not in GONE:
+            left[row["_seq"]] = values
     assert sorted(left.values()) == sorted(server.sql(f"SELECT * FROM {schema}.t"))
     assert [row["_change_type"] for row in driver.rows].count("update_postimage") == 2
 

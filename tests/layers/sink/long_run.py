@@ -72,7 +72,8 @@ class LongRun:
             deltas.append(delta(table, file))
         feeder.commit(TABLES, *deltas)
         self.states[feeder.epoch] = {name: dict(state) for name, state in self.now.items()}
-        self.touched += [feeder.epoch] if deltas else []
+        if deltas:
+            self.touched.append(feeder.epoch)
         return feeder.epoch
 
     def keep_up(self) -> None:

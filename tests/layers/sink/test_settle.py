@@ -80,7 +80,8 @@ class Settling:
         if snapshot is not None and snapshot.files:
             files = sorted(snapshot.files.values(), key=lambda file: file.path)
             joined = prepare(self.plain, self.lake.shape, rng.sample(files, rng.randint(1, len(files))))
-            self.prepared += [joined] if joined is not None else []
+            if joined is not None:
+                self.prepared.append(joined)
 
     def commit_join(self) -> None:
         """Commit the oldest join that was prepared, whatever has come since; nothing when a source is gone."""

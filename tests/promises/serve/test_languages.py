@@ -18,7 +18,7 @@ from tests.layers.serve.formats.test_values import CASES
 from tests.promises.serve.conftest import Certificate
 from tests.promises.serve.server import FEED, TOKEN, feed_file, server_file, serving
 from tests.promises.stream.conftest import Servers
-from tests.tidy.floors import ROOT
+from tests.tidy.sources import ROOT
 from tests.world.patience import PATIENCE_SECONDS
 
 EXAMPLES = ROOT / "examples" / "serve"

@@ -387,5 +387,6 @@ class Epochs:
         """The shard's state, as what has become of its tables since allows it."""
         endpoint, state = self._endpoints[shard], self.stands.cut.shards[shard]
         again = altered_since(endpoint, state)
-        self._again |= {shard: [Void(table, WHILE_COPIED) for table in again]} if again else {}
+        if again:
+            self._again[shard] = [Void(table, WHILE_COPIED) for table in again]
         return rechosen(endpoint, copied_again(state, again), self._chosen)

@@ -26,7 +26,8 @@ def altered_since(endpoint: Endpoint, state: ShardState) -> list[TableId]:
     altered: set[TableId] = set()
     for event in SchemaEvents(state.copying).of(read_facts(endpoint, position.server, position, None).facts):
         altered |= {stop.table for stop in stops(event, state.copying)}
-        altered |= {event.effect.table} if isinstance(event.effect, Columns) else set()
+        if isinstance(event.effect, Columns):
+            altered.add(event.effect.table)
     return [copy.table for copy in state.copies if copy.table in altered and copy != Copy(copy.table)]
 
 

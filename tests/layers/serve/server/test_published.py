@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.tidy.floors import PACKAGE, ROOT
+from tests.tidy.sources import PACKAGE, ROOT
 from tests.tidy.test_lock import PROJECT
 
 PROTO = ROOT / "proto"

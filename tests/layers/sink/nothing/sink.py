@@ -47,7 +47,8 @@ class Count:
         rows = deletes = 0
         for table in tables:
             rows += table.num_rows
-            deletes += sum(table.column(DELETED).to_pylist()) if DELETED in table.schema.names else 0
+            if DELETED in table.schema.names:
+                deletes += sum(table.column(DELETED).to_pylist())
         return Output(shape.table, part, FewRows(pa.table({})), rows - deletes, deletes) if rows else None
 
 

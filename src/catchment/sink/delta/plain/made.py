@@ -117,7 +117,8 @@ class Made:
             self._add(add, rows, fresh[add.file], data_change=True)
             self.died += len(fresh[add.file])
         self._vectors.write()
-        self.actions += self._told.actions if self._told is not None else []
+        if self._told is not None:
+            self.actions += self._told.actions
 
     def renew(self, on: Snapshot, found: Waiting | None, limits: Limits) -> None:
         """Bring the table, which keeps its past, to a new copy that is `found`: only what differs ends or begins."""
@@ -142,7 +143,8 @@ class Made:
         for file in files:
             self._replace(file, before[file.path], dead[file.path])
         self._vectors.write()
-        self.actions += self._told.actions if self._told is not None else []
+        if self._told is not None:
+            self.actions += self._told.actions
 
     def replace_all(self, on: Snapshot) -> None:
         """Take all files of a version out of the table."""

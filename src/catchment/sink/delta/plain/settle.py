@@ -135,7 +135,8 @@ def _commit(
     what differs."""
     now_ms = world.now_us() // 1000
     make_directory(log.directory / "_delta_log")
-    made, renews = Made(_making(order), now_ms), order.shape.renews is not None
+    made = Made(_making(order), now_ms)
+    renews = order.shape.renews is not None
     try:
         if on is not None and anew and renews:
             made.renew(on, found, order.limits)

@@ -49,8 +49,10 @@ def restored(on: Snapshot, then: Snapshot) -> list[Action]:
         if then.files.get(path) != file:
             found.append(file.removed(_now_ms(), data_change=True))
     found += [file.add for path, file in then.files.items() if on.files.get(path) != file]
-    found += [then.protocol] if then.protocol != on.protocol else []
-    found += [then.metadata] if then.metadata != on.metadata else []
+    if then.protocol != on.protocol:
+        found.append(then.protocol)
+    if then.metadata != on.metadata:
+        found.append(then.metadata)
     return found
 
 
