@@ -15,6 +15,9 @@ WIDE_PROGRAMS := chromium sysbench pt-online-schema-change postgres
 SLICE    ?= commit
 AFFECTED ?= 0
 
+# Where it is set, each of the hundreds of processes that tests start compiles all of Catchment's modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-slice test-all test-long test-costs test-mysql test-newest model mistakes wheel bench lint format lock protobuf clean
 
@@ -96,6 +99,7 @@ clean: ## Remove what was built, the virtual environment, and what tests keep in
 
 # Lint needs nothing but ruff, so a fresh clone hears of a slip before anything else is installed.
 $(VENV)/lint.stamp: requirements.lock
+	@dev/system-packages --venv "$(PYTHON)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@dev/locked ruff | $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r /dev/stdin
 	@touch $@

@@ -18,6 +18,7 @@ LINK = [f"-fsanitize={SANITIZER}"] if SANITIZER else COUNTERS
 COMPILE = (
     ["-O1", "-g", "-fno-omit-frame-pointer", *LINK] if SANITIZER else ["-O0", *LINK] if COVERED else ["-O3"]
 )
+PROCESSORS = os.cpu_count() or 1
 
 
 def extension(path: str) -> Extension:
@@ -32,8 +33,12 @@ def compiled(paths: list[str], **directives: bool) -> list[Extension]:
         [extension(path) for path in paths],
         compiler_directives={"language_level": 3, **directives},
         build_dir="build/covered-c" if COVERED else "build",
+        nthreads=PROCESSORS,
     )
     return found
 
 
-setup(ext_modules=compiled(HOT, boundscheck=False, wraparound=False, cdivision=True) + compiled(COVERED))
+setup(
+    ext_modules=compiled(HOT, boundscheck=False, wraparound=False, cdivision=True) + compiled(COVERED),
+    options={"build_ext": {"parallel": PROCESSORS}},
+)
