@@ -33,7 +33,7 @@ demo: setup ## Copy and follow two MariaDB shards under constant writes, and ver
 
 check: lint setup ## Lint, format, types and the rules of the house: run it before each commit
 	@$(BIN)/mypy $(TYPED)
-	@$(PYTEST) -q tests/tidy
+	@$(PYTEST) -q --tier check tests/tidy tests/suite
 	@$(BIN)/python -m tests.tidy.report
 
 test: setup ## Layers, simulator, and each promise once on real servers (docs/testing.md)
@@ -75,7 +75,7 @@ wheel: setup ## The wheel of this machine and Python, in dist/
 bench: setup ## Measure; every figure beside its reference (ROWS= sets the size)
 	@$(BIN)/python -m bench
 
-lint: $(VENV)/lint.stamp ## Lint and format alone, in seconds also on a fresh clone
+lint: $(VENV)/tools.stamp ## Lint and format alone, in seconds also on a fresh clone
 	@$(BIN)/ruff check --output-format=concise $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 
@@ -97,19 +97,18 @@ clean: ## Remove what was built, the virtual environment, and what tests keep in
 	rm -rf "/dev/shm/catchment-tests-$$(id -u)"
 	rm -f src/catchment/wire/*/*.so src/catchment/wire/*/*.c
 
-# Lint needs nothing but ruff, so a fresh clone hears of a slip before anything else is installed.
-$(VENV)/lint.stamp: requirements.lock
+# Lint needs nothing but ruff, so a fresh clone hears of a slip before anything else is installed. uv installs the rest,
+# in a quarter of the time that pip takes.
+$(VENV)/tools.stamp: requirements.lock
 	@dev/system-packages --venv "$(PYTHON)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@dev/locked ruff | $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r /dev/stdin
+	@dev/locked ruff uv | $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r /dev/stdin
 	@touch $@
 
-# A venv that broke off half-way has no stamp and is gone through again. PySpark comes as source, which pip 23 of
-# Debian 12 would build in an outdated way; later versions of pip do not need the variable.
-$(VENV)/packages.stamp: requirements.lock
-	@echo "Installing the locked packages into $(VENV) (a few minutes) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@PIP_USE_PEP517=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+# A venv that broke off half-way has no stamp and is gone through again.
+$(VENV)/packages.stamp: $(VENV)/tools.stamp
+	@echo "Installing the locked packages into $(VENV) (a minute) ..."
+	@$(BIN)/uv pip install --python $(BIN)/python --quiet --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/installed.stamp: $(VENV)/packages.stamp pyproject.toml

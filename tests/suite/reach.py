@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.tidy.floors import ROOT, arrows, imported_folder
+from tests.tidy.floors import arrows, imported_folder
+from tests.tidy.sources import ROOT
 
 # A landing has no record of the one before it, so the newest commits stand for what it changes.
 COMMITS = 20

@@ -29,6 +29,8 @@ def item(nodeid: str, *marks: str) -> Any:
         ("tests/layers/a/test_b.py::test_c", ("wide",), Tier.WIDE),
         ("tests/world/sim/test_seeds.py::test_c", ("long",), Tier.LONG),
         ("tests/promises/exact/test_b.py::test_c", (), Tier.WIDE),
+        ("tests/tidy/test_b.py::test_c", (), Tier.CHECK),
+        ("tests/tidy/test_b.py::test_c", ("long",), Tier.LONG),
         ("tests/promises/exact/test_b.py::test_c", ("promise",), Tier.TEST),
         ("tests/promises/exact/test_b.py::test_c", ("promise", "long"), Tier.LONG),
         ("tests/promises/exact/test_b.py::test_c[a]", ("promise", "wide"), Tier.WIDE),

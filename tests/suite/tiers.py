@@ -1,7 +1,8 @@
 """Which tier a test belongs to: a rule over its folder and its marks (docs/testing.md says why).
 
-* `test`: the layers, the simulator, the rules of the house, and of each promise the one test that proves it on real
-  servers (`@pytest.mark.promise`). `make test` runs it, and so does every landing.
+* `check`: the rules of the house and of this folder. `make check` runs them, beside lint and types.
+* `test`: the layers, the simulator, and of each promise the one test that proves it on real servers
+  (`@pytest.mark.promise`). `make test` runs it, and so does every landing.
 * `wide`: all else, in six slices. A landing runs one of them.
 * `long`: endurance runs, by hand (`make test-long`).
 """
@@ -13,16 +14,19 @@ import pytest
 
 from tests.suite.slices import slice_of
 
-# Below these folders a test is wide unless it is the one that proves a promise.
-_WIDE_FOLDERS = (("tests", "promises"),)
 
 
 class Tier(Enum):
     """A part of the suite."""
 
+    CHECK = "check"
     TEST = "test"
     WIDE = "wide"
     LONG = "long"
+
+
+# The tier of a test without a mark, by its folder below tests/; of any other folder it is `test`.
+_OF_FOLDERS = {"promises": Tier.WIDE, "tidy": Tier.CHECK, "suite": Tier.CHECK}
 
 
 def tier_of(item: pytest.Item) -> Tier:
@@ -34,8 +38,8 @@ def tier_of(item: pytest.Item) -> Tier:
         return Tier.WIDE
     if "promise" in marks:
         return Tier.TEST
-    parts = PurePath(file_of(item.nodeid)).parts
-    return Tier.WIDE if parts[:2] in _WIDE_FOLDERS else Tier.TEST
+    folder = PurePath(file_of(item.nodeid)).parts[1]
+    return _OF_FOLDERS.get(folder, Tier.TEST)
 
 
 def file_of(nodeid: str) -> str:
