@@ -33,7 +33,7 @@ demo: setup ## Copy and follow two MariaDB shards under constant writes, and ver
 
 check: lint setup ## Lint, format, types and the rules of the house: run it before each commit
 	@$(BIN)/mypy $(TYPED)
-	@$(PYTEST) -q --tier check tests/tidy tests/suite
+	@$(PYTEST) -q --tier check tests/tidy tests/suite tests/mistakes
 	@$(BIN)/python -m tests.tidy.report
 
 test: setup ## Layers, simulator, and each promise once on real servers (docs/testing.md)

@@ -15,7 +15,6 @@ import pytest
 from tests.suite.slices import slice_of
 
 
-
 class Tier(Enum):
     """A part of the suite."""
 
@@ -26,7 +25,7 @@ class Tier(Enum):
 
 
 # The tier of a test without a mark, by its folder below tests/; of any other folder it is `test`.
-_OF_FOLDERS = {"promises": Tier.WIDE, "tidy": Tier.CHECK, "suite": Tier.CHECK}
+_OF_FOLDERS = {"promises": Tier.WIDE, "mistakes": Tier.WIDE, "tidy": Tier.CHECK, "suite": Tier.CHECK}
 
 
 def tier_of(item: pytest.Item) -> Tier:
@@ -34,6 +33,8 @@ def tier_of(item: pytest.Item) -> Tier:
     marks = {mark.name for mark in item.iter_markers()}
     if "long" in marks:
         return Tier.LONG
+    if "check" in marks:
+        return Tier.CHECK
     if "wide" in marks:
         return Tier.WIDE
     if "promise" in marks:

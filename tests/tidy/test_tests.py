@@ -1,4 +1,4 @@
-"""Where tests are: in `layers`, which has the folders of the source, in `promises`, `world`, `suite` and `tidy`."""
+"""Where tests are: in `layers`, which has the folders of the source, in `promises`, `world`, `mistakes`, `suite`, `tidy`."""
 
 from tests.tidy.sources import PACKAGE, ROOT
 
@@ -10,6 +10,6 @@ def folders(of: str) -> set[str]:
 
 
 def test_every_test_is_in_a_folder_for_it() -> None:
-    assert folders("") == {"layers", "promises", "world", "suite", "tidy"}
+    assert folders("") == {"layers", "promises", "world", "mistakes", "suite", "tidy"}
     assert list(TESTS.glob("test_*.py")) == []
     assert {folder for folder in folders("layers") if not (PACKAGE / folder).is_dir()} == set()

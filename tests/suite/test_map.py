@@ -1,0 +1,89 @@
+"""docs/testing.md maps every promise to the test that owns it, and to the mistake that shows that the test can fail."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.mistakes.catalogue import MISTAKES
+from tests.tidy.sources import ROOT
+
+TESTS = ROOT / "tests"
+PAGE = ROOT / "docs" / "testing.md"
+_HEAD = "| promise | proven by | planted mistake | the rest |"
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_CODE = re.compile(r"`([^`]+)`")
+
+
+class Row(NamedTuple):
+    """A row of the map: the promise, its owner below tests/, and what is named as planted mistakes."""
+
+    promise: str
+    owner: str
+    mistakes: tuple[str, ...]
+
+
+def rows(page: str) -> list[Row]:
+    """The rows of the tables whose head is that of the map."""
+    found, inside = [], False
+    for line in page.splitlines():
+        if not line.startswith("|"):
+            inside = False
+        elif line == _HEAD:
+            inside = True
+        elif inside and not line.startswith("| ---"):
+            promise, owner, planted, _ = (cell.strip() for cell in line.strip("|").split(" | "))
+            (owner,) = _CODE.findall(owner)
+            found.append(Row(_LINK.sub(r"\1", promise), owner, tuple(_CODE.findall(planted))))
+    return found
+
+
+def owners() -> Iterator[tuple[str, str]]:
+    """The promise and the name, below tests/, of every test that is marked as an owner."""
+    for path in sorted(TESTS.rglob("test_*.py")):
+        if "mark.promise" not in (text := path.read_text()):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            for decorator in getattr(node, "decorator_list", ()):
+                match decorator:
+                    case ast.Call(func=ast.Attribute(attr="promise"), args=[ast.Constant(value=promise)]):
+                        yield (
+                            str(promise),
+                            f"{path.relative_to(TESTS).as_posix()}::{getattr(node, 'name', '')}",
+                        )
+
+
+def exists(test: str) -> bool:
+    """Whether there is such a test function."""
+    file, _, function = test.partition("::")
+    path = TESTS / file
+    return path.exists() and f"def {function.partition('[')[0]}(" in path.read_text()
+
+
+def test_every_promise_has_one_owner_and_the_map_names_it() -> None:
+    mapped = [(row.promise, row.owner) for row in rows(PAGE.read_text())]
+    assert sorted(mapped) == sorted(owners())
+    assert len({promise for promise, _ in mapped}) == len(mapped)
+
+
+def test_every_owner_can_fail() -> None:
+    """By a mistake of the catalogue that it finds, or by a test that plants one."""
+    found_by = {mistake.found_by.partition("[")[0] for mistake in MISTAKES}
+    names = {mistake.name for mistake in MISTAKES}
+    without = [
+        row
+        for row in rows(PAGE.read_text())
+        if not row.mistakes or not all(named in names or exists(named) for named in row.mistakes)
+    ]
+    assert not without
+    assert {
+        mistake for row in rows(PAGE.read_text()) for mistake in row.mistakes if not exists(mistake)
+    } <= names
+    assert found_by
+
+
+def test_the_rule_itself() -> None:
+    page = f"{_HEAD}\n| --- | --- | --- | --- |\n| [a b](c.md) | `x/test_y.py::test_z` | `m n`, `o` | rest |\n\n| no |\n"
+    assert rows(page) == [Row("a b", "x/test_y.py::test_z", ("m n", "o"))]
+    assert not exists("x/test_y.py::test_z")
+    assert exists("suite/test_map.py::test_the_rule_itself")
