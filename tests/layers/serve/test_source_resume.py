@@ -1,7 +1,6 @@
 """A stream whose log was reset, or whose server is another one, is told so: also by a run that finds nothing new."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from catchment.model.errors import Diverged, OtherServer
 from catchment.model.position import LogOffset
 from catchment.serve.spark_source.offset import Offset
 from tests.layers.serve.conftest import NAMES, Drive, MakeFeed
+from tests.world.patience import until
 
 NAME = "m.kv"
 
@@ -49,7 +49,8 @@ def test_a_reset_log_ends_a_run_that_finds_nothing_new(make_feed: MakeFeed, driv
         again = drive(feed, NAME, _with(offset, resets=None))
         again.finish()
         assert not again.batches, "offsets of old, without the count of resets, go on"
-        time.sleep(1.1)
+        born = _state(offset)["position"]["born"]
+        until("another second has begun", lambda: server.sql("SELECT UNIX_TIMESTAMP()")[0][0] > born)
         server.sql("RESET MASTER")
         for old in (offset, _with(offset, resets=None)):
             with pytest.raises(Diverged, match="there is no file"):
