@@ -83,7 +83,7 @@ class Shard:
         until("the session of the dump is gone", lambda: not self.dumps())
 
 
-@pytest.fixture(scope="module", params=["mariadb", "mysql_80_build"])
+@pytest.fixture(scope="module", params=["mariadb", pytest.param("mysql_80_build", marks=pytest.mark.wide)])
 def shard(request: pytest.FixtureRequest) -> Iterator[Shard]:
     if request.param == "mariadb":
         with PrivateServer(server_id=161) as mariadb:
