@@ -24,14 +24,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from catchment.demo.server import PrivateServer
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
-HOLD_MS = (
-    60_000  # who holds commits lets them go long before; a test on a busy machine needs some seconds of them
-)
-GROUP_SECONDS = 60.0  # a group of commits that is not whole after that is written to the log as it is
+HOLD_MS = int(PATIENCE_SECONDS * 1000)  # who holds commits releases them long before
 _DELAY = "binlog_group_commit_sync_delay"
 _LONGEST_DELAY = 1_000_000  # microseconds
 
@@ -53,8 +50,7 @@ class Background(threading.Thread):
 
     def finish(self) -> None:
         """Wait until the statements are through; raises the error that the server gave."""
-        self.join(60)
-        assert not self.is_alive(), "statements still wait after a minute"
+        until(f"{self._statements} are through", lambda: not self.is_alive())
         if self._error is not None:
             raise self._error
 
@@ -108,7 +104,7 @@ def held_group(
     """
     server.sql(
         f"SET GLOBAL binlog_commit_wait_count = {len(statements)}",
-        f"SET GLOBAL binlog_commit_wait_usec = {int(GROUP_SECONDS * 1e6)}",
+        f"SET GLOBAL binlog_commit_wait_usec = {HOLD_MS * 1000}",
     )
     try:
         seconds = hold_commits(server, timeout_ms)
@@ -181,10 +177,7 @@ def flush_logs_in_hold(server: PrivateServer) -> Background:
     before = set(_log_sizes(server))
     flush = Background(server, ["FLUSH BINARY LOGS"])
     flush.start()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while set(_log_sizes(server)) == before:
-        assert time.monotonic() < deadline, "FLUSH BINARY LOGS made no new file"
-        time.sleep(0.002)
+    until("FLUSH BINARY LOGS makes a new file", lambda: set(_log_sizes(server)) != before, every=0.002)
     return flush
 
 
@@ -201,11 +194,13 @@ def _start_all(
         marks.append(mark.encode())
     for commit in commits:
         commit.start()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not all(mark in _log_since(server, before) for mark in marks):
-        assert all(commit.held for commit in commits), "a commit was not held, or changed no rows"
-        assert time.monotonic() < deadline, "a commit does not reach the log"
-        time.sleep(0.002)
+
+    def all_in_the_log() -> bool:
+        found = all(mark in _log_since(server, before) for mark in marks)
+        assert found or all(commit.held for commit in commits), "a commit was not held, or changed no rows"
+        return found
+
+    until("the commits reach the log", all_in_the_log, every=0.002)
     assert all(commit.held for commit in commits), "a commit was not held"
     return commits
 

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 _T = TypeVar("_T")
 
@@ -52,23 +52,29 @@ class RanOut(AssertionError):
 
 
 def until(
-    what: str, holds: Callable[[], _T], *, every: float = 0.02, seconds: float = PATIENCE_SECONDS
+    what: str,
+    holds: Callable[[], _T],
+    *,
+    seen: Callable[[], object] = lambda: "",
+    every: float = 0.02,
+    seconds: float = PATIENCE_SECONDS,
 ) -> _T:
     """Call `holds` every so many seconds until it returns something true, and return that.
 
-    Raises RanOut, which names `what`, after `seconds`; then all stacks have been printed. Use it where no event can be
-    waited for directly; where a queue, a condition or a pipe tells, block on that with `PATIENCE_SECONDS`.
+    Raises RanOut after `seconds`, with `what` did not come and what `seen` returns then, such as the last state of what
+    was waited for. Before that, all stacks have been printed. Use it where no event can be waited for directly; where a
+    queue, a condition or a pipe tells, block on that with `PATIENCE_SECONDS`.
     """
     ends = time.monotonic() + seconds
     while True:
         if found := holds():
             return found
         if time.monotonic() >= ends:
-            ran_out(what, seconds)
+            ran_out(f"{what} {seen()}".strip(), seconds)
         time.sleep(every)
 
 
-def ran_out(what: str, seconds: float = PATIENCE_SECONDS) -> None:
+def ran_out(what: str, seconds: float = PATIENCE_SECONDS) -> NoReturn:
     """Print all stacks, then raise RanOut."""
     print_stacks()
     raise RanOut(f"after {seconds:.0f} s still not: {what}")
@@ -84,21 +90,32 @@ def print_stacks() -> None:
         except OSError:
             continue  # it has ended
         print(f"process {pid}: {said[:200]}", file=sys.__stderr__, flush=True)
-        if "python" in said or "catchment" in said:
-            # pip puts it beside the interpreter; --nonblocking does not stop the process that it looks at
-            spy = [str(Path(sys.executable).with_name("py-spy")), "dump", "--nonblocking", "--pid", str(pid)]
-            dumped = subprocess.run(spy, capture_output=True, text=True, timeout=60, check=False)
-            print(dumped.stdout or dumped.stderr, file=sys.__stderr__, flush=True)
+        if Path(said.partition(" ")[0]).name.startswith(("python", "catchment")):
+            print(_stacks_of(pid), file=sys.__stderr__, flush=True)
+
+
+def _stacks_of(pid: int) -> str:
+    """What py-spy says of a process. It says why where it cannot look, for the test's own error is to be seen."""
+    # pip puts it beside the interpreter; --nonblocking does not stop the process that it looks at
+    spy = [str(Path(sys.executable).with_name("py-spy")), "dump", "--nonblocking", "--pid", str(pid)]
+    try:
+        dumped = subprocess.run(spy, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"no stacks: {error}"
+    return dumped.stdout or dumped.stderr
 
 
 def _descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+    """The processes that a process started, and those that they started. (The kernel's list of children in
+    /proc/PID/task/TID/children leaves some out while others end.)"""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            children = [int(child) for child in task.read_text().split()]
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
-            continue
-        for child in children:
-            found += [child, *_descendants(child)]
+            continue  # it has ended
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    found = list(children.get(pid, []))
+    for one in found:
+        found += children.get(one, [])
     return found

@@ -1,11 +1,9 @@
 """XA transactions that stay prepared when their sessions have ended: leave one behind, wait for their ends, end all."""
 
-import time
-
 from pymysql.err import OperationalError
 
 from catchment.demo.server import PrivateServer
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 from tests.world.servers.launch import PrivateMySQL
 
 _ROLLED_BACK = 1402
@@ -18,12 +16,13 @@ def prepare(server: PrivateServer, xid: str, *statements: str) -> None:
 
 def await_prepared(server: PrivateServer) -> None:
     """Wait until others have ended each that is prepared now. They may prepare others meanwhile."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
     left = set(_prepared(server))
-    while left:
-        assert time.monotonic() < deadline, f"nobody ends {left}"
-        time.sleep(0.02)
-        left &= set(_prepared(server))
+
+    def ended() -> bool:
+        left.intersection_update(_prepared(server))
+        return not left
+
+    until("others have ended what was prepared:", ended, seen=lambda: left)
 
 
 def roll_back_prepared(server: PrivateServer) -> None:

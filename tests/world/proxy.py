@@ -1,12 +1,13 @@
-"""A TCP proxy between client and MariaDB that fails on command: cuts, stalls, delays, misroutes."""
+"""A TCP proxy between client and server that fails on command: cuts, stalls, misroutes."""
 
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from tests.world.patience import PATIENCE_SECONDS
 
 Address: TypeAlias = tuple[str, int]
 Sees: TypeAlias = Callable[[bytes], bool]
@@ -52,7 +53,6 @@ class Proxy:
     def __init__(self, host: str, port: int) -> None:
         self.accepted = 0
         self.cuts = 0
-        self.delay = 0.0  # seconds by which every piece is held up, in both directions
         self.refusing = False  # new connections are closed at once
         self.flowing = threading.Event()
         self.flowing.set()
@@ -114,7 +114,7 @@ class Proxy:
             try:
                 if self.refusing:
                     raise ConnectionRefusedError
-                server = socket.create_connection(target, timeout=10)
+                server = socket.create_connection(target, timeout=PATIENCE_SECONDS)
             except OSError:
                 client.close()
                 continue
@@ -183,7 +183,6 @@ class _Link:
         try:
             while piece := source.recv(_PIECE):
                 self._proxy.flowing.wait()
-                time.sleep(self._proxy.delay)
                 if source is self._client:
                     self._arm(piece)
                 elif self._budget is not None and len(piece) >= self._budget:

@@ -1,9 +1,7 @@
 """Removing old files of a server's log, for certain."""
 
-import time
-
 from catchment.demo.server import PrivateServer
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 
 
 def purge(server: PrivateServer, to: str | None = None) -> None:
@@ -13,10 +11,10 @@ def purge(server: PrivateServer, to: str | None = None) -> None:
     (MariaDB).
     """
     first = to or server.log_end()[0]
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while server.sql(f"PURGE BINARY LOGS TO '{first}'", "SHOW BINARY LOGS")[0][0] != first:
-        assert time.monotonic() < deadline, "an old file is still in use"
-        time.sleep(0.1)
+    until(
+        f"{first} is the first file of the log",
+        lambda: server.sql(f"PURGE BINARY LOGS TO '{first}'", "SHOW BINARY LOGS")[0][0] == first,
+    )
 
 
 def begin_anew(server: PrivateServer) -> None:

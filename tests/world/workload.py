@@ -6,7 +6,6 @@ makes of several writers at once differs from run to run.
 """
 
 import random
-import time
 from collections.abc import Callable, Sequence
 
 from pymysql.cursors import Cursor
@@ -15,6 +14,7 @@ from pymysql.err import IntegrityError, OperationalError
 from catchment.demo.server import PrivateServer
 from catchment.demo.workload import KEYS, create_tables
 from catchment.demo.writers import Session, Writer, Writers
+from tests.world.patience import until
 from tests.world.rows import SKUS, SPELLINGS, item, order, person
 
 __all__ = [
@@ -270,18 +270,10 @@ class XaTransactions:
         commits = rng.random() < 0.75
         with session.cursor() as cursor:
             self._await_end(cursor, self._preparer[xid])
-            for _ in range(200):
-                try:
-                    cursor.execute(f"XA {'COMMIT' if commits else 'ROLLBACK'} {xid}")
-                    break
-                except OperationalError as error:
-                    if error.args[0] == _XA_ROLLED_BACK:  # it changed nothing, and its session has ended
-                        break
-                    if error.args[0] != _XA_UNKNOWN:
-                        raise
-                    time.sleep(0.01)
-            else:
-                raise AssertionError(f"{xid} is not prepared")
+            until(
+                f"{xid} is prepared",
+                lambda: _ended(cursor, f"XA {'COMMIT' if commits else 'ROLLBACK'} {xid}"),
+            )
         self.committed += commits
         self.rolled_back += not commits
         self._free.append(xid)
@@ -293,10 +285,20 @@ class XaTransactions:
         in no XA RECOVER (seen on MySQL 8.0.15, once in 406 commits on a busy machine, and on MariaDB 10.11.19,
         once in 361); an XID used again then commits the old rows.
         """
-        deadline = time.monotonic() + 60
-        while _lives(cursor, session):
-            assert time.monotonic() < deadline, f"session {session} does not end"
-            time.sleep(0.002)
+        until(f"session {session} ends", lambda: not _lives(cursor, session), every=0.002)
+
+
+def _ended(cursor: Cursor, statement: str) -> bool:
+    """Whether the statement has ended an XA transaction; False while the server does not know the XID yet."""
+    try:
+        cursor.execute(statement)
+    except OperationalError as error:
+        if error.args[0] == _XA_ROLLED_BACK:  # it changed nothing, and its session has ended
+            return True
+        if error.args[0] != _XA_UNKNOWN:
+            raise
+        return False
+    return True
 
 
 def _lives(cursor: Cursor, session: int) -> bool:
@@ -372,6 +374,16 @@ def random_writers(
 def _connector(server: PrivateServer, schema: str) -> Callable[[], Session]:
     # a deadlock between the shards is seen by no server: only the short wait ends it
     return lambda: server.connect(database=schema, init_command="SET innodb_lock_wait_timeout = 1")
+
+
+def await_transactions(of: Writer | Writers, more: int) -> None:
+    """Wait until so many more transactions are done."""
+    begun = of.transactions
+    until(
+        f"{more} more transactions are done,",
+        lambda: of.transactions >= begun + more,
+        seen=lambda: of.transactions,
+    )
 
 
 def touch_temporary_table(cursor: Cursor) -> None:

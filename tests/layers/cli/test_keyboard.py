@@ -4,24 +4,27 @@ import os
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import termios
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from catchment.cli.output import EXIT_INTERRUPTED
 from catchment.model.table_state import TableState
+from catchment.state.store import Store
+from catchment.watch.status import read_status
+from catchment.watch.table_status import TableStatus
 from tests.conftest import Shards
 from tests.promises.exact.steps import Steps
-from tests.promises.exact.test_orders import table
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 ROWS = 6000
 STARTS = "from catchment.cli.start import main; main()"
@@ -72,12 +75,14 @@ class Terminal:
     def press(self, keys: bytes) -> None:
         os.write(self._own, keys)
 
-    def wait(self, holds: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not holds():
+    def wait(self, what: str, holds: Callable[[], object]) -> None:
+        """Wait until something holds while the command goes on."""
+
+        def held() -> object:
             assert self.process.poll() is None, self.said[-3000:]
-            assert time.monotonic() < deadline, self.said[-3000:]
-            time.sleep(0.1)
+            return holds()
+
+        until(what, held, seen=lambda: self.said[-3000:])
 
     def ended(self) -> int:
         return self.process.wait(PATIENCE_SECONDS)
@@ -105,71 +110,84 @@ def terminal(steps: Steps) -> Iterator[Terminal]:
         opened.close()
 
 
+def table(steps: Steps) -> TableStatus:
+    with closing(Store.open(steps.feed.state.get_secret_value(), steps.feed.name, create=False)) as store:
+        (found,) = read_status(store).tables
+        return found
+
+
 def copying(steps: Steps) -> bool:
     with suppress(Exception):  # there is no store yet
         return table(steps).rows > 0
     return False
 
 
+def await_copy(steps: Steps, seen: Terminal) -> None:
+    seen.wait("the run copies", lambda: copying(steps))
+    assert not seen.cooked
+
+
 def test_p_pauses_r_resumes_and_q_ends_in_order(steps: Steps) -> None:
+    """Behind a stop and a continue, too."""
     with terminal(steps) as seen:
-        seen.wait(lambda: copying(steps))
-        assert not seen.cooked
-        seen.wait(lambda: "p pause, r resume, q end" in seen.said)
+        await_copy(steps, seen)
+        seen.wait("the keys are shown", lambda: "p pause, r resume, q end" in seen.said)
         seen.press(b"p")
-        seen.wait(lambda: table(steps).state is TableState.PAUSED)
-        seen.wait(lambda: "pause: done for 1 tables" in seen.said)
+        seen.wait("the table is paused", lambda: table(steps).state is TableState.PAUSED)
+        seen.wait("the answer is shown", lambda: "pause: done for 1 tables" in seen.said)
         rows = table(steps).rows
         assert rows < ROWS
         seen.press(b"xyz\n\x1b[A")  # keys without a meaning
+        termios.tcsetattr(seen.line, termios.TCSANOW, seen.before)  # as a shell does behind Ctrl-Z
+        seen.process.send_signal(signal.SIGSTOP)
+        seen.process.send_signal(signal.SIGCONT)
+        seen.wait("the terminal gives keys at once again", lambda: not seen.cooked)
         seen.press(b"r")
-        seen.wait(lambda: table(steps).rows > rows)
+        seen.wait("more rows are copied", lambda: table(steps).rows > rows)
         seen.press(b"q")
         assert seen.ended() == 0, seen.said[-3000:]
         assert ENDED_BY.search(seen.said)
         assert seen.cooked
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_terminal_is_given_back_behind_a_signal(steps: Steps, number: signal.Signals) -> None:
+@pytest.mark.wide
+def test_the_terminal_is_given_back_behind_a_signal(steps: Steps) -> None:
     with terminal(steps) as seen:
-        seen.wait(lambda: copying(steps))
-        assert not seen.cooked
-        os.killpg(seen.process.pid, number)
+        await_copy(steps, seen)
+        seen.process.send_signal(signal.SIGTERM)
         assert seen.ended() == EXIT_INTERRUPTED
+        assert ENDED_BY.search(seen.said)
         assert seen.cooked
 
 
+@pytest.mark.wide
 def test_ctrl_c_is_what_it_was_and_twice_ends_at_once(steps: Steps) -> None:
+    """The state store is locked, so that the first one cannot end the run in order."""
     with terminal(steps) as seen:
-        seen.wait(lambda: copying(steps))
-        seen.press(b"\x03")
-        time.sleep(0.05)
-        seen.press(b"\x03")
-        assert seen.ended() == EXIT_INTERRUPTED
+        await_copy(steps, seen)
+        with closing(sqlite3.connect(make_url(steps.feed.state.get_secret_value()).database or "")) as store:
+            store.execute("BEGIN EXCLUSIVE")
+
+            def pressed_again() -> bool:
+                seen.press(b"\x03")
+                return "catchment: stopped again, ended at once" in seen.said
+
+            until("Ctrl-C was pressed twice", pressed_again, every=0.2, seen=lambda: seen.said[-3000:])
+            assert seen.ended() == EXIT_INTERRUPTED
+        assert not ENDED_BY.search(seen.said)
         assert seen.cooked
 
 
+@pytest.mark.wide
 def test_it_is_given_back_behind_an_error(steps: Steps) -> None:
     with terminal(steps) as seen:
-        seen.wait(lambda: copying(steps))
+        await_copy(steps, seen)
         steps.everywhere("SET SESSION binlog_format = STATEMENT", "UPDATE t SET n = n + 1")
         assert seen.ended() == 3
         assert seen.cooked
 
 
-def test_behind_a_stop_and_a_continue_keys_work_again(steps: Steps) -> None:
-    with terminal(steps) as seen:
-        seen.wait(lambda: copying(steps))
-        termios.tcsetattr(seen.line, termios.TCSANOW, seen.before)  # as a shell does behind Ctrl-Z
-        seen.process.send_signal(signal.SIGSTOP)
-        seen.process.send_signal(signal.SIGCONT)
-        seen.wait(lambda: not seen.cooked)
-        seen.press(b"q")
-        assert seen.ended() == 0, seen.said[-3000:]
-        assert seen.cooked
-
-
+@pytest.mark.wide
 def test_without_a_terminal_to_read_nothing_is_read(steps: Steps, tmp_path: Path) -> None:
     """Standard input is a pipe with keys in it, and output is a file, as under cron."""
     with (tmp_path / "said").open("w") as said:
@@ -183,11 +201,9 @@ def test_without_a_terminal_to_read_nothing_is_read(steps: Steps, tmp_path: Path
             assert run.stdin is not None
             run.stdin.write(b"pq")
             run.stdin.flush()
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while not copying(steps):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            time.sleep(2)
+            until("the run copies", lambda: copying(steps))
+            rows = table(steps).rows
+            until("it copies on", lambda: run.poll() is not None or table(steps).rows > rows + 200)
             assert run.poll() is None
             assert table(steps).state is not TableState.PAUSED
         finally:

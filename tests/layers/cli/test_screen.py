@@ -4,7 +4,7 @@ import dataclasses
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
@@ -217,6 +217,7 @@ copies = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(
     st.lists(copies, max_size=40),
     st.lists(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=300), max_size=20),

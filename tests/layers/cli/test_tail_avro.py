@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 from catchment.cli.main import execute
 from catchment.demo.server import PrivateServer
 from tests.layers.cli.tailing import TAIL, Tail
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 
 def test_avro_is_not_for_a_terminal(
@@ -116,10 +115,7 @@ def test_avro_of_a_command_that_is_killed(
                 tail = tails(
                     feed_file, "--from", begin, "--format", "avro", "--vgtid-file", kept, stdout=output
                 )
-                deadline = time.monotonic() + PATIENCE_SECONDS
-                while len([one for one in readable(path) if one["vgtid"]]) < 5:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                _await_vgtids(path, 5)
                 tail.send_signal(signal.SIGKILL)
                 tail.wait(PATIENCE_SECONDS)
             records += readable(path)
@@ -142,6 +138,10 @@ def test_avro_of_a_command_that_is_killed(
             rows[after["id"]] = after["v"]
     assert len(changes) > 20
     assert sorted(rows.items()) == sorted(shard.sql("SELECT id, v FROM t", database=schema))
+
+
+def _await_vgtids(path: Path, count: int) -> None:
+    until(f"{count} records have a vgtid", lambda: sum(bool(one["vgtid"]) for one in readable(path)) >= count)
 
 
 def readable(path: Path) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from catchment.demo import install, server
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 
 def test_logs_rows_as_a_feed_wants_them() -> None:
@@ -76,8 +76,11 @@ def test_a_server_started_by_a_thread_that_ends_stays() -> None:
     servers = [PrivateServer(server_id=n) for n in (1, 2)]
     try:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(PrivateServer.start, servers))
-        time.sleep(0.2)
+            threads = list(pool.map(_start, servers))
+        until(
+            "the threads are gone",
+            lambda: not any(Path(f"/proc/self/task/{thread}").exists() for thread in threads),
+        )
         assert [server.sql("SELECT @@server_id") for server in servers] == [[(1,)], [(2,)]]
     finally:
         for server in servers:
@@ -96,26 +99,39 @@ def test_a_server_whose_port_another_took_in_the_same_moment_takes_another(
             assert second.port != first.port
 
 
-@pytest.mark.parametrize("dies", [True, False])
-def test_the_kernel_ends_the_server_with_its_parent(dies: bool) -> None:
-    program = (
-        "import time\nfrom catchment.demo.server import PrivateServer\n"
-        f"s = PrivateServer(dies_with_parent={dies}).start()\n"
-        "print(s.pid, s._run_dir, flush=True)\ntime.sleep(600)\n"
+def _start(server: PrivateServer) -> int:
+    """Start a server; the kernel's number of the thread that did."""
+    server.start()
+    return threading.get_native_id()
+
+
+_TWO_SERVERS = """
+import sys
+from catchment.demo.server import PrivateServer
+for dies in (True, False):
+    server = PrivateServer(dies_with_parent=dies).start()
+    print(server.pid, server._run_dir, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_kernel_ends_the_server_with_its_parent_or_not() -> None:
+    """One of two servers of a program dies with it. When it has ended, the other one is still there."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _TWO_SERVERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    pid_text, run_dir = parent.stdout.readline().split()
-    pid = int(pid_text)
-    parent.kill()
-    parent.wait()
+    with parent:
+        assert parent.stdout is not None
+        told = [parent.stdout.readline().split() for _ in range(2)]
+        parent.kill()
+    dying, staying = (int(pid) for pid, _ in told)
     try:
-        assert _ended_within(pid, PATIENCE_SECONDS if dies else 1.0) is dies
+        until("the server that dies with its parent ends", lambda: _ended(dying))
+        assert not _ended(staying)
+        os.kill(staying, signal.SIGKILL)
+        until("the other one ends when it is killed", lambda: _ended(staying))
     finally:
-        if not dies:
-            os.kill(pid, signal.SIGKILL)
-            assert _ended_within(pid, PATIENCE_SECONDS)
-        subprocess.run(["rm", "-r", "--", run_dir], check=True)
+        subprocess.run(["rm", "-r", "--", *(run_dir for _, run_dir in told)], check=True)
 
 
 def test_a_missing_server_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -144,12 +160,9 @@ def test_the_template_is_made_once_by_processes_that_race(tmp_path: Path) -> Non
     assert len([entry for entry in home.iterdir() if entry.is_dir()]) == 1
 
 
-def _ended_within(pid: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.02)
+def _ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
     return False

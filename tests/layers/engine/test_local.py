@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +18,37 @@ from catchment.engine.local import LocalEngine
 from catchment.engine.nursery import Nursery
 from catchment.model.errors import EngineError, ProgramFault, Retry
 from catchment.model.source import Endpoint
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 WORKERS = 2
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def engine() -> Iterator[LocalEngine]:
+    """For tests that leave it as it was."""
     with closing(LocalEngine(WORKERS)) as engine:
         yield engine
 
 
-def pid_after(seconds: float) -> int:
-    time.sleep(seconds)
+@pytest.fixture
+def own() -> Iterator[LocalEngine]:
+    """For tests that end it or its workers."""
+    with closing(LocalEngine(WORKERS)) as engine:
+        yield engine
+
+
+def meet(task: tuple[Path, int]) -> int:
+    """Wait until all workers are in such a task. Each then knows that none of them does another one."""
+    place, number = task
+    (place / str(number)).touch()
+    until("all workers have a task at the same time", lambda: len(list(place.iterdir())) == WORKERS)
     return os.getpid()
+
+
+def together(engine: LocalEngine, place: Path) -> set[int]:
+    """The processes of all workers."""
+    place.mkdir()
+    return set(engine.each(meet, [(place, number) for number in range(WORKERS)]))
 
 
 def ended(pids: set[int]) -> bool:
@@ -46,11 +63,14 @@ def _state(pid: int) -> str:
         return ""
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def await_end(pids: set[int]) -> None:
+    until(f"{pids} end", lambda: ended(pids))
+
+
+def written(*files: Path) -> set[int]:
+    """The processes that `write_pid` names in the files."""
+    until(f"{files} are written", lambda: all(file.exists() and file.read_text() for file in files))
+    return {int(file.read_text()) for file in files}
 
 
 def twice(number: int) -> int:
@@ -61,19 +81,18 @@ def test_receipts_come_in_the_order_of_the_tasks(engine: LocalEngine) -> None:
     assert engine.each(twice, range(100)) == [2 * number for number in range(100)]
 
 
-def test_tasks_run_at_the_same_time_in_workers_that_stay(engine: LocalEngine) -> None:
-    first = set(engine.each(pid_after, [0.3] * WORKERS))
+def test_tasks_run_at_the_same_time_in_workers_that_stay(engine: LocalEngine, tmp_path: Path) -> None:
+    first = together(engine, tmp_path / "first")
     assert len(first) == WORKERS
     assert os.getpid() not in first
-    assert set(engine.each(pid_after, [0.3] * WORKERS)) == first
+    assert together(engine, tmp_path / "again") == first
 
 
-def test_workers_end_at_rest_and_start_again(engine: LocalEngine) -> None:
-    first = set(engine.each(pid_after, [0.1] * WORKERS))
+def test_workers_end_at_rest_and_start_again(engine: LocalEngine, tmp_path: Path) -> None:
+    first = together(engine, tmp_path / "first")
     engine.rest()
-    wait_until(lambda: ended(first))
-    second = set(engine.each(pid_after, [0.1] * WORKERS))
-    assert not second & first
+    await_end(first)
+    assert not together(engine, tmp_path / "second") & first
 
 
 def kill_oneself(number: int) -> int:
@@ -81,11 +100,11 @@ def kill_oneself(number: int) -> int:
     return number
 
 
-def test_a_worker_that_is_killed_fails_its_tasks_which_may_go_well_later(engine: LocalEngine) -> None:
+def test_a_worker_that_is_killed_fails_its_tasks_which_may_go_well_later(own: LocalEngine) -> None:
     with pytest.raises(EngineError, match="a worker of this machine ended before its task") as raised:
-        engine.each(kill_oneself, [1])
+        own.each(kill_oneself, [1])
     assert raised.value.retry is Retry.SAME
-    assert engine.each(twice, [3]) == [6]
+    assert own.each(twice, [3]) == [6]
 
 
 def lack_memory(number: int) -> int:
@@ -118,15 +137,18 @@ def test_a_fault_of_ours_is_told_once_and_shows_no_password(
     assert engine.each(twice, [3]) == [6]
 
 
-def test_what_runs_is_given_up_when_the_run_is_to_stop(engine: LocalEngine) -> None:
-    began = time.monotonic()
-    engine.each(twice, [1])
-    threading.Timer(0.3, engine.cancel).start()
-    with pytest.raises(EngineError):
-        engine.each(pid_after, [PATIENCE_SECONDS] * 3 * WORKERS)
-    assert time.monotonic() - began < PATIENCE_SECONDS / 2
+def test_what_runs_is_given_up_when_the_run_is_to_stop(own: LocalEngine, tmp_path: Path) -> None:
+    files = [tmp_path / str(number) for number in range(3 * WORKERS)]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(own.each, write_pid, list(map(str, files)))
+        workers = written(*files[:WORKERS])
+        own.cancel()
+        with pytest.raises(EngineError):
+            running.result(PATIENCE_SECONDS)
+    await_end(workers)
+    assert not any(file.exists() for file in files[WORKERS:]), "tasks that had not begun never begin"
     with pytest.raises(EngineError, match="stopped before its tasks began"):
-        engine.each(twice, [1])
+        own.each(twice, [1])
 
 
 DRIVER = """
@@ -138,29 +160,31 @@ LocalEngine(2).each(write_pid, [sys.argv[1] + "/a", sys.argv[1] + "/b"])
 
 
 def write_pid(path: str) -> None:
+    """Say who does this task, which has no end."""
     Path(path).write_text(str(os.getpid()))
-    time.sleep(10 * PATIENCE_SECONDS)
+    threading.Event().wait()
 
 
 def test_workers_end_when_the_driver_is_killed_in_the_middle_of_a_task(tmp_path: Path) -> None:
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)])
-    files = [tmp_path / "a", tmp_path / "b"]
-    wait_until(lambda: all(file.exists() and file.read_text() for file in files))
+    workers = written(tmp_path / "a", tmp_path / "b")
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    wait_until(lambda: ended({int(file.read_text()) for file in files}))
+    await_end(workers)
 
 
 FORKS = """
 import os, sys
+from pathlib import Path
 from catchment.engine.local import LocalEngine
 from catchment.engine.nursery import Nursery
-from tests.layers.engine.test_local import open_files, parent, write_pid
+from tests.layers.engine.test_local import meet_and_name_parent, open_files, write_pid
 inherited = open(sys.argv[1] + "/held", "w")
 nursery = Nursery.forked()
 engine = LocalEngine(2, nursery)
 print(engine.each(open_files, [0])[0], flush=True)
-print(set(engine.each(parent, [0, 0])) == {nursery.pid}, flush=True)
+parents = engine.each(meet_and_name_parent, [(Path(sys.argv[1]) / "met", n) for n in range(2)])
+print(set(parents) == {nursery.pid}, flush=True)
 engine.each(write_pid, [sys.argv[1] + "/a", sys.argv[1] + "/b"])
 """
 
@@ -176,12 +200,13 @@ def open_files(_: int) -> list[str]:
     return [name for name in names if name.startswith("/") and not name.startswith(("/dev/null", "/proc/"))]
 
 
-def parent(_: int) -> int:
-    time.sleep(0.1)
+def meet_and_name_parent(task: tuple[Path, int]) -> int:
+    meet(task)
     return os.getppid()
 
 
 def test_workers_are_forked_from_the_driver_without_its_files_and_end_with_it(tmp_path: Path) -> None:
+    (tmp_path / "met").mkdir()
     with (tmp_path / "errors").open("wb") as errors:
         driver = subprocess.Popen(
             [sys.executable, "-c", FORKS, str(tmp_path)], stdout=subprocess.PIPE, stderr=errors, text=True
@@ -189,12 +214,11 @@ def test_workers_are_forked_from_the_driver_without_its_files_and_end_with_it(tm
     assert driver.stdout is not None
     assert driver.stdout.readline().strip() == str([str(tmp_path / "errors")])
     assert driver.stdout.readline().strip() == "True"
-    files = [tmp_path / "a", tmp_path / "b"]
-    wait_until(lambda: all(file.exists() and file.read_text() for file in files))
+    workers = written(tmp_path / "a", tmp_path / "b")
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     assert driver.stdout.read() == "", "no process of the driver's holds its output any more"
-    wait_until(lambda: ended({int(file.read_text()) for file in files}))
+    await_end(workers)
 
 
 def test_nothing_is_forked_beside_other_threads() -> None:
@@ -214,7 +238,7 @@ def test_a_nursery_that_is_killed_is_replaced() -> None:
         assert engine.each(twice, [1]) == [2]
         engine.rest()
         os.kill(nursery.pid, signal.SIGKILL)
-        wait_until(lambda: ended({nursery.pid}))
+        await_end({nursery.pid})
         with pytest.raises(EngineError, match="a worker of this machine ended before its task"):
             engine.each(twice, [1])
         assert engine.each(twice, [1]) == [2]

@@ -3,16 +3,17 @@
 import gc
 import logging
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark import SparkContext
 
 from catchment.engine import context as context_module
@@ -22,6 +23,7 @@ from catchment.model.errors import EngineError, ProgramFault, Retry
 from catchment.model.source import Endpoint
 from catchment.readers.verify import VerifyTask
 from tests.world.engines import on_spark
+from tests.world.patience import PATIENCE_SECONDS, until
 
 _FOREIGN = """
 import sys
@@ -122,7 +124,11 @@ def test_workers_that_do_not_have_this_program(engine: SparkEngine) -> None:
 def test_a_spark_that_runs_already(encrypted: str, said: str) -> None:
     """Its tasks would hold our passwords; it is somebody's, and goes on."""
     done = subprocess.run(
-        [sys.executable, "-c", _FOREIGN, encrypted], capture_output=True, text=True, timeout=200, check=True
+        [sys.executable, "-c", _FOREIGN, encrypted],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
     )
     first, second = done.stdout.splitlines()
     assert said in first
@@ -148,9 +154,10 @@ def test_ctrl_c_is_ours_again_when_spark_does_not_start(
         signal.signal(signal.SIGINT, before)
 
 
-def _sleep(seconds: float) -> float:
-    time.sleep(seconds)
-    return seconds
+def say_pid(path: str) -> None:
+    """Say that this task has begun; it has no end."""
+    Path(path).write_text(str(os.getpid()))
+    threading.Event().wait()
 
 
 @pytest.fixture
@@ -171,46 +178,58 @@ def _interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_unwatched_collector", "_interruptible")
-def test_no_interrupt_is_lost_while_java_is_called(engine: SparkEngine, spark: SparkContext) -> None:
-    """Of 200 that met Py4J's own code, one was lost, and the command went on for as long as its job."""
-    rng = random.Random(5)
-    engine.each(_sleep, [0.0, 0.0])
-    for _ in range(150):
-        begun = threading.Event()
-        threading.Thread(target=_interrupt, args=(begun, 0.06 * rng.random())).start()
-        with pytest.raises(KeyboardInterrupt):
-            _begin(begun, engine)
-        spark.cancelAllJobs()
+def test_an_interrupt_meets_none_of_py4js_code(
+    engine: SparkEngine, spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 200 interrupts that met Py4J's own code, one was lost. So only the engine's own thread calls Java for a job,
+    and the thread that interrupts reach goes on at once."""
+    callers: set[str] = set()
+    send = GatewayClient.send_command
 
+    def recorded(self: GatewayClient, command: str, *rest: Any, **options: Any) -> Any:
+        if not command.startswith(MEMORY_COMMAND_NAME):  # the collector may run in any thread
+            callers.add(threading.current_thread().name)
+        return send(self, command, *rest, **options)
 
-def _begin(begun: threading.Event, engine: SparkEngine) -> None:
-    """A job that outlasts every interrupt of the test. None comes before it has begun."""
-    begun.set()
-    engine.each(_sleep, [0.0, 30.0])
+    monkeypatch.setattr(GatewayClient, "send_command", recorded)
 
+    def interrupt() -> None:
+        until("the task has begun", (tmp_path / "begun").exists)
+        os.kill(os.getpid(), signal.SIGINT)
 
-def _interrupt(begun: threading.Event, seconds: float) -> None:
-    """Interrupt this process so long after it has begun."""
-    begun.wait()
-    time.sleep(seconds)
-    os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.each(say_pid, [str(tmp_path / "begun")])
+    assert callers == {"spark"}
+    spark.cancelAllJobs()
+    assert engine.each(len, ["ab"]) == [2]
 
 
 _LOGS = "import logging\nlogging.error('said by {}')"
 _JAVA_GOES_FIRST = f"""
-import os, sys, threading, time
+import os, sys, threading
 from pathlib import Path
 import py4j.java_gateway
 from catchment.engine.context import context
 from catchment.engine.spark import SparkEngine
 from catchment.model.errors import EngineError
+from tests.layers.engine.test_spark import say_pid
+from tests.world.patience import until
 
 spark = context("test", "local[1]", {{}}, Path(sys.argv[1]))
 engine = SparkEngine(lambda: spark)
 assert engine.each(len, ["ab"]) == [2]
-threading.Timer(1.0, spark._gateway.proc.terminate).start()
+begun = Path(sys.argv[2])
+
+
+def end_java():
+    until("the task has begun", begun.exists)
+    spark._gateway.proc.terminate()
+
+
+threading.Thread(target=end_java).start()
 try:
-    engine.each(time.sleep, [60.0])
+    engine.each(say_pid, [str(begun)])
 except EngineError:
     engine.cancel()
 exec(compile({_LOGS.format("Py4J")!r}, py4j.java_gateway.__file__, "exec"))
@@ -224,7 +243,7 @@ def test_py4j_prints_nothing_when_java_goes_first(tmp_path: Path) -> None:
     """A signal to all processes of a service ends Java, too, while the run settles. What Py4J then logs depends on the
     place of the call that it was in."""
     done = subprocess.run(
-        [sys.executable, "-c", _JAVA_GOES_FIRST, str(tmp_path / "spark.log")],
+        [sys.executable, "-c", _JAVA_GOES_FIRST, str(tmp_path / "spark.log"), str(tmp_path / "begun")],
         capture_output=True,
         text=True,
         check=False,

@@ -172,24 +172,22 @@ def read_again(written: list[bytes]) -> list[Manifest]:
     return found
 
 
-@given(chains(), st.sampled_from((0, 1, 4)))
-@settings(max_examples=100, deadline=None)
-def test_every_chain_comes_back(chain: list[Manifest], share: int) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(300, marks=pytest.mark.wide)])
+def test_every_chain_comes_back_and_by_its_own_base_alone(examples: int) -> None:
+    shares = st.sampled_from((0, 1, 4))
+    settings(max_examples=examples)(given(chains(), shares)(must_come_back))()
+
+
+def must_come_back(chain: list[Manifest], share: int) -> None:
     """With a share of 0 everything that can be is a change, however large it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "SHARE_MAX", share)
         stored = written(chain)
     assert read_again(stored) == chain
-    for end in range(len(chain)):
-        assert read_again(stored[:end]) == chain[:end]
+    must_need_its_own_base(stored, chain)
 
 
-@given(chains())
-@settings(max_examples=100, deadline=None)
-def test_a_change_without_its_own_base_is_refused(chain: list[Manifest]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "SHARE_MAX", 0)
-        stored = written(chain)
+def must_need_its_own_base(stored: list[bytes], chain: list[Manifest]) -> None:
     for record in stored:
         link = link_of(record)
         if link is None:

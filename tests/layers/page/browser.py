@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.world.patience import PATIENCE_SECONDS
 
 PROGRAM = "chromium"
+WIDTH = 1280
 # Time of the page, which goes on while it waits for nothing.
 LOOK_MS = 6000
 
@@ -22,7 +23,7 @@ class Look:
     said: str
 
 
-def look(url: str, *options: str, width: int = 1280, height: int = 900) -> Look:
+def look(url: str, *options: str, height: int = 900) -> Look:
     """Open a page for some seconds."""
     with tempfile.TemporaryDirectory(prefix="catchment-browser-") as home:
         command = [
@@ -35,7 +36,7 @@ def look(url: str, *options: str, width: int = 1280, height: int = 900) -> Look:
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             "--enable-logging=stderr",
             f"--virtual-time-budget={LOOK_MS}",
-            f"--window-size={width},{height}",
+            f"--window-size={WIDTH},{height}",
             *(["--no-sandbox"] if os.getuid() == 0 else []),
             *options,
             url,
@@ -44,14 +45,11 @@ def look(url: str, *options: str, width: int = 1280, height: int = 900) -> Look:
     return Look(ran.stdout, ran.stderr)
 
 
-def document(url: str, width: int = 1280) -> Look:
+def document(url: str) -> Look:
     """The page as it stands after its scripts, as text."""
-    return look(url, "--dump-dom", width=width)
+    return look(url, "--dump-dom")
 
 
-def picture(url: str, file: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+def picture(url: str, file: Path, *, height: int) -> None:
     """A PNG of the page."""
-    options = ["--hide-scrollbars", f"--screenshot={file}"]
-    if dark:
-        options.append("--blink-settings=preferredColorScheme=0")
-    look(url, *options, width=width, height=height)
+    look(url, "--hide-scrollbars", f"--screenshot={file}", height=height)

@@ -9,7 +9,7 @@ import pytest
 
 import catchment
 from tests.conftest import Shards
-from tests.layers.page.browser import PROGRAM, document, picture
+from tests.layers.page.browser import PROGRAM, WIDTH, document
 from tests.layers.page.picture import take
 from tests.layers.page.test_page import running, shown, wait
 from tests.promises.exact.steps import Steps, run_here
@@ -46,9 +46,9 @@ def steps(
 @pytest.fixture
 def url(steps: Steps, port: int) -> Iterator[str]:
     with running(steps):
-        wait(lambda: shown(port)["status"]["tables"])
+        wait("the table is shown", lambda: shown(port)["status"]["tables"])
         catchment.dump(steps.file, "pause", f"{steps.schema}.{HOSTILE}", wait=PATIENCE_SECONDS)
-        wait(lambda: shown(port)["status"]["orders"])
+        wait("the order is shown", lambda: shown(port)["status"]["orders"])
         yield f"http://127.0.0.1:{port}/"
 
 
@@ -61,6 +61,7 @@ def size(file: Path) -> tuple[int, int]:
 
 
 def test_what_a_browser_makes_of_it(url: str) -> None:
+    """A name that is markup stays a name."""
     seen = document(url)
     assert "healthy" in seen.printed
     assert "unknown" in seen.printed, "a paused copy has no forecast"
@@ -69,10 +70,6 @@ def test_what_a_browser_makes_of_it(url: str) -> None:
     assert '<th scope="row">-80' in seen.printed
     assert "Refused" not in seen.said, "the policy lets all through that the page needs"
     assert "Uncaught" not in seen.said
-
-
-def test_a_name_that_is_markup_stays_a_name(url: str) -> None:
-    seen = document(url)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in seen.printed
     assert "&lt;img src=x onerror=alert(1)&gt;" in seen.printed
     assert "<img" not in seen.printed
@@ -80,16 +77,9 @@ def test_a_name_that_is_markup_stays_a_name(url: str) -> None:
     assert '<script src="/page.js"' in seen.printed
 
 
-def test_on_a_phone_nothing_but_its_tables_is_wider_than_the_screen(url: str, tmp_path: Path) -> None:
-    picture(url, tmp_path / "phone.png", width=390, height=1400)
-    picture(url, tmp_path / "dark.png", dark=True)
-    assert size(tmp_path / "phone.png") == (390, 1400)
-    assert (tmp_path / "phone.png").read_bytes() != (tmp_path / "dark.png").read_bytes()
-
-
 def test_the_picture_of_the_docs(tmp_path: Path, port: int) -> None:
     """As `python -m tests.layers.page.picture docs/status-page.png` takes it."""
     take(tmp_path / "page.png", tmp_path, port, rows=6000)
     for file in (tmp_path / "page.png", PICTURE):
         assert file.stat().st_size < BYTES_MAX
-        assert size(file)[0] == 1280
+        assert size(file)[0] == WIDTH

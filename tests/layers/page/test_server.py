@@ -3,7 +3,6 @@
 import http.client
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
@@ -13,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.model.errors import ConfigError
+from catchment.page import server as module
 from catchment.page.requests import Answer, Request, parse, plain
 from catchment.page.server import CONNECTIONS_MAX, Server
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 
 
 def echo(request: Request) -> Answer:
@@ -109,9 +109,11 @@ def test_an_address_that_this_host_does_not_have(port: int, address: str) -> Non
         Server("status.port", address, port, echo)
 
 
-@pytest.mark.wide
-def test_slow_clients_are_given_up_and_hold_up_nobody_for_long(port: int) -> None:
-    """More of them than it serves at once: some say nothing, some say a byte a second."""
+def test_slow_clients_are_given_up_and_hold_up_nobody_for_long(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than it serves at once: some say nothing, some say a byte now and then."""
+    monkeypatch.setattr(module, "_READ_SECONDS", 0.2)
     with serving(port), ExitStack() as stack:
         clients = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port)))
@@ -120,7 +122,7 @@ def test_slow_clients_are_given_up_and_hold_up_nobody_for_long(port: int) -> Non
         ended = threading.Event()
 
         def drip() -> None:
-            while not ended.wait(1):
+            while not ended.wait(0.05):
                 for client in clients[::2]:
                     try:
                         client.send(b"G")
@@ -130,14 +132,7 @@ def test_slow_clients_are_given_up_and_hold_up_nobody_for_long(port: int) -> Non
         dripping = threading.Thread(target=drip)
         dripping.start()
         try:
-            began = time.monotonic()
-            while True:
-                try:
-                    assert asked(port)[0] == 200
-                    break
-                except (OSError, http.client.HTTPException):  # it is full, and says so by closing
-                    assert time.monotonic() - began < PATIENCE_SECONDS
-                    time.sleep(0.1)
+            until("there is room again", lambda: has_room(port))
             for client in clients:
                 client.settimeout(PATIENCE_SECONDS)
                 try:
@@ -150,13 +145,25 @@ def test_slow_clients_are_given_up_and_hold_up_nobody_for_long(port: int) -> Non
             dripping.join()
 
 
-def test_a_client_that_does_not_read_is_given_up(port: int) -> None:
+def has_room(port: int) -> bool:
+    """Whether it answers; where it is full it says so by closing."""
+    try:
+        return asked(port)[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def test_a_client_that_does_not_read_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WRITE_SECONDS", 0.2)
     large = plain(HTTPStatus.OK, "x" * 50_000_000)
-    with serving(port, answer=lambda request: large), socket.create_connection(("127.0.0.1", port)) as client:
+    with (
+        serving(port, answer=lambda request: large) as server,
+        socket.create_connection(("127.0.0.1", port)) as client,
+    ):
         client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.settimeout(PATIENCE_SECONDS)
         got = len(client.recv(1))
-        time.sleep(7)
+        until("it is given up", lambda: not server._open)
         try:
             while part := client.recv(1 << 20):
                 got += len(part)
@@ -165,14 +172,17 @@ def test_a_client_that_does_not_read_is_given_up(port: int) -> None:
         assert got < 50_000_000
 
 
-def test_the_end_of_the_run_waits_for_no_client(port: int) -> None:
+def test_the_end_of_the_run_waits_for_no_client(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the clients may be silent for longer than the test waits."""
+    monkeypatch.setattr(module, "_READ_SECONDS", 10 * PATIENCE_SECONDS)
     with ExitStack() as stack:
         server = Server("status.port", "127.0.0.1", port, echo)
         for _ in range(10):
             stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-        began = time.monotonic()
-        server.stop()
-        assert time.monotonic() - began < 60
+        until("all have been let in", lambda: len(server._open) == 10)
+        stopping = threading.Thread(target=server.stop, daemon=True)
+        stopping.start()
+        until("the server has stopped", lambda: not stopping.is_alive())
     with pytest.raises(ConnectionRefusedError):
         asked(port)
 

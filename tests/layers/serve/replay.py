@@ -1,6 +1,5 @@
 """A consumer of the stream that keeps every row delivered."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.layers.serve.direct import Rows, as_set
 from tests.layers.serve.patient import patiently
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 
 
 class Replay:
@@ -30,12 +29,11 @@ class Replay:
         """Run to what is available now; the ended query."""
         return self._run({"availableNow": True}, options, lambda: False)
 
-    def follow(self, until: Callable[[], bool], **options: object) -> StreamingQuery:
-        """Run until told to stop; the stopped query. Raises what ended it before."""
-        return self._run({"processingTime": "0 seconds"}, options, until)
+    def follow(self, enough: Callable[[], bool], **options: object) -> StreamingQuery:
+        """Run until that holds; the stopped query. Raises what ended it before."""
+        return self._run({"processingTime": "0 seconds"}, options, enough)
 
-    def _run(self, trigger: Any, options: dict[str, object], until: Callable[[], bool]) -> StreamingQuery:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+    def _run(self, trigger: Any, options: dict[str, object], enough: Callable[[], bool]) -> StreamingQuery:
         given = {**self._options, **{name: str(value) for name, value in options.items()}}
 
         def once() -> StreamingQuery:
@@ -43,8 +41,7 @@ class Replay:
             writer = stream.writeStream.foreachBatch(self.take)
             query = writer.option("checkpointLocation", str(self._checkpoint)).trigger(**trigger).start()
             try:
-                while not query.awaitTermination(1) and not until():
-                    assert time.monotonic() < deadline
+                until("the query ends or has done enough", lambda: query.awaitTermination(0.1) or enough())
                 return query
             finally:
                 query.stop()

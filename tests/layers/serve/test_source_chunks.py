@@ -12,6 +12,7 @@ from catchment.model.errors import SourceError
 from catchment.model.table import TableId
 from catchment.serve.spark_source import driver as driver_module
 from catchment.serve.spark_source.offset import Offset, read
+from catchment.source import pinned
 from tests.conftest import Shards
 from tests.layers.serve.conftest import Drive, MakeFeed
 from tests.layers.serve.direct import Driver
@@ -38,7 +39,8 @@ def test_a_locked_table_is_named_and_the_checkpoint_goes_on(
     drive: Drive,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(driver_module, "ATTEMPTS", 1)  # a lock is waited for 5 s each time
+    monkeypatch.setattr(driver_module, "ATTEMPTS", 1)
+    monkeypatch.setitem(pinned._PINNED, "lock_wait_timeout", "1")
     monkeypatch.setattr(driver_module, "TICK_SECONDS", PATIENCE_SECONDS)
     server, schema = shards[0], fresh_schema(shards[0])
     server.sql(KV, "INSERT INTO kv VALUES (1, 'a')", database=schema)

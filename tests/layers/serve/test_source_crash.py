@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from tests.layers.serve.direct import GONE, Rows, in_order, state
 from tests.layers.serve.query import running
 from tests.promises.crash.test_work import held_in_a_select
 from tests.world.judge import source_rows
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.proxy import Proxy, Sees, dump_begins, execute_begins
 
 FreshSchema = Callable[..., str]
@@ -29,13 +28,14 @@ TABLE, KEY = "items", KEYS["items"]
 ROWS = 2000
 
 
-def wait(holds: Callable[[], bool], said: Path) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
+def wait(what: str, holds: Callable[[], bool], said: Path) -> None:
+    """Wait until something holds of a query that goes on."""
+
+    def held() -> bool:
         assert "terminated with error" not in said.read_text(), said.read_text()
-        assert time.monotonic() < deadline, said.read_text()
-        time.sleep(0.1)
+        return holds()
+
+    until(what, held, seen=said.read_text)
 
 
 def files(directory: Path) -> list[Path]:
@@ -87,7 +87,7 @@ def test_a_query_whose_worker_and_driver_are_killed_delivers_every_row_once(
             direct = feed.read_text()
             feed.write_text(direct.replace(f"port: {shards[0].port}", f"port: {proxy.port}"))
             with running(feed, name, tmp_path, "always") as query:
-                wait(inside.is_set, query.said)
+                wait("a SELECT is held", inside.is_set, query.said)
                 workers = query.workers()
                 assert workers
                 for worker in workers:
@@ -95,8 +95,9 @@ def test_a_query_whose_worker_and_driver_are_killed_delivers_every_row_once(
                 proxy.flow()
                 for cuts, sees in ((1, execute_begins()), (2, dump_begins)):
                     proxy.cut_after(200, after=sees, times=1, reset=True)
-                    wait(partial(has_cut, proxy, cuts), query.said)
-                wait(lambda: len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) > 6, query.said)
+                    wait("a connection is cut", partial(has_cut, proxy, cuts), query.said)
+                commits = tmp_path / "checkpoint" / "commits"
+                wait("six batches are done", lambda: len(list(commits.glob("[0-9]*"))) > 6, query.said)
                 assert query.process.poll() is None, query.said.read_text()
                 query.kill()
         feed.write_text(direct)

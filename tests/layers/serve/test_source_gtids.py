@@ -14,7 +14,10 @@ from tests.world.servers.launch import PrivateMySQL
 
 FreshSchema = Callable[..., str]
 KV = "CREATE TABLE kv (k INT PRIMARY KEY, v VARCHAR(20))"
-SERVERS = ["shard", "mysql_server", "mysql_97_server"]
+SERVERS = [
+    "shard",
+    *(pytest.param(name, marks=pytest.mark.wide) for name in ("mysql_server", "mysql_97_server")),
+]
 
 
 def _gtids(server: PrivateServer) -> str:

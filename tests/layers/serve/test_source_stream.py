@@ -27,31 +27,30 @@ TABLE = "items"
 ROWS = 300
 
 
-@pytest.mark.wide
+@pytest.mark.promise(
+    "a stream of the Spark source gives every row and change once, behind failures and restarts"
+)
 def test_a_stream_is_resumed_and_repeated_exactly(
     spark: SparkSession, shards: Shards, fresh_schema: FreshSchema, make_feed: MakeFeed, tmp_path: Path
 ) -> None:
-    """Copy under writes; the consumer fails during the copy, the query is stopped later, then caught up
-    twice.
-    """
+    """Copy under writes; the consumer fails during the copy, the query is stopped later, then caught up."""
     schema, key = fresh_schema(*shards), KEYS[TABLE]
     for server in shards:
         create_tables(server, schema)
         load(server, schema, ROWS)  # the same keys on both shards
-    feed, name = make_feed(*shards, chunk_rows=50), f"{schema}.{TABLE}"
+    feed, name = make_feed(*shards, chunk_rows=100), f"{schema}.{TABLE}"
     replay = Replay(spark, feed, name, tmp_path / "checkpoint")
-    replay.fail_at = 2
+    replay.fail_at = 1
     with steady_writers(shards, schema, ROWS, rate=20.0) as writers:
         with pytest.raises(StreamingQueryException, match="fails once"):
             replay.follow(lambda: False, maxChunksPerTrigger=2)
-        replay.follow(lambda: len(replay.batches) > 5, maxChunksPerTrigger=3)
-        replay.catch_up(maxChunksPerTrigger=12)
+        replay.follow(lambda: len(replay.batches) > 3, maxChunksPerTrigger=3)
         with writers.paused():
             replay.catch_up(maxChunksPerTrigger=12)
             expected = source_rows(dict(zip(NAMES, shards, strict=True)), name, key)
-    assert replay.repeated[0] == 2
+    assert replay.repeated[0] == 1
     assert state(replay.rows, key) == expected
-    assert len({row["_commit_version"] for row in replay.rows}) > 5
+    assert len({row["_commit_version"] for row in replay.rows}) > 3
     _must_not_hold(tmp_path / "checkpoint", [server.password for server in shards])
     begun = json.loads(_offsets(tmp_path / "checkpoint")[0])
     assert sorted(begun["cut"]["shards"]) == sorted(NAMES)

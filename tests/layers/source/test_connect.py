@@ -2,7 +2,6 @@
 
 import socket
 import struct
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -19,7 +18,7 @@ from catchment.model.source import Endpoint
 from catchment.source import pinned
 from catchment.source import session as module
 from catchment.source.session import connect
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.servers.chosen import chosen_server, on_mysql
 
 PASSWORD = "pässwörd of 64'"
@@ -103,7 +102,7 @@ def asking(plugin: str) -> Iterator[tuple[int, Future[bytes]]]:
     def serve() -> bytes:
         session, _ = listener.accept()
         with session:
-            session.settimeout(10)
+            session.settimeout(PATIENCE_SECONDS)
             session.sendall(len(greeting).to_bytes(3, "little") + b"\0" + greeting)
             said = session.recv(65536)
             session.sendall(len(switch).to_bytes(3, "little") + b"\2" + switch)
@@ -112,7 +111,7 @@ def asking(plugin: str) -> Iterator[tuple[int, Future[bytes]]]:
         return said
 
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
-        listener.settimeout(10)
+        listener.settimeout(PATIENCE_SECONDS)
         yield listener.getsockname()[1], pool.submit(serve)
 
 
@@ -184,8 +183,7 @@ def test_a_login_sets_reads_back_and_asks_who_answers_in_two_statements(
             return int(value)
 
         # A server counts the farewell of a session, too, which may come after its client has gone on.
-        while now("Threads_connected") > 1:
-            time.sleep(0.01)
+        until("other sessions are gone", lambda: now("Threads_connected") == 1)
         before = now("Questions")
         session = connect(endpoint_of(own), snapshots=snapshots)
         after = now("Questions")

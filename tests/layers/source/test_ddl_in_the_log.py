@@ -117,7 +117,8 @@ STOPS = [
       "ALTER TABLE shop.o EXCHANGE PARTITION p1 WITH TABLE shop.t"], "rows|names"),
     (["DROP TABLE shop.o", "REPAIR TABLE shop.t"], "names it"),
 ]  # fmt: skip
-SERVERS = ["mariadb", "mariadb_11", "mysql_80", pytest.param("mysql_97", marks=pytest.mark.wide)]
+MARIADBS = ["mariadb", pytest.param("mariadb_11", marks=pytest.mark.wide)]
+SERVERS = [*MARIADBS, "mysql_80", pytest.param("mysql_97", marks=pytest.mark.wide)]
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_create_table_select_is_of_another_table(log: Log) -> None:
         log.altered()
 
 
-@pytest.mark.parametrize("log", ["mariadb", "mariadb_11"], indirect=True)
+@pytest.mark.parametrize("log", MARIADBS, indirect=True)
 def test_create_or_replace_select_stops_and_its_rows_are_not_read(log: Log) -> None:
     log.server.sql(
         "INSERT INTO shop.o VALUES (1, 5, 'x')", "CREATE OR REPLACE TABLE shop.t SELECT b, a FROM shop.o"
@@ -206,7 +207,7 @@ def test_alters_in_the_log_lead_to_the_catalog(log: Log) -> None:
     assert [c.name for c in log.followed.now[T].columns] == [c.name for c in log.now().columns]
 
 
-@pytest.mark.parametrize("log", ["mariadb", "mariadb_11"], indirect=True)
+@pytest.mark.parametrize("log", MARIADBS, indirect=True)
 def test_an_alter_in_two_phases_counts_at_its_commit(log: Log) -> None:
     server = log.server
     server.sql("INSERT INTO shop.t VALUES (1, 1, 'x'), (2, 2, 'x')")
@@ -227,7 +228,7 @@ def test_an_alter_in_two_phases_counts_at_its_commit(log: Log) -> None:
     assert log.rows[3:] == [{"n": 9, "id": 4, "a": 4, "b": "y"}]
 
 
-@pytest.mark.parametrize("log", ["mariadb", "mariadb_11"], indirect=True)
+@pytest.mark.parametrize("log", MARIADBS, indirect=True)
 def test_rows_written_during_an_alter_have_the_old_columns(log: Log) -> None:
     """With ALGORITHM=INPLACE, on 11.2 and later with COPY too, rows are written while the ALTER runs."""
     server = log.server

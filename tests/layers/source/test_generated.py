@@ -14,7 +14,11 @@ from catchment.wire.log.facts import PartialImage
 from tests.layers.wire.answers import run
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 
-SERVERS = ["shard", "mysql_server", "mysql_97_server", "mariadb_11_server"]
+SERVERS = [
+    "shard",
+    "mysql_server",
+    *(pytest.param(name, marks=pytest.mark.wide) for name in ("mysql_97_server", "mariadb_11_server")),
+]
 
 
 @pytest.mark.parametrize("fixture", SERVERS)

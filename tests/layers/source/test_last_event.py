@@ -33,9 +33,16 @@ WRITES = (
 )
 
 
-@pytest.fixture(params=["mariadb", "mariadb_11_build", "mysql_80_build", "mysql_97_build"])
-def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    """A server of each kind, whose log each test resets."""
+_SERVERS = ["mariadb", "mysql_97_build"]
+_WIDE_SERVERS = ["mariadb_11_build", "mysql_80_build"]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[*_SERVERS, *(pytest.param(name, marks=pytest.mark.wide) for name in _WIDE_SERVERS)],
+)
+def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
+    """A server of each kind."""
     if request.param == "mariadb":
         with PrivateServer(server_id=151) as mariadb:
             yield mariadb
@@ -48,6 +55,13 @@ def server(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
     packed = {"binlog_transaction_compression": "ON"} if build.version >= (8, 0, 20) else {}
     with PrivateMySQL(build, settings=packed) as mysql:
         yield mysql
+
+
+@pytest.fixture
+def server(running: PrivateServer) -> PrivateServer:
+    """Its log has just been reset."""
+    reset(running)
+    return running
 
 
 def endpoint_of(server: PrivateServer) -> Endpoint:
@@ -78,7 +92,6 @@ def reset(server: PrivateServer) -> None:
 
 
 def test_reading_goes_on_behind_every_kind_of_event(server: PrivateServer) -> None:
-    reset(server)
     ends = []
     for statements in WRITES:
         server.sql(*statements)
@@ -118,7 +131,6 @@ def test_another_log_of_the_same_shape_is_told_by_its_last_event(server: Private
 
 
 def test_a_log_in_which_no_event_ends_there_is_told(server: PrivateServer) -> None:
-    reset(server)
     server.sql(*WRITES[0], *WRITES[1], *WRITES[2])
     end = LogOffset(*server.log_end())
     event = read(server, LogOffset(end.file, 4), end).last_event
@@ -131,7 +143,6 @@ def test_a_log_in_which_no_event_ends_there_is_told(server: PrivateServer) -> No
 def test_a_place_inside_a_group_is_of_a_log_that_was_reset_also_behind_a_restart(
     server: PrivateServer,
 ) -> None:
-    reset(server)
     server.sql(*WRITES[0], *WRITES[1], *WRITES[3])
     end = LogOffset(*server.log_end())
     whole = read(server, LogOffset(end.file, 4), end)

@@ -8,6 +8,7 @@ from catchment.demo.accounts import FEED_USER
 from catchment.demo.server import PrivateServer
 from catchment.model.errors import ConnectionLost, ServerSaid, SourceError
 from catchment.model.source import Endpoint
+from catchment.source import load
 from catchment.source.load import (
     LoadSessions,
     answer_to,
@@ -65,12 +66,12 @@ def must_tell(server: PrivateMySQL, sessions: LoadSessions) -> None:
     assert history_list_length(root) is not None
 
 
-def test_mysql_80(mysql_server: PrivateMySQL, sessions: LoadSessions) -> None:
-    must_tell(mysql_server, sessions)
-
-
-def test_mysql_97(mysql_97_server: PrivateMySQL, sessions: LoadSessions) -> None:
-    must_tell(mysql_97_server, sessions)
+@pytest.mark.parametrize("fixture", ["mysql_97_server", pytest.param("mysql_server", marks=pytest.mark.wide)])
+def test_mysql(
+    fixture: str, request: pytest.FixtureRequest, sessions: LoadSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "ASK_SECONDS", 1)  # the server is asked to sleep for longer
+    must_tell(request.getfixturevalue(fixture), sessions)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
 
-@pytest.fixture(params=["mysql_80_build", "mysql_97_build"], ids=["8.0", "9.7"])
+@pytest.fixture(
+    params=[pytest.param("mysql_80_build", marks=pytest.mark.wide), "mysql_97_build"], ids=["8.0", "9.7"]
+)
 def server(request: pytest.FixtureRequest) -> Iterator[PrivateMySQL]:
     """A server whose log holds a few groups in three files; on 9.7 some have tags."""
     build: Build = request.getfixturevalue(request.param)
@@ -52,7 +54,7 @@ def _named_behind(server: PrivateServer, position: Position) -> GtidSet:
     return read_facts(_endpoint(server), position.server, position.at, None).named
 
 
-def test_every_set_that_was_executed_is_found(server: PrivateMySQL) -> None:
+def test_every_set_that_was_executed_is_found_and_no_other(server: PrivateMySQL) -> None:
     said = _write(server)
     everything = said[-1][0]
     files = set()
@@ -67,10 +69,11 @@ def test_every_set_that_was_executed_is_found(server: PrivateMySQL) -> None:
         files.add(position.at.file)
     assert len(files) == 3
     assert ("seed" in str(everything)) == (server.build.version >= (8, 4))
+    must_refuse_others(server, said)
 
 
-def test_a_set_for_which_no_place_stands_is_refused(server: PrivateMySQL) -> None:
-    said = _write(server)
+def must_refuse_others(server: PrivateMySQL, said: list[tuple[GtidSet, LogOffset]]) -> None:
+    """Sets for which no place in the log stands, or one that was purged."""
     executed = said[-1][0]
     (uuid,) = {origin.uuid for origin in executed.origins}
     with pytest.raises(Diverged, match="some come behind"):
@@ -112,6 +115,7 @@ def test_every_list_of_mariadb_is_found() -> None:
             locate(endpoint, "x")
 
 
+@pytest.mark.wide
 def test_without_gtid_mode_no_set_is_found(mysql_80_build: Build) -> None:
     settings = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
     with (

@@ -1,6 +1,5 @@
 """A session that stands by for the next dump: it is used once, only while it is fresh, and never left behind."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from catchment.source.dump import dumping
 from catchment.source.session import Session, connect
 from catchment.source.standby import Standby
 from catchment.wire.log.decoder import LogDecoder
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import until
 from tests.world.servers.chosen import chosen_server
 
 
@@ -54,10 +53,11 @@ def number(session: Session) -> int:
 
 def awaited(server: PrivateServer, wanted: set[int]) -> None:
     """Wait until the server has these sessions and no other: it lets go of them a moment later."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while sessions(server) != wanted:
-        assert time.monotonic() < deadline, sessions(server)
-        time.sleep(0.02)
+    until(
+        f"the server has the sessions {wanted} alone, not",
+        lambda: sessions(server) == wanted,
+        seen=lambda: sessions(server),
+    )
 
 
 def test_it_is_used_once(server: PrivateServer, standby: Standby) -> None:

@@ -183,7 +183,7 @@ class Shop:
         return False
 
 
-@pytest.fixture(params=["mariadb", "mysql_80"])
+@pytest.fixture(params=["mariadb", pytest.param("mysql_80", marks=pytest.mark.wide)])
 def shop(request: pytest.FixtureRequest) -> Shop:
     return Shop(request.getfixturevalue(request.param))
 

@@ -11,6 +11,7 @@ from catchment.wire.log.decoder import LogDecoder
 from tests.layers.wire.answers import run, socket_of
 from tests.layers.wire.dumps import end_of_log
 from tests.layers.wire.events import events_of, kind_of
+from tests.world.patience import PATIENCE_SECONDS
 
 _DUMP, _HEARTBEATS_2, _SERVER_ID = 0x12, 2, 4711
 _HEARTBEAT, _HEARTBEAT_2 = 27, 41
@@ -48,7 +49,7 @@ def test_heartbeats_say_nothing_and_change_nothing(
         command = struct.pack("<BIHI", _DUMP, start.offset, flags, _SERVER_ID) + start.file.encode()
         sock = socket_of(session)
         sock.sendall(struct.pack("<I", len(command)) + command)
-        sock.settimeout(10)
+        sock.settimeout(PATIENCE_SECONDS)
         while decoder.last_group is None or inserted < 2 or decoder.at != end_of_log(server):
             piece = sock.recv(1 << 16)
             assert piece

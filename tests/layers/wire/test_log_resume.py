@@ -1,6 +1,5 @@
 """A decoder that goes on with the bytes of a second dump."""
 
-import time
 from collections.abc import Callable
 
 from catchment.demo.server import PrivateServer
@@ -8,16 +7,7 @@ from catchment.model.table import TableId
 from tests.layers.wire.answers import Session, run
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.layers.wire.test_log_groups import insert, kept, kinds
-
-
-def rested(shard: PrivateServer) -> None:
-    """Wait until the log stands still: behind a rotation the server writes a checkpoint event when it comes to it."""
-    seen, since = end_of_log(shard), time.monotonic()
-    while time.monotonic() - since < 0.5:
-        time.sleep(0.05)
-        now = end_of_log(shard)
-        if now != seen:
-            seen, since = now, time.monotonic()
+from tests.world.checkpoints import ended_by_checkpoint
 
 
 def test_a_dump_that_goes_on_where_another_ended(
@@ -33,7 +23,7 @@ def test_a_dump_that_goes_on_where_another_ended(
         ([insert(table, 2)], ["FLUSH BINARY LOGS", insert(table, 3)], ["DO 0"])
     ):
         run(session, *statements)
-        rested(shard)
+        ended_by_checkpoint(shard)  # none comes behind this place
         at = decoder.at
         decoder.resume()
         assert not decoder.ended

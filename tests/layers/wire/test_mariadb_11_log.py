@@ -11,7 +11,7 @@ from catchment.model.position import LogOffset
 from catchment.wire.log.decoder import LogDecoder
 from tests.layers.wire.dumps import NON_BLOCKING, WITH_ANNOTATIONS, decoded, end_of_log, read_dump
 from tests.layers.wire.events import events_of, joined, kind_of
-from tests.promises.hidden.source import settled_end
+from tests.world.checkpoints import ended_by_checkpoint
 from tests.world.servers.launch import PrivateMariaDB
 
 _XID, _XA_PREPARE, _GTID = 16, 38, 162
@@ -87,8 +87,7 @@ def written(mariadb_11_server: PrivateMariaDB, fresh_schema: Callable[..., str])
     start = end_of_log(server)
     statements = [statement.format(s=schema) for statement in _STATEMENTS]
     server.sql(*statements[:8], "FLUSH BINARY LOGS", *statements[8:])
-    # The second file's checkpoint event comes when the server likes.
-    settled_end(server, end_of_log(server).file)
+    ended_by_checkpoint(server)
     raw = read_dump(server, start)
     decoder = decoded(raw, start)
     files = [file.name for file in decoder.files]

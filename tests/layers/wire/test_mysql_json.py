@@ -104,8 +104,9 @@ def check_documents(mysql: PrivateMySQL, table: str, seed: int, count: int) -> N
         assert found[number] == texts, (seed, number)
 
 
-def test_random_documents(mysql: PrivateMySQL, table: str) -> None:
-    check_documents(mysql, table, seed=1, count=3000)
+@pytest.mark.parametrize("count", [500, pytest.param(3000, marks=pytest.mark.wide)])
+def test_random_documents(mysql: PrivateMySQL, table: str, count: int) -> None:
+    check_documents(mysql, table, seed=1, count=count)
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from catchment.wire.log.decoder import LogDecoder
 from tests.layers.wire.answers import Session, run
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.layers.wire.events import HEADER, events_of, everything, joined, kind_of, seal
+from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
 GROUP_KINDS = list(GroupKind)
@@ -110,10 +111,11 @@ def test_gtids_with_a_tag(mysql: PrivateMySQL, write: Write) -> None:
     assert log.files[-1].gtid_list == str(mysql.sql("SELECT @@gtid_executed")[0][0]).replace("\n", "")
 
 
-def test_anonymous_groups(mysql: PrivateMySQL) -> None:
+@pytest.mark.wide
+def test_anonymous_groups(mysql_80_build: Build) -> None:
     """gtid_mode=OFF: groups have no names."""
     settings = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
-    with PrivateMySQL(mysql.build, server_id=9, settings=settings) as own:
+    with PrivateMySQL(mysql_80_build, server_id=9, settings=settings) as own:
         start = end_of_log(own)
         own.sql("CREATE DATABASE a", "CREATE TABLE a.t (id int)", "INSERT INTO a.t VALUES (1)")
         own.sql("CREATE TABLE a.u AS SELECT * FROM a.t")

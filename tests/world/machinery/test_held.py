@@ -1,7 +1,6 @@
 """Held commits behave as tests/world/held.py says: in the log, not in any SELECT."""
 
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 
 import pymysql
@@ -10,7 +9,6 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.demo.writers import Session, Writer, Writers
 from tests.world.held import (
-    GROUP_SECONDS,
     Background,
     commits_wait,
     flush_logs_in_hold,
@@ -20,6 +18,8 @@ from tests.world.held import (
     release,
 )
 from tests.world.oracle import Oracle
+from tests.world.patience import SLOWNESS, until
+from tests.world.workload import await_transactions
 
 _KEYS = {"d.t": ("id",)}
 
@@ -72,7 +72,7 @@ def test_a_held_commit_stands_in_the_log_and_is_not_visible(server: PrivateServe
 
 
 def test_a_held_commit_becomes_visible_by_itself_and_the_next_is_held_again(server: PrivateServer) -> None:
-    first = held_commit(server, "INSERT INTO d.t VALUES (1, 'x')", timeout_ms=2000)
+    first = held_commit(server, "INSERT INTO d.t VALUES (1, 'x')", timeout_ms=int(1000 * SLOWNESS))
     while first.held:
         assert _visible(server) == [] or not first.held
     first.finish()
@@ -85,13 +85,14 @@ def test_a_held_commit_becomes_visible_by_itself_and_the_next_is_held_again(serv
 
 def test_commits_queue_behind_a_held_one(server: PrivateServer) -> None:
     """The second is in the log, too, and keeps the log's lock: SHOW MASTER STATUS waits, SELECT does not."""
+    running = "SELECT 1 FROM information_schema.processlist WHERE info = 'SHOW MASTER STATUS'"
     oracle = Oracle.from_rest(server.login(), _KEYS)
     commits = [held_commit(server, f"INSERT INTO d.t VALUES ({n}, 'x')") for n in (1, 2)]
     status = Background(server, ["SHOW MASTER STATUS"])
     status.start()
-    time.sleep(0.2)
+    until("SHOW MASTER STATUS runs", lambda: server.sql(running))
     assert _visible(server) == []
-    assert status.is_alive()
+    assert server.sql(running), "it still runs behind a SELECT that began later"
     assert all(commit.held for commit in commits)
     for commit in commits:
         commit.release()
@@ -100,10 +101,14 @@ def test_commits_queue_behind_a_held_one(server: PrivateServer) -> None:
 
 
 def test_several_commits_are_held_in_one_group(server: PrivateServer) -> None:
+    """Those of a group have one commit id in their GTID events, which others do not have."""
     oracle = Oracle.from_rest(server.login(), _KEYS)
-    started = time.monotonic()
+    start = oracle.at
     commits = held_group(server, [f"INSERT INTO d.t VALUES ({n}, 'x')" for n in range(5)])
-    assert time.monotonic() - started < GROUP_SECONDS
+    events = server.sql(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset}")
+    begins = [str(event[5]) for event in events if event[2] == "Gtid"]
+    assert len(begins) == 5
+    assert len({begin.partition(" cid=")[2] for begin in begins} - {""}) == 1
     assert _in_log(server, oracle) == [0, 1, 2, 3, 4]
     assert _visible(server) == []
     assert all(commit.held for commit in commits)
@@ -164,17 +169,15 @@ def test_free_writers_are_held_and_go_on(server: PrivateServer) -> None:
     with Writers([Writer([server.connect], insert, seed=n, rate=50) for n in range(16)]) as writers:
         for _ in range(10):
             hold_commits(server)
-            while not commits_wait(server):
-                time.sleep(0.001)
+            until("a commit is held", lambda: commits_wait(server), every=0.001)
             seen = _visible(server)
             held += commits_wait(server)
             assert _visible(server) == seen
             release(server)
-            time.sleep(0.02)
+            await_transactions(writers, 10)
         with writers.paused():
             assert _visible(server) == _in_log(server, oracle)
     assert held == 10
-    assert writers.transactions > 100
 
 
 def test_a_statement_that_is_refused_or_changes_nothing_is_an_error(server: PrivateServer) -> None:

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +18,9 @@ from types import TracebackType
 from typing import Self
 
 from catchment.demo.install import find_program
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.s3.bucket import Bucket
 
-_STOP_SECONDS = 60.0
 _STARTS = 5
 
 # The kernel kills a server when the *thread* that forked it ends (prctl(2), PR_SET_PDEATHSIG).
@@ -123,14 +121,17 @@ class S3Server:
         return []
 
     def _answers(self, port: int) -> bool:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self.pid is not None and time.monotonic() < deadline:
+        """Whether it answers at that port; False when it has ended, as where another program has the port."""
+
+        def up() -> bool:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}{self._health}"):
                     return True
-            except OSError:  # not yet, or another program has the port
-                time.sleep(0.01)
-        return False
+            except OSError:
+                return False
+
+        until("the S3 server answers, or ends", lambda: self.pid is None or up(), every=0.01)
+        return self.pid is not None
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -138,7 +139,7 @@ class S3Server:
             return
         process.send_signal(how)
         try:
-            process.wait(_STOP_SECONDS)
+            process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,11 +17,10 @@ from types import TracebackType
 from typing import Self
 
 from catchment.demo.install import find_program
-from tests.world.patience import PATIENCE_SECONDS
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.servers.debian import NotHere
 
 USER = "catchment"
-_STOP_SECONDS = 60.0
 _STARTS = 5
 # Made by Debian's package, which runs its servers so. PostgreSQL refuses to run as root.
 _ACCOUNT = "postgres"
@@ -143,21 +141,27 @@ class PrivatePostgres:
             )
 
     def _answers(self) -> bool:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self._process is not None and self._process.poll() is None and time.monotonic() < deadline:
+        """Whether it answers; False when it has ended."""
+
+        def ended() -> bool:
+            return self._process is None or self._process.poll() is not None
+
+        def up() -> bool:
             try:
                 self.sql("SELECT 1")
-                return True
-            except subprocess.CalledProcessError:  # not yet
-                time.sleep(0.02)
-        return False
+            except subprocess.CalledProcessError:
+                return False
+            return True
+
+        until("PostgreSQL answers, or ends", lambda: ended() or up())
+        return not ended()
 
     def _close(self) -> None:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)  # without waiting for clients
             try:
-                process.wait(_STOP_SECONDS)
+                process.wait(PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

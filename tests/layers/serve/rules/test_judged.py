@@ -165,30 +165,32 @@ _ODD = (
 EXPRESSIONS = (*_GROUPED, *_ODD)
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_expressions(judge: Judge, expression: str) -> None:
-    assert judge.judged(expression), "it is refused"
+def test_expressions(judge: Judge, subtests: pytest.Subtests) -> None:
+    for expression in EXPRESSIONS:
+        with subtests.test(expression):
+            assert judge.judged(expression), "it is refused"
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "ti",
-        "ti > 0 AND su",
-        "d <> 0",
-        "g <> 0",
-        "NOT i",
-        "NULL",
-        "tb = 'a'",
-        "dt > '2000-01-01'",
-        "ti IN (0, NULL)",
-        "bt",
-        "ub > b",
-    ],
+CONDITIONS = (
+    "ti",
+    "ti > 0 AND su",
+    "d <> 0",
+    "g <> 0",
+    "NOT i",
+    "NULL",
+    "tb = 'a'",
+    "dt > '2000-01-01'",
+    "ti IN (0, NULL)",
+    "bt",
+    "ub > b",
 )
-def test_conditions(judge: Judge, condition: str) -> None:
+
+
+def test_conditions(judge: Judge, subtests: pytest.Subtests) -> None:
     """A row for which a condition is NULL is not taken."""
-    assert judge.taken(condition) == judge.told(condition)
+    for condition in CONDITIONS:
+        with subtests.test(condition):
+            assert judge.taken(condition) == judge.told(condition)
 
 
 def test_the_judge_tells_a_difference(judge: Judge) -> None:

@@ -115,11 +115,13 @@ def read(messages: Sequence[Message]) -> list[Event]:
 def told(field: Field, *rows: tuple[dict[str, Any] | None, dict[str, Any] | None]) -> list[Told]:
     """A Field and rows behind it, as a teller has them."""
     schema = pa.schema([(column.name, arrow_type(column.type)) for column in field.columns])
-
-    def side(values: dict[str, Any] | None) -> bytes | None:
-        return None if values is None else sides_of(field.columns, pa.Table.from_pylist([values], schema))[0]
-
-    return [field, *(SerializedRow(PLACE, side(before), side(after)) for before, after in rows)]
+    values = [side for row in rows for side in row if side is not None]
+    sides = iter(sides_of(field.columns, pa.Table.from_pylist(values, schema)))
+    told: list[Told] = [field]
+    for row in rows:
+        before, after = (None if side is None else next(sides) for side in row)
+        told.append(SerializedRow(PLACE, before, after))
+    return told
 
 
 def events(field: Field, *rows: tuple[dict[str, Any] | None, dict[str, Any] | None]) -> list[Event]:

@@ -25,7 +25,7 @@ def turn_of(times: list[list[int]], ahead: list[float] | None) -> Turn:
     return Turn(stands, turns, ahead=dict(zip(shards, ahead, strict=True)) if ahead else None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60)
 @given(logs, st.data())
 def test_each_transaction_comes_once_and_in_time(steps: list[list[int]], data: st.DataObject) -> None:
     times = [list(accumulate(one, initial=1000)) for one in steps]
