@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Shards
+from tests.promises.exact.cases import never_stale
 from tests.promises.exact.steps import Rows, Steps, run_here
-from tests.promises.exact.test_filled import never_stale
 from tests.world.settled import settled
 
 FOLLOW = "ON DELETE CASCADE ON UPDATE CASCADE"

@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pytest
@@ -20,6 +20,7 @@ from catchment.demo.server import PrivateServer
 from catchment.feed import verify as verification
 from catchment.model.errors import SourceError, Unsupported
 from catchment.model.table import RESERVED, without_case
+from tests.promises.exact.cases import every_epoch, stale_since
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.engines import Here
 from tests.world.settled import settled
@@ -51,17 +52,27 @@ def words_of_the_code() -> list[str]:
     return sorted(named - set(RESERVED))
 
 
-class Tables:
-    """Tables of INT columns of the given names; the first column, or the first two, are the key."""
+class Named(NamedTuple):
+    """Names of a table's INT columns, of which the first ones are the key; `later`: of those that are added."""
 
-    def __init__(self, steps: Steps, columns: Sequence[Sequence[str]], key: int = 1) -> None:
+    columns: Sequence[str]
+    key: int
+    later: Sequence[str] = ()
+
+
+class Tables:
+    """Tables of such columns."""
+
+    def __init__(self, steps: Steps, named: Iterable[Named]) -> None:
         self.steps = steps
-        self.columns = {f"t{number}": list(names) for number, names in enumerate(columns)}
-        for table, names in self.columns.items():
+        self._named = {f"t{number}": one for number, one in enumerate(named)}
+        self.columns = {table: list(one.columns) for table, one in self._named.items()}
+        for table, one in self._named.items():
             declared = ", ".join(
-                f"{quoted(name)} INT{' NOT NULL' if at < key else ''}" for at, name in enumerate(names)
+                f"{quoted(name)} INT{' NOT NULL' if at < one.key else ''}"
+                for at, name in enumerate(one.columns)
             )
-            keys = ", ".join(map(quoted, names[:key]))
+            keys = ", ".join(map(quoted, one.columns[: one.key]))
             steps.sql("a", f"CREATE TABLE {table} ({declared}, PRIMARY KEY ({keys}))")
             steps.sql("a", *(self._insert(table, number) for number in range(1, 6)))
 
@@ -78,16 +89,24 @@ class Tables:
                 f"DELETE FROM {table} WHERE {key} = {by + 1}",
             )
 
-    def add(self, names: Iterable[str]) -> None:
-        """Add columns to every table that has none of that name."""
-        for table in self.columns:
+    def add(self) -> None:
+        """Add the columns that come later, where a table has none of that name."""
+        for table, one in self._named.items():
             here = self.columns[table]
-            new = [name for name in names if name.lower() not in {known.lower() for known in here}]
+            new = [name for name in one.later if name.lower() not in {known.lower() for known in here}]
             if new:
                 self.steps.sql(
                     "a", f"ALTER TABLE {table} " + ", ".join(f"ADD COLUMN {quoted(n)} INT" for n in new)
                 )
                 here += new
+
+    def must_be_followed(self) -> None:
+        """Compare what was copied, and what rows and added columns make of it."""
+        self.must_be_right()
+        self.change(10)
+        self.add()
+        self.change(20)
+        self.must_be_right()
 
     def must_be_right(self) -> None:
         """Run the feed, and compare rows as Arrow, DuckDB, polars, its views and `verify` have them; then settle."""
@@ -140,34 +159,14 @@ def begin(
     return made
 
 
-def test_columns_named_as_ours(begin: Begin) -> None:
-    keys = [(*OURS[at : at + 8], "v") for at in range(0, len(OURS), 8)]
-    tables = Tables(begin(), keys, key=8)
-    tables.must_be_right()
-    tables.change(10)
-    tables.must_be_right()
-
-
-def test_columns_named_as_ours_and_added_later(begin: Begin) -> None:
-    tables = Tables(begin(), [("id", "v"), ("_order", "_seq", "v")], key=2)
-    tables.must_be_right()
-    tables.change(10)
-    tables.add(OURS)
-    tables.change(20)
-    tables.must_be_right()
-
-
 COLUMNS_MAX = 900  # of a table; InnoDB takes 1017
 
 
-@pytest.mark.wide
 def test_columns_named_as_any_word_of_the_code(begin: Begin) -> None:
     words = words_of_the_code()
     assert {"_gtid", "_order", "_change_type", "numrecords"} <= set(words)
-    tables = Tables(begin(), [words[at : at + COLUMNS_MAX] for at in range(0, len(words), COLUMNS_MAX)])
-    tables.must_be_right()
-    tables.change(10)
-    tables.must_be_right()
+    tables = (Named(words[at : at + COLUMNS_MAX], 1) for at in range(0, len(words), COLUMNS_MAX))
+    Tables(begin(), tables).must_be_followed()
 
 
 ODD = (
@@ -188,17 +187,37 @@ def odd_names(random: Random, count: int) -> list[str]:
     return list(found.values())
 
 
-@pytest.mark.parametrize(
-    ("seed", "count"), [(1, 60), *(pytest.param(s, 240, marks=pytest.mark.long) for s in (2, 3))]
-)
-def test_columns_with_odd_names(begin: Begin, seed: int, count: int) -> None:
+def odd_tables(seed: int, count: int) -> list[Named]:
+    """Tables of columns with odd names, and more of them that come later."""
     names = odd_names(Random(seed), count)
-    tables = Tables(begin(), [names[at : at + 16] for at in range(0, count - 12, 16)], key=2)
-    tables.must_be_right()
-    tables.change(10)
-    tables.add(names[count - 12 :])
-    tables.change(20)
-    tables.must_be_right()
+    return [Named(names[at : at + 16], 2, names[count - 12 :]) for at in range(0, count - 12, 16)]
+
+
+# Letters of which the servers do not know that one is the other in another case (seen: MariaDB 10.11, MySQL 8.0).
+LETTERS = ("s", "\u017f", "\u0131", "i", "\u03bc", "\u00b5")
+
+
+@pytest.mark.promise("columns may have any name that the server takes, but for those of the lake")
+def test_columns_of_any_name(begin: Begin) -> None:
+    """Those of ours, odd ones, and such that some reader takes for one."""
+    steps = begin()
+    named = [
+        *(Named(letters, 1, ["v", "\u03c3", "\u03c2"]) for letters in (LETTERS, LETTERS[::-1])),
+        *(Named((*OURS[at : at + 8], "v"), 8) for at in range(0, len(OURS), 8)),
+        *(Named(names, 2, OURS) for names in (("id", "v"), ("_order", "_seq", "v"))),
+        *odd_tables(1, 60),
+    ]
+    tables = Tables(steps, named)
+    tables.must_be_followed()
+    for table in ("t0", "t1"):
+        shape = read(steps.feed, f"{steps.schema}.{table}").shape
+        assert len({without_case(column.physical) for column in shape.columns}) == len(tables.columns[table])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [2, 3])
+def test_columns_with_odd_names(begin: Begin, seed: int) -> None:
+    Tables(begin(), odd_tables(seed, 240)).must_be_followed()
 
 
 HASHED = "CREATE TABLE t (id INT PRIMARY KEY, DB_ROW_HASH_1 INT, b TEXT{})"
@@ -240,57 +259,40 @@ def test_a_column_that_mysql_takes_for_all_columns_is_refused(
         steps.run()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_shard",
-        "_EPOCH",
-        "_\u017fhard",
-        *(
-            pytest.param(name, marks=pytest.mark.wide)
-            for name in (*sorted({*RESERVED} - {"_shard"}), "_Shard")
-        ),
-    ],
-)
-def test_names_that_the_lake_shows_are_refused(
-    begin: Begin, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+ALIKE = (("\u023a", "\u2c65"), ("\u0180", "\u0243"), ("\u00df", "\u1e9e"))
+
+
+def test_names_that_are_refused(begin: Begin) -> None:
+    """When the feed begins one message says it of all; a table that gets such a column is stale."""
     steps = begin()
-    steps.sql("a", f"CREATE TABLE t (id INT PRIMARY KEY, {quoted(name)} INT)")
-    with pytest.raises(Unsupported, match=f"column {name}: the lake's tables use this name themselves"):
+    own = {f"own{n}": name for n, name in enumerate((*sorted(RESERVED), "_EPOCH", "_\u017fhard", "_Shard"))}
+    steps.sql("a", *(f"CREATE TABLE {t} (id INT PRIMARY KEY, {quoted(name)} INT)" for t, name in own.items()))
+    with pytest.raises(Unsupported) as refused:
         steps.run()
-    steps.sql("a", f"ALTER TABLE t DROP {quoted(name)}")
+    for table, name in own.items():
+        said = f"{steps.schema}.{table} on shard a: column {name}: the lake's tables use this name themselves"
+        assert said in str(refused.value), refused.value
+    steps.sql("a", *(f"ALTER TABLE {table} DROP {quoted(name)}" for table, name in own.items()))
+    alike = {f"alike{n}": pair for n, pair in enumerate(ALIKE)}
+    for table, (one, other) in alike.items():
+        steps.sql("a", f"CREATE TABLE {table} (id INT PRIMARY KEY, {one} INT, {other} INT)")
+        with pytest.raises(
+            SourceError, match=f"columns {one} and {other} differ only in the case of a letter"
+        ):
+            steps.run()
+        steps.sql("a", f"ALTER TABLE {table} DROP {one}")
     steps.run()
-    steps.sql("a", f"ALTER TABLE t ADD {quoted(name)} INT")
-    steps.must_stop(caplog, "t", f"column {name} was added to .*: the lake's tables use this name themselves")
+    last = every_epoch(steps)[-1].manifest.epoch
 
-
-# Letters of which the servers do not know that one is the other in another case (seen: MariaDB 10.11, MySQL 8.0).
-LETTERS = [("s", "\u017f"), ("\u0131", "i"), ("\u03bc", "\u00b5")]
-ALIKE = [("\u023a", "\u2c65"), ("\u0180", "\u0243"), ("\u00df", "\u1e9e")]
-
-
-def test_columns_that_some_reader_takes_for_one(begin: Begin) -> None:
-    columns = [letter for pair in LETTERS for letter in pair]
-    tables = Tables(begin(), [columns, columns[::-1]])
-    tables.must_be_right()
-    tables.add(["v", "\u03c3", "\u03c2"])
-    tables.change(10)
-    tables.must_be_right()
-    for table in tables.columns:
-        shape = read(tables.steps.feed, f"{tables.steps.schema}.{table}").shape
-        assert len({without_case(column.physical) for column in shape.columns}) == len(tables.columns[table])
-
-
-@pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_columns_that_differ_only_in_case_are_refused(
-    begin: Begin, one: str, other: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    steps = begin()
-    steps.sql("a", f"CREATE TABLE t (id INT PRIMARY KEY, {one} INT, {other} INT)")
-    with pytest.raises(SourceError, match=f"columns {one} and {other} differ only in the case of a letter"):
-        steps.run()
-    steps.sql("a", f"ALTER TABLE t DROP {one}")
+    steps.sql("a", *(f"ALTER TABLE {table} ADD {quoted(name)} INT" for table, name in own.items()))
+    for table, (one, _) in alike.items():
+        steps.sql("a", f"ALTER TABLE {table} ADD {one} INT FIRST", f"INSERT INTO {table} VALUES (1, 1, 1)")
     steps.run()
-    steps.sql("a", f"ALTER TABLE t ADD {one} INT FIRST", "INSERT INTO t VALUES (1, 1, 1)")
-    steps.must_stop(caplog, "t", f"columns {one} and {other} differ only in the case of a letter")
+    stale = stale_since(steps, last)
+    assert stale.keys() == {*own, *alike}
+    for table, name in own.items():
+        assert f"column {name} was added to {steps.schema}.{table}: the lake's tables use" in stale[table], (
+            stale[table]
+        )
+    for table, (one, other) in alike.items():
+        assert f"columns {one} and {other} differ only in the case of a letter" in stale[table], stale[table]

@@ -1,6 +1,6 @@
 """Whatever sql_mode and init_connect give to every new session of a server: doctor, run and verify are not moved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,45 +48,46 @@ def own_mysql(mysql_80_build: Build) -> Iterator[PrivateServer]:
         yield server
 
 
-@pytest.mark.parametrize("mode", MARIADB)
 def test_a_feed_of_mariadb(
-    own: PrivateServer,
-    mode: str,
-    fresh_schema: Callable[..., str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    own: PrivateServer, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _must_be_carried(own, mode, fresh_schema(own), tmp_path, monkeypatch)
+    _must_be_carried(own, MARIADB, fresh_schema, tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("mode", MYSQL)
 def test_a_feed_of_mysql(
     own_mysql: PrivateServer,
-    mode: str,
     fresh_schema: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _must_be_carried(own_mysql, mode, fresh_schema(own_mysql), tmp_path, monkeypatch)
+    _must_be_carried(own_mysql, MYSQL, fresh_schema, tmp_path, monkeypatch)
 
 
 def _must_be_carried(
-    server: PrivateServer, mode: str, schema: str, directory: Path, patch: pytest.MonkeyPatch
+    server: PrivateServer,
+    modes: Sequence[str],
+    fresh_schema: Callable[..., str],
+    directory: Path,
+    patch: pytest.MonkeyPatch,
 ) -> None:
+    """A feed for each mode, since its first copy has to be one in that mode."""
     here = run_here(patch)
-    steps = Steps(directory, {"a": server}, schema)
-    steps.sql("a", TABLE, ROWS, "CREATE TABLE log (at TIMESTAMP(6) PRIMARY KEY, id INT)")
-    server.sql(f"SET GLOBAL sql_mode = '{mode}'", *(f"SET GLOBAL {setting}" for setting in ALWAYS))
-    try:
-        found = [finding for finding in examine(steps.feed).findings if finding.severity is Severity.ERROR]
-        assert not [finding for finding in found if finding.shard == "a"], found
-        steps.run()
-        server.sql("SET sql_mode = ''", f"USE {schema}", "UPDATE t SET c = CONCAT(c, 'x') WHERE id < 3")
-        server.sql("SET sql_mode = ''", f"USE {schema}", "DELETE FROM t WHERE id = 4294967295")
-        steps.run()
-        verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, here)
-    finally:
-        server.sql("SET GLOBAL sql_mode = DEFAULT", "SET GLOBAL init_connect = ''")
-    assert verdict.differences == 0
-    assert verdict.rows[TableId(schema, "t")] == 2
-    assert steps.lake("t", "id", "c", "k") == steps.source("t", "id", "c", "k")
+    for number, mode in enumerate(modes):
+        (own := directory / str(number)).mkdir()
+        schema = fresh_schema(server)
+        steps = Steps(own, {"a": server}, schema)
+        steps.sql("a", TABLE, ROWS, "CREATE TABLE log (at TIMESTAMP(6) PRIMARY KEY, id INT)")
+        server.sql(f"SET GLOBAL sql_mode = '{mode}'", *(f"SET GLOBAL {setting}" for setting in ALWAYS))
+        try:
+            found = [one for one in examine(steps.feed).findings if one.severity is Severity.ERROR]
+            assert not [one for one in found if one.shard == "a"], (mode, found)
+            steps.run()
+            server.sql("SET sql_mode = ''", f"USE {schema}", "UPDATE t SET c = CONCAT(c, 'x') WHERE id < 3")
+            server.sql("SET sql_mode = ''", f"USE {schema}", "DELETE FROM t WHERE id = 4294967295")
+            steps.run()
+            verdict = verify(steps.feed, {e.shard: e for e in steps.feed.endpoints()}, here)
+        finally:
+            server.sql("SET GLOBAL sql_mode = DEFAULT", "SET GLOBAL init_connect = ''")
+        assert verdict.differences == 0, mode
+        assert verdict.rows[TableId(schema, "t")] == 2, mode
+        assert steps.lake("t", "id", "c", "k") == steps.source("t", "id", "c", "k"), mode

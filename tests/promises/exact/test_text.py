@@ -20,11 +20,19 @@ MADE = (
 USER = "catchment@'%'"
 
 
-@pytest.fixture
-def server() -> Iterator[PrivateServer]:
+@pytest.fixture(scope="module")
+def alone() -> Iterator[PrivateServer]:
+    """A server whose grants these tests change."""
     with chosen_server(server_id=113) as server:
-        server.sql(*MADE)
         yield server
+
+
+@pytest.fixture
+def server(alone: PrivateServer) -> Iterator[PrivateServer]:
+    """The server with fresh schemas `shop` and `away`, as MADE makes them."""
+    alone.sql(*MADE)
+    yield alone
+    alone.sql("DROP DATABASE shop", "DROP DATABASE away", f"REVOKE SHOW VIEW, TRIGGER ON *.* FROM {USER}")
 
 
 def as_text(server: PrivateServer, *statements: str) -> None:

@@ -9,8 +9,8 @@ from catchment.feed import take_up, unusable
 from catchment.model.errors import Unsupported
 from catchment.sink.delta.epochs.table import EpochsTable
 from tests.conftest import Shards
+from tests.promises.exact.cases import never_stale
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.exact.test_filled import never_stale
 
 PARENT = ("CREATE TABLE p (id INT PRIMARY KEY, name VARCHAR(20) UNIQUE, v INT)",)
 PARENTS = ("INSERT INTO p VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)",)
