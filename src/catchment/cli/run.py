@@ -1,16 +1,16 @@
 """`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
 
-import gc
-from contextlib import nullcontext
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from catchment.cli.keyboard import Keyboard
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.cli.signals import stopped_by_signals
-from catchment.config import load
+from catchment.config import Feed, load
 from catchment.engine.choice import prepared
 from catchment.feed.runner import run_feed, usual_ports
 from catchment.model.epoch_number import epoch_text
@@ -38,15 +38,9 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     """
     feed = load(file)
     ports = usual_ports(prepared(feed))
-    console = Console()
-    view = RunView(console, feed.name)
-    keyboard = Keyboard(feed, view.told_of_keys) if console.is_terminal else None
-    gc.freeze()  # modules stay: the collector need not go through them in every epoch
-    with (
-        stopped_by_signals(restore=lambda: _restored(keyboard)) as stop,
-        keyboard or nullcontext(),
-        view.live(),
-    ):
+    screen = sys.stdout.isatty()
+    view = RunView(feed.name, None if screen else click.echo)
+    with _on_terminal(feed, view) if screen else stopped_by_signals(restore=_nothing) as stop:
         outcome = run_feed(
             feed,
             until_caught_up=until_caught_up,
@@ -64,8 +58,24 @@ def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
     return EXIT_INTERRUPTED if outcome.stopped and not outcome.ordered else 0
 
 
-def _restored(keyboard: Keyboard | None) -> None:
-    """The terminal is as it was before the run."""
-    if keyboard:
+@contextmanager
+def _on_terminal(feed: Feed, view: RunView) -> Iterator[threading.Event]:
+    """Show the run while the block lasts, and obey keys; the event that a signal sets."""
+    from rich.console import Console  # a run under cron or a service has no screen
+
+    from catchment.cli.keyboard import Keyboard
+    from catchment.screen.live import shown
+
+    keyboard = Keyboard(feed, view.told_of_keys)
+
+    def restore() -> None:
+        """The terminal is as it was before the run."""
         keyboard.restore()
-    Console(stderr=True).show_cursor()
+        Console(stderr=True).show_cursor()
+
+    with stopped_by_signals(restore=restore) as stop, keyboard, shown(Console(), lambda: view.seen):
+        yield stop
+
+
+def _nothing() -> None:
+    """There is no terminal to give back."""

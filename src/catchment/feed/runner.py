@@ -32,7 +32,7 @@ from catchment.feed.staging import Copying
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
-from catchment.feed.verifier import verifying
+from catchment.feed.verifying import verifying
 from catchment.feed.watchers import Watchers
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest
