@@ -1,1 +1,1 @@
-"""Mistakes planted in the product, each with the test that finds it: proofs that the proofs can fail (docs/testing.md)."""
+"""Mistakes planted in the product, each with the test that finds it: so a proof is known to be able to fail."""

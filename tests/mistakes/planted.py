@@ -63,8 +63,9 @@ class Mistake:
     def run(self, directory: Path) -> subprocess.CompletedProcess[str]:
         """Run the test that is to find it; pytest's exit code is 1 when it does."""
         source = self.plant(directory)
+        options = ["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", f"tests/{self.found_by}"],
+            [sys.executable, "-m", "pytest", *options, f"tests/{self.found_by}"],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{source}:{ROOT}", "PYTEST_ADDOPTS": ""},
             capture_output=True,

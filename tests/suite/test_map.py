@@ -83,7 +83,8 @@ def test_every_owner_can_fail() -> None:
 
 
 def test_the_rule_itself() -> None:
-    page = f"{_HEAD}\n| --- | --- | --- | --- |\n| [a b](c.md) | `x/test_y.py::test_z` | `m n`, `o` | rest |\n\n| no |\n"
+    row = "| [a b](c.md) | `x/test_y.py::test_z` | `m n`, `o` | rest |"
+    page = f"{_HEAD}\n| --- | --- | --- | --- |\n{row}\n\n| no |\n"
     assert rows(page) == [Row("a b", "x/test_y.py::test_z", ("m n", "o"))]
     assert not exists("x/test_y.py::test_z")
     assert exists("suite/test_map.py::test_the_rule_itself")

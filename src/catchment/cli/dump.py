@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 
 from catchment.cli.output import feed_argument, json_option, show, tables_of
+from catchment.cli.portion import portion_of, portion_options
 from catchment.cli.table_lines import part_text, table_lines
-from catchment.cli.verify import compare_and_tell, portion_of, portion_options
-from catchment.feed.compare import choice_of
 from catchment.feed.dump import apply, dump, set_live, skip, stop, tables
 from catchment.model.errors import ConfigError, StateError
 from catchment.model.order import Kept
@@ -59,6 +58,9 @@ def restart_command(file: Path, table: str, shard: str, keys: str, where: str, a
     named = tables_of("--table", [table])
     portion = portion_of(named, shard, keys, where)
     if portion is not None:
+        from catchment.cli.verify import compare_and_tell  # orders to a run need no engine
+        from catchment.feed.compare import choice_of
+
         choice = choice_of(named, portion)
         return compare_and_tell(file, choice, repair=True, again=True, as_json=as_json)
     _give(file, "restart", table, "", as_json=as_json)

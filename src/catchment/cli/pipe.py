@@ -38,7 +38,7 @@ class Pipe:
         try:
             self.flush()
         except (ReaderGone, TemporaryDisk) as fault:
-            _forget()
+            forget()
             if isinstance(fault, TemporaryDisk):
                 raise
         return kind is ReaderGone
@@ -61,7 +61,7 @@ class Pipe:
             raise ReaderGone
 
 
-def _forget() -> None:
+def forget() -> None:
     """What is still buffered goes nowhere, so that the end of Python finds no fault."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -1,21 +1,50 @@
 """`catchment run`: copy and follow, with progress; Ctrl-C stops within seconds."""
 
-import gc
-from contextlib import nullcontext
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from catchment.cli.keyboard import Keyboard
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, tables_of
 from catchment.cli.signals import stopped_by_signals
-from catchment.config import load
+from catchment.config import Feed, load
 from catchment.engine.choice import prepared
-from catchment.feed.runner import run_feed, usual_ports
+from catchment.feed.runner import Outcome, run_feed, usual_ports
+from catchment.feed.take_up import Ports
 from catchment.model.epoch_number import epoch_text
+from catchment.model.table import TableId
+from catchment.model.version import __version__
 from catchment.screen.progress import RunView
 from catchment.state.faults import from_environment
+from catchment.state.notes import exit_code_of
+from catchment.watch.report import Observer
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A run of a feed as the command line has it."""
+
+    feed: Feed
+    ports: Ports
+    until_caught_up: bool
+    leave: list[TableId]
+
+    def run(self, observer: Observer, stop: threading.Event) -> Outcome:
+        """Run the feed until it is stopped, or has caught up. Raises what ends it."""
+        return run_feed(
+            self.feed,
+            until_caught_up=self.until_caught_up,
+            observer=observer,
+            stop=stop,
+            fault=from_environment(),
+            leave=self.leave,
+            ports=self.ports,
+        )
 
 
 @click.command()
@@ -32,40 +61,88 @@ from catchment.state.faults import from_environment
     multiple=True,
     help="Let a table that `tables` takes no longer leave the feed, for good; may be given several times.",
 )
-def run(file: Path, until_caught_up: bool, leave: tuple[str, ...]) -> int:
+@click.option(
+    "--events",
+    type=click.Choice(["json"]),
+    help="For programs: print what happens as lines of JSON, one for each event, at once, and nothing else.",
+)
+def run(file: Path, until_caught_up: bool, leave: tuple[str, ...], events: str | None) -> int:
     """Copy the chosen tables and follow their changes until Ctrl-C; a later run goes on where this one
     stopped.
     """
     feed = load(file)
-    ports = usual_ports(prepared(feed))
-    console = Console()
-    view = RunView(console, feed.name)
-    keyboard = Keyboard(feed, view.told_of_keys) if console.is_terminal else None
-    gc.freeze()  # modules stay: the collector need not go through them in every epoch
-    with (
-        stopped_by_signals(restore=lambda: _restored(keyboard)) as stop,
-        keyboard or nullcontext(),
-        view.live(),
-    ):
-        outcome = run_feed(
-            feed,
-            until_caught_up=until_caught_up,
-            observer=view.observer(),
-            stop=stop,
-            fault=from_environment(),
-            leave=tables_of("--leave", leave),
-            ports=ports,
-        )
+    asked = _Asked(feed, usual_ports(prepared(feed)), until_caught_up, tables_of("--leave", leave))
+    outcome = _shown(asked) if events is None else _told_as_events(asked)
+    return _exit_code(outcome)
+
+
+def _shown(asked: _Asked) -> Outcome:
+    """Run for a person, at a terminal or with a log."""
+    screen = sys.stdout.isatty()
+    view = RunView(asked.feed.name, None if screen else click.echo)
+    with _on_terminal(asked.feed, view) if screen else _without_terminal() as stop:
+        outcome = asked.run(view.observer(), stop)
     how, seen = "stopped" if outcome.stopped else "caught up", view.seen
     click.echo(
         f"{how} at epoch {epoch_text(outcome.manifest.epoch)}: {seen.copied_rows:,} rows copied, {seen.changes:,} "
         "changes applied"
     )
+    return outcome
+
+
+def _told_as_events(asked: _Asked) -> Outcome:
+    """Run for a program, which reads standard output."""
+    from catchment.watch.events import Events  # a person has the screen
+
+    with _without_terminal() as stop:
+        events = Events(_write_line, stop)
+        with events.warnings():
+            events.tell("started", feed=asked.feed.name, pid=os.getpid(), version=__version__)
+            try:
+                outcome = asked.run(events.observer(), stop)
+            except BaseException as error:
+                events.ended(exit_code_of(error), "failed", error)
+                raise
+            if not outcome.stopped:
+                events.caught_up()
+            how = "stopped" if outcome.stopped else "caught up"
+            events.ended(_exit_code(outcome), how, epoch=epoch_text(outcome.manifest.epoch))
+    return outcome
+
+
+def _write_line(line: str) -> None:
+    try:
+        click.echo(line)
+    except OSError:
+        from catchment.cli.pipe import forget
+
+        forget()
+        raise
+
+
+def _exit_code(outcome: Outcome) -> int:
     return EXIT_INTERRUPTED if outcome.stopped and not outcome.ordered else 0
 
 
-def _restored(keyboard: Keyboard | None) -> None:
-    """The terminal is as it was before the run."""
-    if keyboard:
+def _without_terminal() -> AbstractContextManager[threading.Event]:
+    """The event that a signal sets; there is no terminal to give back."""
+    return stopped_by_signals(restore=lambda: None)
+
+
+@contextmanager
+def _on_terminal(feed: Feed, view: RunView) -> Iterator[threading.Event]:
+    """Show the run while the block lasts, and obey keys; the event that a signal sets."""
+    from rich.console import Console  # a run under cron or a service has no screen
+
+    from catchment.cli.keyboard import Keyboard
+    from catchment.screen.live import shown
+
+    keyboard = Keyboard(feed, view.told_of_keys)
+
+    def restore() -> None:
+        """The terminal is as it was before the run."""
         keyboard.restore()
-    Console(stderr=True).show_cursor()
+        Console(stderr=True).show_cursor()
+
+    with stopped_by_signals(restore=restore) as stop, keyboard, shown(Console(), lambda: view.seen):
+        yield stop

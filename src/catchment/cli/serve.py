@@ -22,6 +22,7 @@ def serve_command(file: Path) -> int:
     Ends with exit code 0 on SIGTERM and Ctrl-C: clients are told to go on elsewhere. Nothing is kept here, so any
     server of the same feeds takes them up.
     """
+    config = load_server(file)
     try:
         from catchment.serve.server.feeds import feeds_of
         from catchment.serve.server.server import Server
@@ -29,7 +30,6 @@ def serve_command(file: Path) -> int:
         raise NotInstalled(
             f"serve: this command needs pip install 'catchment[serve]' ({fault.name} is missing)"
         ) from None
-    config = load_server(file)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
     with stopped_by_signals(restore=_nothing) as stop:
         feeds = feeds_of(config)

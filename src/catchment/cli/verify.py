@@ -1,60 +1,23 @@
 """`catchment verify`: compare source and lake row by row while both move on, and mend what differs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 
 from catchment.cli.output import EXIT_INTERRUPTED, feed_argument, json_option, show, tables_of
+from catchment.cli.portion import portion_of, portion_options
 from catchment.cli.signals import stopped_by_signals
 from catchment.config import load
 from catchment.feed.compare import NEEDED, choice_of, choice_since, comparing, sample_of
 from catchment.feed.verify import must_be_verifiable
 from catchment.feed.verify_report import report_of
-from catchment.model.choice import Choice, Portion
+from catchment.model.choice import Choice
 from catchment.model.cut import Cut
 from catchment.model.errors import ConfigError, VerifyDifference
 from catchment.model.table import TableId
 from catchment.screen.comparing import VerifyView, lines, repair_lines
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_PORTION = (
-    click.option("--shard", default="", help="Of the table, only the rows of this shard."),
-    click.option(
-        "--keys",
-        default="",
-        metavar="A..B",
-        help="Of the table, only the rows with keys from A to B; 7.. and ..9, too.",
-    ),
-    click.option(
-        "--where",
-        default="",
-        metavar="SQL",
-        help="Of the table, only the parts that hold a row for which this is true at the source.",
-    ),
-)
-
-
-def portion_options(command: _Command) -> _Command:
-    """Add `--shard`, `--keys` and `--where` to a command; each is empty where it is not given."""
-    for option in reversed(_PORTION):
-        command = option(command)
-    return command
-
-
-def portion_of(tables: Iterable[TableId], shard: str, keys: str, where: str) -> Portion | None:
-    """The portion that the options name, if they do. Raises ConfigError unless they are of one table."""
-    if not (shard or keys or where):
-        return None
-    named = list(tables)
-    if len(named) != 1:
-        raise ConfigError("--shard, --keys and --where are of one table: name it with --table")
-    first, dots, last = keys.partition("..")
-    if keys and not (dots and (first or last)):
-        raise ConfigError(f"--keys {keys}: expected A..B, as in 100..200; 100.. has no end, ..200 no begin")
-    return Portion(named[0], shard, first, last, where)
 
 
 @click.command(name="verify")

@@ -15,9 +15,6 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
-from sqlalchemy import URL
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from catchment.model.errors import ConfigError
 from catchment.model.location import Location, ObjectPath, is_address, location
@@ -150,6 +147,10 @@ def _read_file(path: Path) -> str:
 
 def _database(value: object, info: ValidationInfo) -> object:
     """A state store as a SQLAlchemy URL; a path names an SQLite file."""
+    from sqlalchemy import URL  # what reads a lake alone needs no state store
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     secret = _secret(value, info)
     text = secret.get_secret_value() if isinstance(secret, SecretStr) else str(secret)
     if "://" not in text:

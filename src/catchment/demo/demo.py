@@ -5,8 +5,9 @@ import shlex
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -23,6 +24,7 @@ from catchment.feed.verify_report import report_of
 from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import VerifyDifference
 from catchment.screen.comparing import lines
+from catchment.screen.live import shown
 from catchment.screen.progress import RunView
 from catchment.watch.report import Report
 
@@ -48,12 +50,13 @@ def run_demo(directory: Path, options: Options, console: Console, stop: threadin
         servers = [stack.enter_context(PrivateServer(server_id=n, domain_id=n, durable=True)) for n in (1, 2)]
         _load(servers, options)
         feed = load(_write_feed(directory, servers))
-        view = RunView(console, feed.name)
+        say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+        view = RunView(feed.name, None if console.is_terminal else say)
         console.print(
             f"running {directory / 'feed.yaml'} under {2 * options.rate:.0f} transactions a second ...",
             soft_wrap=True,
         )
-        with view.live():
+        with shown(console, lambda: view.seen) if console.is_terminal else nullcontext():
             outcome = _follow(feed, servers, view, options, stop)
         if stop.is_set():
             console.print("stopped")

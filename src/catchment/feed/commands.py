@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from catchment import world
 from catchment.epoch.obey import obey
 from catchment.epoch.skips import skip_answer, stopped_elsewhere
@@ -56,10 +58,18 @@ class Superseded(Exception):
 class Commands:
     """Obeys the orders of one run. The loop's thread alone uses it. `stop` is set when the run is to end; then it
     `ended_it`. `obeying`: who obeys the orders that change what the run goes by. `mends`: the orders to mend that were
-    seen at the last look and are not carried out yet."""
+    seen at the last look and are not carried out yet. `answered` hears of each order that got its answer."""
 
-    def __init__(self, store: Store, fence: int, stop: world.Event, obeying: Obeying) -> None:
+    def __init__(
+        self,
+        store: Store,
+        fence: int,
+        stop: world.Event,
+        obeying: Obeying,
+        answered: Callable[[tuple[Kept, ...]], None] = lambda kept: None,
+    ) -> None:
         self._store, self._fence, self._stop, self._obeying = store, fence, stop, obeying
+        self._answered = answered
         self.ended_it = False
         self.mends: tuple[Kept, ...] = ()
         self._looked_at = world.steady_seconds() - _LOOK_SECONDS
@@ -79,7 +89,7 @@ class Commands:
         settings = tuple(kept for kept in found if kept.order.action is Action.SET)
         if settings:
             changed = tuple(self._obeying.change(kept.order) for kept in settings)
-            orders.answer(self._store, settings, changed, self._fence)
+            self._give(settings, changed)
         files = tuple(kept for kept in found if kept.order.action is Action.APPLY)
         self._go_by_another(files, standing)
         asked = tuple(kept for kept in found if kept not in settings and kept not in files)
@@ -87,7 +97,7 @@ class Commands:
             return None
         obeyed = obey(standing, asked, self._fence, world.now_us())
         if obeyed.manifest is None:
-            orders.answer(self._store, asked, obeyed.answers, self._fence)
+            self._give(asked, obeyed.answers)
         else:
             self._obeyed.append(_Obeyed(obeyed.manifest.epoch, asked, obeyed.answers))
         if obeyed.stops:
@@ -101,7 +111,7 @@ class Commands:
             found = self._obeying.apply(kept, standing)
             if isinstance(found, Edition):
                 raise Superseded(found)
-            orders.answer(self._store, (kept,), (found,), self._fence)
+            self._give((kept,), (found,))
 
     def look(self) -> tuple[Kept, ...]:
         """The open orders but those to mend, which are `mends` from now on."""
@@ -117,7 +127,7 @@ class Commands:
             return
         asked, answers = tuple(found), tuple(found.values())
         if epoch is None:
-            orders.answer(self._store, asked, answers, self._fence)
+            self._give(asked, answers)
         else:
             self._obeyed.append(_Obeyed(epoch, asked, answers))
         numbers = {kept.number for kept in asked}
@@ -141,7 +151,7 @@ class Commands:
             return
         refused = tuple(stopped_elsewhere(str(error), world.now_us()) for _ in mine)
         with suppress(StateError):  # what ends the run is to be told
-            orders.answer(self._store, tuple(mine), refused, self._fence)
+            self._give(tuple(mine), refused)
         error.way_out = (
             f"or `catchment dump skip FEED.yaml --shard {error.shard} --at {error.place}` sets it aside, and the "
             "tables that it may have changed are copied again"
@@ -158,7 +168,7 @@ class Commands:
             if answer is None:
                 self._skips += (kept,)
             else:
-                orders.answer(self._store, (kept,), (answer,), self._fence)
+                self._give((kept,), (answer,))
         return tuple(kept for kept in asked if kept.order.at is None)
 
     def answer(self, standing: Manifest) -> None:
@@ -169,4 +179,19 @@ class Commands:
         obeyed, self._obeyed = self._obeyed, []
         for one in obeyed:
             if standing.epoch >= one.epoch:
-                orders.answer(self._store, one.asked, one.answers, self._fence)
+                self._give(one.asked, one.answers)
+
+    def _give(self, asked: tuple[Kept, ...], answers: tuple[Answer, ...]) -> None:
+        give(self._store, self._fence, self._answered, asked, answers)
+
+
+def give(
+    store: Store,
+    fence: int,
+    answered: Callable[[tuple[Kept, ...]], None],
+    asked: tuple[Kept, ...],
+    answers: tuple[Answer, ...],
+) -> None:
+    """Keep the answers of orders, and tell of them. Raises StateError, LeaseLost."""
+    orders.answer(store, asked, answers, fence)
+    answered(tuple(replace(kept, answer=given) for kept, given in zip(asked, answers, strict=True)))

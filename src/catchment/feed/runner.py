@@ -16,7 +16,7 @@ from catchment.feed.applier import Applier
 from catchment.feed.born import Births
 from catchment.feed.checks import Checks
 from catchment.feed.clock import Clock
-from catchment.feed.commands import Commands, Obeying, Superseded
+from catchment.feed.commands import Commands, Obeying, Superseded, give
 from catchment.feed.edition import Edition, another_edition
 from catchment.feed.live import Live
 from catchment.feed.loop import Audience, Loop, Policy
@@ -32,7 +32,7 @@ from catchment.feed.staging import Copying
 from catchment.feed.take_up import Ports, TakenUp, take_up
 from catchment.feed.tasks import Aside
 from catchment.feed.throttle import Throttle
-from catchment.feed.verifier import verifying
+from catchment.feed.verifying import verifying
 from catchment.feed.watchers import Watchers
 from catchment.model.column_rule import MaskKey
 from catchment.model.epoch import Manifest
@@ -46,7 +46,6 @@ from catchment.sink.port import Sink, Upkeep
 from catchment.sink.registry.sinks import sink_of
 from catchment.source.offsets import kept_seconds, log_files
 from catchment.source.session import connect
-from catchment.state import orders
 from catchment.state.faults import Fault, Injector, no_fault
 from catchment.state.journal import Journal
 from catchment.state.lease import hold
@@ -56,7 +55,7 @@ from catchment.watch.course import Course
 from catchment.watch.metrics import Metrics
 from catchment.watch.notify import Notifier
 from catchment.watch.progress_metrics import ProgressMetrics
-from catchment.watch.report import NOBODY, Observer
+from catchment.watch.report import NOBODY, Observer, unfailing
 from catchment.watch.stale_tables import StaleTables
 from catchment.watch.troubles import Troubles
 from catchment.watch.uncarried import Uncarried
@@ -129,7 +128,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         closing(Store.open(feed.state.get_secret_value(), feed.name)) as store,
         hold(store, fence_above=sink.fence()) as lease,
         board_of(feed, store) as board,
-        _watch(feed, store, lease.fence, stop, _told_first(board, asked.observer)) as watch,
+        _watch(feed, store, lease.fence, stop, _told_first(board, unfailing(asked.observer))) as watch,
         served(feed, watch.vitals, board),
         sessions_of(feed, store, lease, stop, watch) as held,
     ):
@@ -140,7 +139,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
             began = take_up(feed, applier, edition.leave, doing, ports)
         except CatchmentError as met:
             return edition.refused(met)
-        edition.tell(partial(orders.answer, store, fence=lease.fence))
+        edition.tell(partial(give, store, lease.fence, watch.observer.answered))
         clock_of = partial(_started_clock, feed, endpoints, watch.troubles)
         upkeep = sink.upkeep(lease.fence)
         watchers = _watchers(feed, _logs(endpoints), began, upkeep, watch)
@@ -149,7 +148,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
         throttle = Throttle(Checks(feed).of, feed.copying.throttle, watch.throttles)
         planner = Planner(endpoints, _limits(feed.copying), throttle, held)
         obeying = Obeying(_live(feed, watch, planner).obey, partial(another_edition, edition))
-        commands = Commands(store, lease.fence, stop, obeying)
+        commands = Commands(store, lease.fence, stop, obeying, watch.observer.answered)
         try:
             with _engine(feed, ports, stop, held) as engine, verifying(feed, store, ports, throttle, watch):
                 watchers.begun(began.standing, clock)
@@ -179,6 +178,7 @@ def _run(edition: Edition, asked: _Asked) -> Outcome | Edition:
             planner.close()
             clock.stop()
             upkeep.stop(hurry=superseded or stop.is_set())
+            watchers.ended()
     return Outcome(last, stop.is_set(), commands.ended_it)
 
 
@@ -236,7 +236,7 @@ def _watch(feed: Feed, store: Store, fence: int, stop: world.Event, observer: Ob
     journal = Journal(store, fence, feed.copying.strategy)
     shards = [endpoint.shard for endpoint in feed.endpoints()]
     vitals = Vitals(feed.name, shards)
-    notifier, file = Notifier(feed.name, feed.notify), feed.metrics.file
+    notifier, file = Notifier(feed.name, feed.notify, observer.noticed), feed.metrics.file
     course = Course(feed.copying.place_of)
     vitals.registry.register(ProgressMetrics(feed.name, lambda: course.newest))
     return Watch(journal, vitals, Troubles(), notifier, course, file=file, stop=stop, observer=observer)

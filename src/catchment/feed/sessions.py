@@ -4,7 +4,7 @@ The loop's thread alone claims more, or gives some back: between two turns, when
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from catchment.model.sessions import Claim, Held, Needs, may_hold, why_waiting
 from catchment.state.lease import Lease
 from catchment.state.sessions import Claims
 from catchment.state.store import Store
+from catchment.watch.report import NOBODY, Observer
 from catchment.watch.session_metrics import SessionMetrics
 from catchment.watch.watch import Watch
 
@@ -32,8 +33,17 @@ class Sessions:
     Methods raise StateError and LeaseLost, and StoppedWaiting where `stop` is set while the run waits.
     """
 
-    def __init__(self, feed: Feed, ceiling: int, store: Store, lease: Lease, stop: world.Event) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        ceiling: int,
+        store: Store,
+        lease: Lease,
+        stop: world.Event,
+        observer: Observer = NOBODY,
+    ) -> None:
         self._ceiling = ceiling
+        self._observer = observer
         self._places = {endpoint.shard: endpoint.place for endpoint in feed.endpoints()}
         self._needs = feed.session_needs()
         self._wants = self._needs.least
@@ -43,8 +53,8 @@ class Sessions:
         self._looked_at = world.steady_seconds()
         self.now = Held({})
 
-    def begin(self, doing: Callable[[str], None] = lambda what: None) -> None:
-        """Wait for the least that the run needs, of all servers at once. `doing` is told what it waits for."""
+    def begin(self) -> None:
+        """Wait for the least that the run needs, of all servers at once."""
         self._wants, told, since_us = self._needs.least, "", world.now_us()
         claims = self._claims.change(self._claimed)
         while not _granted(claims):
@@ -52,8 +62,8 @@ class Sessions:
             if why and why != told:
                 told = why
                 _log.warning("the run %s", why)
-                doing(why)
-            self.now = Held({}, since_us)
+                self._observer.doing(why)
+            self._has(Held({}, since_us))
             if self._stop.wait(_WAIT_SECONDS):
                 raise StoppedWaiting(f"the run was stopped while it {told or 'waited for sessions'}")
             self._lease.check()
@@ -116,7 +126,12 @@ class Sessions:
 
     def _take(self, claims: Sequence[Claim]) -> None:
         held = {one.server: one.held for one in claims}
-        self.now = Held({shard: held[place] for shard, place in self._places.items()})
+        self._has(Held({shard: held[place] for shard, place in self._places.items()}))
+
+    def _has(self, held: Held) -> None:
+        if held != self.now:
+            self.now = held
+            self._observer.held(held)
 
 
 def _granted(claims: Sequence[Claim]) -> bool:
@@ -133,8 +148,8 @@ def sessions_of(
     if ceiling is None:
         yield None
         return
-    sessions = Sessions(feed, ceiling, store, lease, stop)
+    sessions = Sessions(feed, ceiling, store, lease, stop, watch.observer)
     watch.vitals.registry.register(SessionMetrics(feed.name, ceiling, lambda: sessions.now))
     with closing(sessions):
-        sessions.begin(watch.observer.doing)
+        sessions.begin()
         yield sessions

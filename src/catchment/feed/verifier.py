@@ -5,8 +5,7 @@ orders where the feed file wants that. How far it has come is kept, and a later 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from catchment import world
 from catchment.config import Feed
@@ -28,8 +27,6 @@ from catchment.state.store import Store
 from catchment.state.verifications import BY_RUN, Verifications
 from catchment.watch.throttles import Throttles, throttled_text
 from catchment.watch.verified import Verified
-from catchment.watch.verify_metrics import VerifyMetrics
-from catchment.watch.watch import Watch
 
 # What keeps a comparison from going on is tried again so often.
 RETRY_SECONDS = 30.0
@@ -150,23 +147,6 @@ class Verifier:
         if self._stop.wait(max(seconds, 0.0)):
             raise _Stopped
         self._turned_at = world.steady_seconds()
-
-
-@contextmanager
-def verifying(feed: Feed, store: Store, ports: Ports, throttle: Throttle, watch: Watch) -> Iterator[None]:
-    """Compare in the background of the block, where the feed file wants that. Raises StateError."""
-    told = Verified(watch.journal, watch.notifier)
-    if feed.verify.every is None:
-        told.never()
-        yield
-        return
-    watch.vitals.registry.register(VerifyMetrics(feed.name, lambda: told.now))
-    verifier = Verifier(feed, store, ports, throttle, told)
-    verifier.start()
-    try:
-        yield
-    finally:
-        verifier.stop()
 
 
 def _rows(standing: Manifest, tables: Sequence[TableId], share: float) -> int:

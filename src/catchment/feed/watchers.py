@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from catchment.config import NotifyEvent
 from catchment.epoch.standstill import LOGGED_FROM
@@ -49,6 +50,7 @@ class Watchers:
     def begun(self, standing: Manifest, clock: Clock) -> None:
         """The run begins at `standing`; has the source moved since?"""
         self._let("progress", lambda: self.course.begin(standing, lambda: clock.newest, self.files))
+        self._let("the observer of the begin", lambda: self.observer.began(standing))
         with suppress(CatchmentError):  # the loop will meet it, too
             tick = clock.after(standing.epoch, _TICK_WAIT_SECONDS)
             if tick is not None and standing.cut.stood_at(tick):
@@ -63,8 +65,9 @@ class Watchers:
         self._let("metrics of floors", lambda: self.metrics.observe_floor_lag(report.floor_lag))
         self._let("tables not carried", lambda: self.uncarried.observe(report.manifest, report.existence))
         self._let("stale tables", lambda: self.stale.observe(report.manifest))
-        self._turned(report.refused)
+        # Before the upkeep has its turn, in which it may settle.
         self._let("the observer of epochs", lambda: self.observer.committed(self._with_upkeep(report)))
+        self._turned(report.refused)
 
     def _with_upkeep(self, report: Report) -> Report:
         return replace(report, settling=self.upkeep.running)
@@ -73,14 +76,20 @@ class Watchers:
         """A turn brought no epoch."""
         self.metrics.at_rest(rest.time_us, rest.absent)
         self._let("progress", lambda: self.course.rested(rest.refused))
-        self._turned(rest.refused)
         self._let("the observer of turns at rest", lambda: self.observer.rested(rest))
+        self._turned(rest.refused)
 
     def _turned(self, refused: tuple[Refusal, ...]) -> None:
         """What the start and every turn ask for, with an epoch or without."""
         self._let("upkeep", self.upkeep.turn)
+        self.ended()
         self._let("metrics of a turn", lambda: self._measure(refused))
         self._let("the metrics file", self.write)
+
+    def ended(self) -> None:
+        """Settles may have ended."""
+        for tables in self.upkeep.ended():
+            self._let("the observer of settles", partial(self.observer.settled, tables))
 
     def _measure(self, refused: tuple[Refusal, ...]) -> None:
         for table, rows in self.upkeep.waiting().items():

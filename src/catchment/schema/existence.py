@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from catchment.model.birth import Birth
 from catchment.model.position import LogOffset, Position
 from catchment.model.table import TableId
-from catchment.schema.birth import makes_empty
 from catchment.schema.events import SchemaEvent
 from catchment.schema.statement import Word, parted
 from catchment.schema.text import Text
@@ -102,7 +101,11 @@ def _renames(text: Text) -> Iterator[tuple[TableId, TableId]]:
 
 def _made_empty(text: Text) -> bool:
     words = text.readings[0]
-    return len(text.readings) == 1 and words[0].keyword == "CREATE" and makes_empty(words)
+    if len(text.readings) != 1 or words[0].keyword != "CREATE":
+        return False
+    from catchment.schema.birth import makes_empty  # it loads sqlglot, as alter.py does
+
+    return makes_empty(words)
 
 
 def _changes(text: Text) -> Iterator[tuple[TableId | str, bool]]:

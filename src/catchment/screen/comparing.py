@@ -13,8 +13,8 @@ from catchment.feed.verify_report import VerifyReport
 from catchment.model.epoch_number import epoch_text
 from catchment.model.order import Mended
 from catchment.model.table import TableId
-from catchment.screen.display import time_left
 from catchment.screen.rate import Rate
+from catchment.screen.until import time_left
 
 # A log has a line at most so often.
 LOG_SECONDS = 10.0

@@ -3,64 +3,16 @@
 Pure: what was seen goes in, lines come out. At most `height` of them, so that the terminal never cuts the summary off.
 """
 
-from dataclasses import dataclass
-
 from rich.text import Text
 
-from catchment.model.progress import THROUGH, Forecast
+from catchment.model.progress import THROUGH
+from catchment.screen.seen import Copying, Seen, copied, to_go
 from catchment.screen.until import briefly, clock, until
 
 BAR_WIDTH = 20
 NAME_WIDTH_MAX = 32
 WRONG_LINES_MAX = 6
-SECONDS_LEFT_MAX = 100 * 3600
 _FULL, _HALF, _EMPTY = "━", "╸", "─"
-
-
-@dataclass(frozen=True, slots=True)
-class Copying:
-    """A table that is being copied: rows so far, rows expected in all, rows a second, until when. None: unknown."""
-
-    table: str
-    rows: int
-    expected: int | None
-    rate: float | None
-    until: Forecast
-
-    @property
-    def left(self) -> int:
-        """Rows still expected; none of a table of which nothing is known."""
-        return max((self.expected or 0) - self.rows, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a run has shown so far.
-
-    `doing`: what the run is busy with before its first epoch, empty behind it. `epoch`: the newest one in its one
-    spelling. `change_rate`: changes a second. `settling`: whether the sink settles. `copy`, `log`: until all rows are
-    copied, and until the logs are caught up. `wrong`: what stands still, and who is away. `waiting`: shards that copy
-    no rows for the source's sake; of these the log has lines of its own. `keys`: what may be pressed.
-    """
-
-    feed: str
-    doing: str = ""
-    doing_seconds: float = 0.0
-    epoch: str = ""
-    lag_seconds: float = 0.0
-    window_ms: float = 0.0
-    epochs: int = 0
-    changes: int = 0
-    change_rate: float = 0.0
-    settling: bool = False
-    copied_rows: int = 0
-    tables: int = 0
-    copying: tuple[Copying, ...] = ()
-    copy: Forecast = THROUGH
-    log: Forecast = THROUGH
-    wrong: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
-    keys: str = ""
 
 
 def screen(seen: Seen, width: int, height: int) -> list[Text]:
@@ -80,18 +32,6 @@ def screen(seen: Seen, width: int, height: int) -> list[Text]:
     return lines[:height]
 
 
-def plain(seen: Seen) -> str:
-    """The same in one line, for a log: times and rates are those of now."""
-    if not seen.epoch:
-        return f"{seen.feed}: {seen.doing}"
-    parts = [f"epoch {seen.epoch}", f"lag {seen.lag_seconds:.2f} s", f"{seen.changes:,} changes"]
-    if seen.copying:
-        parts.append(f"{_copied(seen)}; to go: {_to_go(seen)}")
-    else:
-        parts.append(f"{seen.copied_rows:,} rows copied")
-    return f"{seen.feed}: " + ", ".join(parts)
-
-
 def _summary(seen: Seen) -> list[Text]:
     if not seen.epoch:
         return [Text(f"{seen.feed}: {seen.doing} ({clock(seen.doing_seconds)})", style="bold")]
@@ -104,31 +44,14 @@ def _summary(seen: Seen) -> list[Text]:
         ),
     ]
     if seen.tables:
-        lines.append(Text(f"  copied   {_copied(seen)}"))
+        lines.append(Text(f"  copied   {copied(seen)}"))
     if seen.copying:
-        lines.append(Text(f"  to go    {_to_go(seen)}"))
+        lines.append(Text(f"  to go    {to_go(seen)}"))
     if seen.log != THROUGH:
         lines.append(Text(f"  log      behind, caught up in {until(seen.log)}"))
     if seen.keys:
         lines.append(Text(f"  {seen.keys}", style="dim"))
     return lines
-
-
-def _copied(seen: Seen) -> str:
-    """`187 of 200 tables, 1,802,582 rows`."""
-    done = seen.tables - len(seen.copying)
-    tables = f"all {seen.tables:,} tables" if not seen.copying else f"{done:,} of {seen.tables:,} tables"
-    if seen.tables == 1 and not seen.copying:
-        tables = "the table"
-    return f"{tables}, {seen.copied_rows:,} rows"
-
-
-def _to_go(seen: Seen) -> str:
-    """`512,000 rows, 0:03:20 (0:02:40 to 0:05:00)`."""
-    left = sum(copy.left for copy in seen.copying)
-    about = "" if all(copy.expected is not None for copy in seen.copying) else "at least "
-    remaining = until(seen.copy)
-    return f"{about}{left:,} rows" + (f", {remaining}" if remaining else "")
 
 
 def _wrong(wrong: tuple[str, ...], width: int) -> list[Text]:
@@ -168,8 +91,3 @@ def _bar(copy: Copying, names: int) -> Text:
     if copy.expected is None:
         return line.append(f"    ? {copy.rows:>13,} {rate:>9}/s {briefly(copy.until):>8}")
     return line.append(f" {copy.rows / expected:4.0%} {expected:>13,} {rate:>9}/s {briefly(copy.until):>8}")
-
-
-def time_left(rows: int, rate: float) -> str:
-    """At the present rate; empty where that is too slow to say anything."""
-    return clock(rows / rate) if rows < rate * SECONDS_LEFT_MAX else ""

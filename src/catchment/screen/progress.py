@@ -2,21 +2,16 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.live import Live
-from rich.text import Text
 
 from catchment.model.cut import Cut
 from catchment.model.epoch_number import epoch_text
 from catchment.model.progress import Progress, together
 from catchment.model.refusal import Refusal
 from catchment.model.throttle import Throttled
-from catchment.screen.display import Copying, Seen, plain, screen
 from catchment.screen.rate import Rate
+from catchment.screen.seen import Copying, Seen, plain
 from catchment.state.notes import Trouble
 from catchment.watch.report import Observer, Report, Rest
 from catchment.watch.table_status import expected_of, parts_by_table, rate_of
@@ -24,7 +19,6 @@ from catchment.watch.throttles import throttled_text
 
 # A log has a line at least so far apart, besides those that tell something new.
 LOG_SECONDS = 10.0
-_REFRESHES_A_SECOND = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +32,11 @@ class _Told:
 
 class RunView:
     """Counts what the committed epochs bring; `observe` is called from the apply thread, `at_rest` from the loop,
-    `in_trouble` and `throttled` from a third."""
+    `in_trouble` and `throttled` from a third. `say` gets the lines of a log; without it there are none, since a
+    terminal shows what is seen."""
 
-    def __init__(self, console: Console, feed: str) -> None:
-        self._console = console
+    def __init__(self, feed: str, say: Callable[[str], None] | None) -> None:
+        self._say = say
         self._lock = threading.Lock()
         self._seen = Seen(feed, "starting")
         self._began = self._doing_since = time.monotonic()
@@ -59,8 +54,8 @@ class RunView:
 
     @property
     def seen(self) -> Seen:
-        """What was seen up to now."""
-        return self._seen
+        """What was seen up to now, and for how long the run is busy with what it does before its first epoch."""
+        return replace(self._seen, doing_seconds=time.monotonic() - self._doing_since)
 
     def observer(self) -> Observer:
         """What the run is to tell."""
@@ -157,7 +152,7 @@ class RunView:
 
     def _log(self) -> None:
         """Where there is no terminal: a line when something new is to tell, else one in a while."""
-        if self._console.is_terminal:
+        if self._say is None:
             return
         seen, now, before = self._seen, time.monotonic(), self._told
         told = _Told("" if seen.epoch else seen.doing, len(seen.copying), seen.wrong)
@@ -168,18 +163,4 @@ class RunView:
         if told.wrong != before.wrong:
             lines += [f"{seen.feed}: {line}" for line in told.wrong]
         for line in lines:
-            self._console.print(Text(line), soft_wrap=True)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        seen = replace(self._seen, doing_seconds=time.monotonic() - self._doing_since)
-        # The cursor stands on a line of its own below.
-        yield Text("\n").join(screen(seen, options.max_width, console.height - 1))
-
-    @contextmanager
-    def live(self) -> Iterator[None]:
-        """Show the view while the block runs, on a terminal; elsewhere lines of a log are printed."""
-        if not self._console.is_terminal:
-            yield
-            return
-        with Live(self, console=self._console, refresh_per_second=_REFRESHES_A_SECOND):
-            yield
+            self._say(line)

@@ -3,6 +3,7 @@
 from catchment.model.progress import THROUGH, Forecast
 
 UNKNOWN = "unknown"
+_SECONDS_LEFT_MAX = 100 * 3600
 
 
 def until(forecast: Forecast) -> str:
@@ -27,3 +28,8 @@ def clock(seconds: float) -> str:
     """`0:03:20`: hours, minutes, seconds."""
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+def time_left(rows: int, rate: float) -> str:
+    """At the present rate; empty where that is too slow to say anything."""
+    return clock(rows / rate) if rows < rate * _SECONDS_LEFT_MAX else ""

@@ -1,6 +1,6 @@
 """Where epochs are applied. What of a sink goes with the tasks is `epoch.work.Writer`, `Stage` and `Reader`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -35,6 +35,10 @@ class Upkeep(Protocol):
 
     def turn(self) -> None:
         """The loop has turned: begin what is due."""
+        ...
+
+    def ended(self) -> Sequence[Collection[TableId]]:
+        """Of each settle that came to a good end since the last call, the tables whose changes of this run it took."""
         ...
 
     def waiting(self) -> Mapping[TableId, int]:

@@ -5,9 +5,6 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-import sqlglot
-import sqlglot.errors
-
 from catchment.model.choice import Portion
 from catchment.model.chunk import Bound, Chunk, ChunkKey
 from catchment.model.errors import ConfigError, ConnectionLost, SourceError
@@ -65,6 +62,9 @@ def must_be_condition(session: Session, key: ChunkKey, portion: Portion) -> None
 
 def _is_one(condition: str) -> bool:
     """Whether it is one expression, so that it says the same between parentheses."""
+    import sqlglot  # only a portion by a condition needs a parser
+    import sqlglot.errors
+
     try:
         return len(sqlglot.parse(f"SELECT 1 WHERE {condition}", dialect="mysql")) == 1
     except sqlglot.errors.SqlglotError:

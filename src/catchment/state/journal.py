@@ -40,6 +40,11 @@ class Journal:
         self._fence = fence
         self._strategy = strategy
 
+    @property
+    def fence(self) -> int:
+        """That of the run which writes."""
+        return self._fence
+
     def begin(self, owner: str) -> None:
         """A run begins."""
         now = world.now_us()

@@ -41,11 +41,17 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Notifier:
-    """Notices of one feed; without command and URL it does nothing. Any thread may call it, and no call waits but
-    `close`."""
+    """Notices of one feed. Without command and URL it sends nothing; `noticed` hears of each of them all the same. Any
+    thread may call it, and no call waits but `close`."""
 
-    def __init__(self, feed: str, config: NotifyConfig) -> None:
+    def __init__(
+        self,
+        feed: str,
+        config: NotifyConfig,
+        noticed: Callable[[tuple[NotifyEvent, str]], None] = lambda told: None,
+    ) -> None:
         self._feed = feed
+        self._noticed = noticed
         self._on = frozenset(config.on)
         self._sends: dict[str, Callable[[bytes], None]] = {}
         if config.command:
@@ -63,6 +69,7 @@ class Notifier:
 
     def tell(self, event: NotifyEvent, message: str, **details: object) -> None:
         """Something happened; `details` become keys of the notice beside feed, event, time, message and text."""
+        self._noticed((event, message))
         if not self._sends or event not in self._on:
             return
         notice = {

@@ -1,14 +1,23 @@
-"""What a run tells of itself, for progress bars, metrics and logs."""
+"""What a run tells of itself, for progress bars, metrics, logs and programs."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from catchment.config import NotifyEvent
 from catchment.model.epoch import Commit, Manifest
+from catchment.model.order import Kept
 from catchment.model.progress import Progress
 from catchment.model.refusal import Refusal
+from catchment.model.sessions import Held
+from catchment.model.table import TableId
 from catchment.model.throttle import Throttled
 from catchment.schema.existence import Existence
 from catchment.state.notes import Trouble
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,10 @@ class Observer:
     `doing`: what the run is busy with before its first epoch. `committed`: after each commit, from the apply thread.
     `rested`: after each turn that found no log moved. `in_trouble`: when what the run tries again changes.
     `throttled`: when that changes of which shards no rows are copied for the source's sake, or why.
-    `progressed`: once a second, when there is an epoch.
+    `progressed`: once a second, when there is an epoch. `leased`: when the run holds the lease, with its fence.
+    `began`: the manifest from which it goes on. `settled`: behind each settle, the tables whose changes it took.
+    `answered`: orders with their answers. `noticed`: what a notice tells, whether the feed file asks for notices or
+    not. `held`: when that changes how many sessions the run has, or it waits for some.
     """
 
     doing: Callable[[str], None] = _ignore
@@ -70,6 +82,34 @@ class Observer:
     in_trouble: Callable[[tuple[Trouble, ...]], None] = _ignore
     throttled: Callable[[tuple[Throttled, ...]], None] = _ignore
     progressed: Callable[[Progress], None] = _ignore
+    leased: Callable[[int], None] = _ignore
+    began: Callable[[Manifest], None] = _ignore
+    settled: Callable[[Collection[TableId]], None] = _ignore
+    answered: Callable[[tuple[Kept, ...]], None] = _ignore
+    noticed: Callable[[tuple[NotifyEvent, str]], None] = _ignore
+    held: Callable[[Held], None] = _ignore
 
 
 NOBODY = Observer()
+
+
+def unfailing(observer: Observer) -> Observer:
+    """The same for those who call it in the middle of what they do: a call that fails is logged, and raises nothing."""
+
+    def guarded(call: Callable[[T], None]) -> Callable[[T], None]:
+        def safe(told: T) -> None:
+            try:
+                call(told)
+            except Exception as error:
+                _log.warning("telling what a run does failed, and the feed goes on", exc_info=error)
+
+        return safe
+
+    return replace(
+        observer,
+        doing=guarded(observer.doing),
+        leased=guarded(observer.leased),
+        answered=guarded(observer.answered),
+        noticed=guarded(observer.noticed),
+        held=guarded(observer.held),
+    )

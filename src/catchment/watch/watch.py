@@ -69,6 +69,7 @@ class Watch:
     def __enter__(self) -> Self:
         owner = str(Owner.this_process())
         self.journal.begin(owner)
+        self.observer.leased(self.journal.fence)
         self.notifier.tell(NotifyEvent.START, f"a run begins: {owner}")
         self._thread.start()
         return self

@@ -20,9 +20,11 @@ from catchment.rewind.compare import Differences
 from catchment.screen import comparing as comparing_module
 from catchment.screen import progress as progress_module
 from catchment.screen.comparing import VerifyView
-from catchment.screen.display import Copying, Seen, screen
+from catchment.screen.display import screen
+from catchment.screen.live import Screen
 from catchment.screen.progress import RunView
 from catchment.screen.rate import Rate
+from catchment.screen.seen import Copying, Seen
 from catchment.watch.report import Report, Rest
 from tests.world import records
 
@@ -91,18 +93,12 @@ def progress(*, done: int, tables: int = 200, copy: Forecast, log: Forecast = TH
 def shown(view: RunView, width: int = WIDTH, height: int = HEIGHT) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
     with console.capture() as capture:
-        console.print(view)
+        console.print(Screen(lambda: view.seen))
     return capture.get().rstrip("\n").split("\n")
 
 
-def a_view(*, terminal: bool = True) -> RunView:
-    return RunView(Console(file=io.StringIO(), force_terminal=terminal, width=WIDTH, height=HEIGHT), "many")
-
-
-def printed(view: RunView) -> list[str]:
-    file = view._console.file
-    assert isinstance(file, io.StringIO)
-    return file.getvalue().splitlines()
+def a_view() -> RunView:
+    return RunView("many", None)
 
 
 def test_two_hundred_tables_fit_on_24_lines_with_the_summary_first(clock: Clock) -> None:
@@ -172,13 +168,13 @@ def test_the_start_says_what_is_done_and_for_how_long(clock: Clock) -> None:
 
 
 def test_a_log_has_a_line_for_what_is_new_and_else_one_in_ten_seconds(clock: Clock) -> None:
-    view = a_view(terminal=False)
+    lines: list[str] = []
+    view = RunView("many", lines.append)
     view.doing("starting Spark")
     for epoch in range(1, 31):
         clock.now += 1
         refused = (Refusal("-80", table(7), "it is locked", 20),) if epoch == 25 else ()
         view.observe(report(epoch, done=199 if epoch < 15 else 200, changes=1, refused=refused))
-    lines = printed(view)
     assert lines[0] == "many: starting Spark"
     assert lines[1].startswith(
         "many: epoch 1970-01-01T00:00:00Z.0001, lag 0.50 s, 1 changes, 199 of 200 tables, 500 rows; "

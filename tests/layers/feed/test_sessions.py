@@ -11,9 +11,11 @@ import pytest
 from catchment.config import Feed
 from catchment.feed.sessions import LOOK_SECONDS, Sessions
 from catchment.model.errors import StoppedWaiting
+from catchment.model.sessions import Held
 from catchment.state.lease import hold
 from catchment.state.sessions import Claims, claims_beside
 from catchment.state.store import Store
+from catchment.watch.report import Observer
 from tests.layers.config.test_file import feed_of
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.worlds import SetClocks, put
@@ -41,15 +43,17 @@ class Run:
         stack.callback(self.store.close)
         lease = stack.enter_context(hold(self.store))
         self.stop = threading.Event()
-        self.sessions = Sessions(described, CEILING, self.store, lease, self.stop)
         self.said: list[str] = []
+        self.told: list[Held] = []
+        observer = Observer(doing=self.said.append, held=self.told.append)
+        self.sessions = Sessions(described, CEILING, self.store, lease, self.stop, observer)
         self._begin: threading.Thread | None = None
         self.error: BaseException | None = None
 
     def begin_beside(self) -> None:
         def begin() -> None:
             try:
-                self.sessions.begin(self.said.append)
+                self.sessions.begin()
             except BaseException as error:
                 self.error = error
 

@@ -1,6 +1,6 @@
 """A sink in memory that keeps its promises, each in one step that a crash comes before or behind."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -85,6 +85,10 @@ class Nothing:
 
     def turn(self) -> None:
         """Nothing."""
+
+    def ended(self) -> Sequence[Collection[TableId]]:
+        """Nothing was settled."""
+        return ()
 
     def waiting(self) -> Mapping[TableId, int]:
         """Nothing waits."""

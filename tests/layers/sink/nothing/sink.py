@@ -1,6 +1,6 @@
 """A sink that keeps no row: it notes what it is asked, and knows the newest epoch, as every sink must."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -85,6 +85,10 @@ class Idle:
 
     def turn(self) -> None:
         """As the port has it; not noted, since nobody knows how many turns bring no epoch."""
+
+    def ended(self) -> Sequence[Collection[TableId]]:
+        """As the port has it."""
+        return ()
 
     def waiting(self) -> Mapping[TableId, int]:
         """As the port has it."""

@@ -1,7 +1,7 @@
 """Deciding when to settle and to clean up, from what the committed epochs bring."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -63,6 +63,7 @@ class LakeUpkeep:
         self._seconds = seconds
         self._waiting: dict[TableId, int] = {}
         self._taken: dict[TableId, int] = {}
+        self._ended: list[tuple[TableId, ...]] = []
         self._left_before = True  # by the run before, as far as is known
         self._attempt: Attempt | None = None
         self._started = world.steady_seconds()
@@ -114,6 +115,11 @@ class LakeUpkeep:
     def running(self) -> bool:
         """Whether something is being settled, as far as the last turn has seen."""
         return self._attempt is not None
+
+    def ended(self) -> Sequence[tuple[TableId, ...]]:
+        """Of each settle that came to a good end since the last call, the tables whose changes of this run it took."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def waiting(self) -> Mapping[TableId, int]:
         """Rows that the plain tables do not have yet, by table, of those that were committed in this run. A table that
@@ -167,6 +173,7 @@ class LakeUpkeep:
             self._pause, self._left_before = 0.0, False
             if self._taken:
                 self._replaced_at = self._started
+            self._ended.append(tuple(sorted(self._taken)))
             self._taken, self._waiting = {}, dict.fromkeys(self._taken, 0) | self._waiting
             return
         self._waiting = dict(self.waiting())
