@@ -1,4 +1,4 @@
-"""Where tests are: in `layers`, which has the folders of the source, in `promises`, `world`, `mistakes`, `suite`, `tidy`."""
+"""Where tests are: in `layers`, which has the folders of the source, and in the other parts of tests/."""
 
 from tests.tidy.sources import PACKAGE, ROOT
 
