@@ -17,7 +17,7 @@ from catchment.model.errors import SourceError
 from tests.world.patience import PATIENCE_SECONDS, until
 
 
-def test_logs_rows_as_a_feed_wants_them() -> None:
+def test_logs_rows_gives_the_feed_no_more_than_it_needs_and_leaves_nothing() -> None:
     with PrivateServer(server_id=7, domain_id=3, settings={"max_binlog_size": 4096}) as server:
         (values,) = server.sql(
             "SELECT @@log_bin, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata,"
@@ -25,21 +25,27 @@ def test_logs_rows_as_a_feed_wants_them() -> None:
         )
         assert values == (1, "ROW", "FULL", "FULL", 7, 3, 4096)
         assert server.sql("SELECT @@gtid_binlog_pos") == [("",)], "start-up must write no group to the log"
+        must_have_no_more_privileges(server)
+        pid, datadir = server.pid, server.datadir
+        assert pid is not None
+        assert (datadir / "mysql").is_dir()
+    assert not datadir.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
-def test_the_feed_user_has_exactly_its_privileges() -> None:
-    with PrivateServer() as server:
-        server.sql("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
-        feed = server.connect(user="catchment")
-        with feed.cursor() as cursor:
-            cursor.execute("SHOW MASTER STATUS")
-            cursor.execute("SELECT * FROM shop.t")
-            cursor.execute("XA RECOVER")
-            with pytest.raises(pymysql.err.OperationalError, match="denied"):
-                cursor.execute("INSERT INTO shop.t VALUES (1)")
-        feed.close()
-        (grant,) = server.sql("SHOW GRANTS FOR catchment")
-        assert str(grant[0]).startswith("GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO")
+def must_have_no_more_privileges(server: PrivateServer) -> None:
+    server.sql("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    feed = server.connect(user="catchment")
+    with feed.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        cursor.execute("SELECT * FROM shop.t")
+        cursor.execute("XA RECOVER")
+        with pytest.raises(pymysql.err.OperationalError, match="denied"):
+            cursor.execute("INSERT INTO shop.t VALUES (1)")
+    feed.close()
+    (grant,) = server.sql("SHOW GRANTS FOR catchment")
+    assert str(grant[0]).startswith("GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO")
 
 
 def test_keeps_data_and_port_over_stop_crash_and_a_new_instance(tmp_path: Path) -> None:
@@ -59,16 +65,6 @@ def test_keeps_data_and_port_over_stop_crash_and_a_new_instance(tmp_path: Path) 
         assert again.sql("SELECT id FROM shop.t ORDER BY id") == [(1,), (2,)]
         again.dump(tmp_path / "dump.sql", ["shop"])
     assert "INSERT INTO `t` VALUES\n(1),\n(2);" in (tmp_path / "dump.sql").read_text()
-
-
-def test_close_ends_the_process_and_removes_what_is_temporary() -> None:
-    with PrivateServer() as server:
-        pid, datadir = server.pid, server.datadir
-        assert pid is not None
-        assert (datadir / "mysql").is_dir()
-    assert not datadir.exists()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 def test_a_server_started_by_a_thread_that_ends_stays() -> None:

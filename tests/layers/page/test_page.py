@@ -13,7 +13,7 @@ import pytest
 
 import catchment
 from catchment.feed.runner import run_feed
-from catchment.page import server
+from catchment.page import kept, server
 from catchment.watch.report import Observer, Report, Rest
 from tests.conftest import Shards
 from tests.promises.exact.steps import Steps, run_here
@@ -40,7 +40,8 @@ def steps(
         mask_key=SECRETS[0],
         notify={"url": f"http://127.0.0.1:9/{SECRETS[1]}"},
     )
-    values = ", ".join(f"({key}, {key})" for key in range(1, 3001))
+    # Far more than is copied while the test looks.
+    values = ", ".join(f"({key}, {key})" for key in range(1, 12_001))
     for name in ("t", SCRIPT):
         begun.everywhere(
             f"CREATE TABLE `{name}` (id INT PRIMARY KEY, n INT)", f"INSERT INTO `{name}` VALUES {values}"
@@ -67,14 +68,17 @@ def shown(port: int) -> dict[str, Any]:
 
 def wait(what: str, holds: Callable[[], object]) -> None:
     """Wait until something holds of a page that may not be there yet, or have no room."""
+    looked: list[object] = []
 
     def held() -> object:
         try:
-            return holds()
-        except (OSError, http.client.HTTPException):
+            looked.append(holds())
+        except (OSError, http.client.HTTPException) as error:
+            looked.append(error)
             return False
+        return looked[-1]
 
-    until(what, held)
+    until(what, held, seen=lambda: looked[-3:])
 
 
 @contextmanager
@@ -103,6 +107,7 @@ def test_what_it_shows_of_a_run(steps: Steps, port: int, monkeypatch: pytest.Mon
     monkeypatch.setattr("catchment.page.health.PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr("catchment.page.history.STEP_SECONDS", 1)
     monkeypatch.setattr(server, "_READ_SECONDS", 0.3)
+    monkeypatch.setattr(kept, "REFRESH_SECONDS", 0.1)
     hang, held = threading.Event(), threading.Event()
 
     def turned(told: Report | Rest) -> None:

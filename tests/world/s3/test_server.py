@@ -48,6 +48,7 @@ def test_of_many_creates_of_a_key_one_wins_and_its_content_stands(bucket: Bucket
     assert [[writer] for writer in stand] == winners
 
 
+@pytest.mark.wide
 def test_without_attributes_of_files_one_wins_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError
@@ -137,6 +138,7 @@ def test_content_survives_a_crash_of_the_server_and_strangers_are_refused() -> N
         assert bucket.secret_key not in str(refused.value)
 
 
+@pytest.mark.wide
 def test_a_server_that_cannot_be_built_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CATCHMENT_CACHE", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")

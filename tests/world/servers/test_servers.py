@@ -31,6 +31,7 @@ def test_mysql_as_a_feed_wants_it(fixture: str, version: str, request: pytest.Fi
     assert offset > 4
 
 
+@pytest.mark.wide
 def test_mysql_servers_differ_and_keep_their_data(mysql_server: PrivateMySQL) -> None:
     with PrivateMySQL(mysql_server.build, settings={"gtid_mode": "OFF_PERMISSIVE"}) as other:
         assert other.sql("SELECT @@server_uuid") != mysql_server.sql("SELECT @@server_uuid")
@@ -50,6 +51,7 @@ def test_newer_mariadb(mariadb_11_server: PrivateMariaDB) -> None:
     assert server.sql("SELECT VEC_ToText(VEC_FromText('[1,2]')), CAST('::1' AS INET6)") == [("[1,2]", "::1")]
 
 
+@pytest.mark.wide
 def test_a_build_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CATCHMENT_CACHE", str(tmp_path))
     # The proxy that Java is told of refuses connections.
