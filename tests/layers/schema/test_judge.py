@@ -85,38 +85,35 @@ NOT_KNOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sql", LEAVE_ROWS)
-def test_what_is_known_to_leave_rows_alone_passes(sql: str) -> None:
-    assert of(sql, objects=None) == HARMLESS
+def test_what_is_known_to_leave_rows_alone_passes() -> None:
+    assert {sql: found for sql in LEAVE_ROWS if (found := of(sql, objects=None)) != HARMLESS} == {}
 
 
-@pytest.mark.parametrize("sql", HARMLESS_CASES)
-def test_harmless_ddl_passes_unless_it_reads_a_chosen_table(sql: str) -> None:
-    sql_mode = 0
-    reads = "AS SELECT * FROM t" in sql and "VIEW" not in sql
-    assert (of(sql, objects=None, sql_mode=sql_mode) == HARMLESS) is not reads
+def test_harmless_ddl_passes_unless_it_reads_a_chosen_table() -> None:
+    passes = {sql: of(sql, objects=None, sql_mode=0) == HARMLESS for sql in HARMLESS_CASES}
+    assert passes == {sql: "AS SELECT * FROM t" not in sql or "VIEW" in sql for sql in HARMLESS_CASES}
 
 
-@pytest.mark.parametrize("sql", NEED_THE_CATALOG)
-def test_what_may_change_rows_passes_only_where_all_that_it_leads_to_is_known(sql: str) -> None:
-    unknown = of(sql, objects=None)
-    assert isinstance(unknown, ByText)
-    assert (set(unknown.tables), unknown.shown) == (set(CHOSEN), False)
-    assert "binlog_format=ROW" in unknown.way_out
-    lacking = of(sql, objects=stored(lacking=("TRIGGER", "SHOW VIEW")))
-    assert isinstance(lacking, ByText)
-    assert "GRANT TRIGGER, SHOW VIEW ON *.*" in lacking.way_out
-    assert of(sql) == HARMLESS
-    assert judge(sql, "shop", (), None) == HARMLESS, "a feed that carries none"
-    assert judge(sql, "shop", CHOSEN, None, here={}) == HARMLESS, "a shard that has none"
+def test_what_may_change_rows_passes_only_where_all_that_it_leads_to_is_known() -> None:
+    for sql in NEED_THE_CATALOG:
+        unknown = of(sql, objects=None)
+        assert isinstance(unknown, ByText), sql
+        assert (set(unknown.tables), unknown.shown) == (set(CHOSEN), False), sql
+        assert "binlog_format=ROW" in unknown.way_out, sql
+        lacking = of(sql, objects=stored(lacking=("TRIGGER", "SHOW VIEW")))
+        assert isinstance(lacking, ByText), sql
+        assert "GRANT TRIGGER, SHOW VIEW ON *.*" in lacking.way_out, sql
+        assert of(sql) == HARMLESS, sql
+        assert judge(sql, "shop", (), None) == HARMLESS, f"a feed that carries none: {sql}"
+        assert judge(sql, "shop", CHOSEN, None, here={}) == HARMLESS, f"a shard that has none: {sql}"
 
 
-@pytest.mark.parametrize("sql", NOT_KNOWN)
-@pytest.mark.parametrize("mysql", [False, True])
-def test_what_is_not_known_stops(sql: str, mysql: bool) -> None:
-    found = of(sql, mysql=mysql)
-    assert isinstance(found, ByText)
-    assert not found.shown or found.table == T
+def test_what_is_not_known_stops() -> None:
+    for sql in NOT_KNOWN:
+        for mysql in (False, True):
+            found = of(sql, mysql=mysql)
+            assert isinstance(found, ByText), (sql, mysql)
+            assert not found.shown or found.table == T, (sql, mysql)
 
 
 REACHING = [
@@ -149,12 +146,12 @@ REACHED_BY = stored(
 )
 
 
-@pytest.mark.parametrize("sql", REACHING)
-def test_what_leads_to_a_chosen_table_stops(sql: str) -> None:
-    found = of(sql, objects=REACHED_BY)
-    assert isinstance(found, ByText)
-    assert found.shown
-    assert found.tables <= set(CHOSEN)
+def test_what_leads_to_a_chosen_table_stops() -> None:
+    for sql in REACHING:
+        found = of(sql, objects=REACHED_BY)
+        assert isinstance(found, ByText), sql
+        assert found.shown, sql
+        assert found.tables <= set(CHOSEN), sql
 
 
 def test_what_leads_elsewhere_passes() -> None:
@@ -256,11 +253,17 @@ _DML = st.sampled_from(
 )  # fmt: skip
 
 
-@given(_PREFIXES, _DML, _NAMES, st.lists(_GAPS, min_size=1, max_size=3), st.sampled_from([0, ANSI]))
-@settings(max_examples=200, deadline=None)
-def test_no_spelling_of_a_change_of_a_chosen_table_passes(
-    prefix: str, dml: str, name: str, gaps: list[str], sql_mode: int
-) -> None:
+_EXAMPLES = pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.wide)])
+
+
+@_EXAMPLES
+def test_no_spelling_of_a_change_of_a_chosen_table_passes(examples: int) -> None:
+    gaps = st.lists(_GAPS, min_size=1, max_size=3)
+    stops = given(_PREFIXES, _DML, _NAMES, gaps, st.sampled_from([0, ANSI]))(_must_stop)
+    settings(max_examples=examples, deadline=None)(stops)()
+
+
+def _must_stop(prefix: str, dml: str, name: str, gaps: list[str], sql_mode: int) -> None:
     if name == '"t"':
         sql_mode = ANSI
     gap = "".join(gaps)
@@ -273,11 +276,15 @@ def test_no_spelling_of_a_change_of_a_chosen_table_passes(
         assert isinstance(found, Stop), sql
 
 
-@given(st.text(alphabet="t`'\"/*!M#-; \\\n.9ALTERDOPshopTABLEadintc,()SETFOR", max_size=60))
-@settings(max_examples=300, deadline=None)
-def test_never_raises(noise: str) -> None:
-    for sql in (noise, f"DELETE {noise}", f"SET {noise}", f"CREATE TABLE {noise}"):
-        of(sql, objects=REACHED_BY, sql_mode=None)
+@_EXAMPLES
+def test_never_raises(examples: int) -> None:
+    @given(st.text(alphabet="t`'\"/*!M#-; \\\n.9ALTERDOPshopTABLEadintc,()SETFOR", max_size=60))
+    @settings(max_examples=examples, deadline=None)
+    def is_judged(noise: str) -> None:
+        for sql in (noise, f"DELETE {noise}", f"SET {noise}", f"CREATE TABLE {noise}"):
+            of(sql, objects=REACHED_BY, sql_mode=None)
+
+    is_judged()
 
 
 def test_a_message_shows_no_string_of_a_statement() -> None:

@@ -48,12 +48,12 @@ UNTOLD_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "column"), MODIFIED_CASES)
-def test_gives_a_column_another_definition(sql: str, column: str) -> None:
-    found = effect(sql, "shop", [T], sql_mode=1 << 21)
-    assert isinstance(found, Columns), found
-    assert [f"{one.column} {one.declared}" for one in found.modified] == [column]
-    assert (found.added, found.dropped) == ((), ())
+def test_gives_a_column_another_definition() -> None:
+    for sql, column in MODIFIED_CASES:
+        found = effect(sql, "shop", [T], sql_mode=1 << 21)
+        assert isinstance(found, Columns), (sql, found)
+        assert [f"{one.column} {one.declared}" for one in found.modified] == [column], sql
+        assert (found.added, found.dropped) == ((), ()), sql
 
 
 @pytest.mark.parametrize("definition", ["BIGINT NOT NULL", "ENUM('x','A') NULL", "SET('x') NULL"])
@@ -77,9 +77,9 @@ def test_names_of_types_may_mean_others(mode: int) -> None:
     assert (did.added, did.declared) == (("b",), ())
 
 
-@pytest.mark.parametrize("sql", UNTOLD_CASES)
-def test_what_is_not_known_stops(sql: str) -> None:
-    assert isinstance(effect(sql, "shop", [T], sql_mode=1 << 21), Stop)
+def test_what_is_not_known_stops() -> None:
+    for sql in UNTOLD_CASES:
+        assert isinstance(effect(sql, "shop", [T], sql_mode=1 << 21), Stop), sql
 
 
 def table(number: ColumnType = INT, text: ColumnType = TEXT) -> Table:

@@ -66,14 +66,14 @@ STOP_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "names", "definitions"), RENAMED_CASES)
-def test_gives_columns_other_names(sql: str, names: str, definitions: str) -> None:
-    found = effect(sql, "shop", [T], sql_mode=0)
-    assert isinstance(found, Columns), found
-    assert " ".join(f"{one.old} {one.new}" for one in found.renamed) == names
-    assert " ".join(f"{one.column} {one.declared}" for one in found.modified) == definitions
-    assert found.added == (("n",) if " n INT" in sql else ("a",) if "ADD COLUMN a" in sql else ())
-    assert found.dropped == (("c",) if "DROP c" in sql else ())
+def test_gives_columns_other_names() -> None:
+    for sql, names, definitions in RENAMED_CASES:
+        found = effect(sql, "shop", [T], sql_mode=0)
+        assert isinstance(found, Columns), (sql, found)
+        assert " ".join(f"{one.old} {one.new}" for one in found.renamed) == names, sql
+        assert " ".join(f"{one.column} {one.declared}" for one in found.modified) == definitions, sql
+        assert found.added == (("n",) if " n INT" in sql else ("a",) if "ADD COLUMN a" in sql else ()), sql
+        assert found.dropped == (("c",) if "DROP c" in sql else ()), sql
 
 
 def test_a_name_that_is_taken_away_may_be_given_again_with_a_value() -> None:
@@ -83,10 +83,10 @@ def test_a_name_that_is_taken_away_may_be_given_again_with_a_value() -> None:
     assert [(one.column, one.value) for one in found.filled] == [("a", "4")]
 
 
-@pytest.mark.parametrize("sql", STOP_CASES)
-def test_what_is_not_known_stops(sql: str) -> None:
-    found = effect(sql, "shop", [T], sql_mode=0)
-    assert isinstance(found, Stop), found
+def test_what_is_not_known_stops() -> None:
+    for sql in STOP_CASES:
+        found = effect(sql, "shop", [T], sql_mode=0)
+        assert isinstance(found, Stop), (sql, found)
 
 
 def test_names_of_types_may_mean_others() -> None:

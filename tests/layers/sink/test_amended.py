@@ -30,7 +30,10 @@ def put(feeder: Feeder, table: TableShape, part: Part, *rows: tuple[str, int, st
     feeder.commit((table,), delta(table, *files))
 
 
-@pytest.mark.parametrize("form", [Form(), Form(vectors=False), Form(changes=True), Form(False, changes=True)])
+FORMS = [Form(), Form(changes=True), pytest.param(Form(vectors=False), marks=pytest.mark.wide)]
+
+
+@pytest.mark.parametrize("form", [*FORMS, pytest.param(Form(False, changes=True), marks=pytest.mark.wide)])
 @pytest.mark.parametrize("at_once", [True, False])
 def test_values_that_a_shard_dropped_are_gone(tmp_path: Path, form: Form, at_once: bool) -> None:
     """`at_once`: rows from before and after the ALTER come in one settle."""
@@ -101,7 +104,7 @@ def test_a_value_that_a_column_came_with_is_gone_where_a_shard_dropped_it(tmp_pa
 FILLED = replace(ORDERS, fills=(Fill("sig", ("s/0",), 3, "new"),))
 
 
-@pytest.mark.parametrize("form", [Form(), Form(vectors=False), Form(changes=True)])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.SOFT_DELETE])
 def test_older_rows_have_what_a_column_came_with(

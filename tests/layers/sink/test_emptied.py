@@ -36,6 +36,16 @@ from tests.world.worlds import put as put_world
 
 Held = dict[tuple[str, int], tuple[int, str | None]]
 FORMS = [Form(), Form(vectors=False), Form(changes=True), Form(False, changes=True)]
+# What stands in the plain table when the TRUNCATE comes, and in what form.
+STANDS = [
+    *((settled, Form()) for settled in ("nothing", "the chunk", "both", "all but the last")),
+    *(("both", form) for form in FORMS[1:]),
+    *(
+        pytest.param(settled, form, marks=pytest.mark.wide)
+        for settled in ("nothing", "the chunk", "all but the last")
+        for form in FORMS[1:]
+    ),
+]
 
 
 def order_of(root: Path, form: Form = Form()) -> UpkeepOrder:  # noqa: B008 (a frozen value)
@@ -64,10 +74,8 @@ def without(shard: str, before: int, shape: TableShape = ORDERS) -> TableShape:
     return replace(shape, emptied=emptied_too(shape.emptied, shard, before))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("settled", ["nothing", "the chunk", "both", "all but the last"])
-def test_rows_of_before_are_gone(tmp_path: Path, form: Form, settled: str) -> None:
-    """`settled`: what stands in the plain table when the TRUNCATE comes."""
+@pytest.mark.parametrize(("settled", "form"), STANDS)
+def test_rows_of_before_are_gone(tmp_path: Path, settled: str, form: Form) -> None:
     feeder, order = Feeder(tmp_path), order_of(tmp_path, form)
     put(feeder, ORDERS, Part.BASE, *((shard, key, "old") for shard in SHARDS for key in (1, 2, 3)))
     if settled != "nothing":

@@ -106,25 +106,30 @@ def told(rows: pa.Table) -> dict[tuple[str, int], tuple[str, str]]:
     return found
 
 
-SETTLES = [
-    (2, 8),
-    (3, 6, 8),
-    *(pytest.param(of, marks=pytest.mark.wide) for of in [(8,), (3, 8), tuple(ROWS), (6, 7, 8)]),
-]
-FORMS = [
-    Form(),
-    *(pytest.param(of, marks=pytest.mark.wide) for of in [Form(vectors=False), Form(changes=True)]),
+# Behind which epochs the table is settled, and in what form.
+COURSES = [
+    ((2, 8), Form()),
+    ((3, 6, 8), Form()),
+    *(
+        pytest.param(settles, form, marks=pytest.mark.wide)
+        for settles, form in [
+            *((settles, Form()) for settles in [(8,), (3, 8), tuple(ROWS), (6, 7, 8)]),
+            *(
+                (settles, form)
+                for settles in [(8,), (3, 6, 8)]
+                for form in [Form(vectors=False), Form(changes=True)]
+            ),
+        ]
+    ),
 ]
 ARRANGEMENTS = [Arrangement(), pytest.param(Arrangement(("id",)), marks=pytest.mark.wide)]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("settles", SETTLES)
+@pytest.mark.parametrize(("settles", "form"), COURSES)
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=["plain", "clustered"])
 def test_rows_keep_what_they_had(
     tmp_path: Path, form: Form, settles: tuple[int, ...], arrangement: Arrangement
 ) -> None:
-    """`settles`: behind which epochs."""
     feeder, order = Feeder(tmp_path), UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, form=form)
     for epoch in ROWS:
         table = put(feeder, arrangement, Mode.MIRROR)
@@ -156,8 +161,7 @@ def test_by_spark(tmp_path: Path, spark: SparkSession, settles: tuple[int, ...])
             carry_out(UpkeepOrder(str(tmp_path), FEED, 1, 3600.0))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("settles", SETTLES)
+@pytest.mark.parametrize(("settles", "form"), COURSES)
 def test_rows_that_are_gone_keep_what_they_had(tmp_path: Path, form: Form, settles: tuple[int, ...]) -> None:
     """Their epochs are those of the deletes."""
     feeder, order = Feeder(tmp_path), UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, form=form)
@@ -172,8 +176,7 @@ def test_rows_that_are_gone_keep_what_they_had(tmp_path: Path, form: Form, settl
     assert told(rows) == expected(8)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("settles", SETTLES)
+@pytest.mark.parametrize(("settles", "form"), COURSES)
 def test_versions_keep_what_they_had(tmp_path: Path, form: Form, settles: tuple[int, ...]) -> None:
     feeder, order = Feeder(tmp_path), UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, form=form)
     for epoch in ROWS:

@@ -29,36 +29,44 @@ from tests.layers.sink.test_settle import by_delta_rs
 from tests.world.delta_scan import DeltaScan
 from tests.world.settled import carry_out
 
-CASES = {
-    "integers": ((ColumnType(Kind.INT), 1, -7), (ColumnType(Kind.BIGINT), 1 << 40)),
-    "unsigned": (
-        (ColumnType(Kind.INT, unsigned=True), 1, 1 << 31),
-        (ColumnType(Kind.BIGINT, unsigned=True), 1 << 63),
+# Columns, each with its former type and the new one, and a small, the largest and a larger value.
+CASES = (
+    ("n", ColumnType(Kind.INT), ColumnType(Kind.BIGINT), (1, -7, 1 << 40)),
+    ("u", ColumnType(Kind.INT, unsigned=True), ColumnType(Kind.BIGINT, unsigned=True), (1, 1 << 31, 1 << 63)),
+    (
+        "d",
+        ColumnType(Kind.DECIMAL, length=5, scale=2),
+        ColumnType(Kind.DECIMAL, length=20, scale=4),
+        (Decimal("1.50"), Decimal("-999.99"), Decimal("123456789012345.1234")),
     ),
-    "decimals": (
-        (ColumnType(Kind.DECIMAL, length=5, scale=2), Decimal("1.50"), Decimal("-999.99")),
-        (ColumnType(Kind.DECIMAL, length=20, scale=4), Decimal("123456789012345.1234")),
-    ),
-}
+)
+Values = tuple[Any, ...]
+SMALL, MOST, LARGE = zip(*(values for *_, values in CASES), strict=True)
+NOTHING: Values = (None,) * len(CASES)
+OLD, NEW = ({name: types[place] for name, *types, _ in CASES} for place in (0, 1))
 
 
 def shapes(
-    old: ColumnType, new: ColumnType, mode: Mode = Mode.MIRROR
+    old: dict[str, ColumnType], new: dict[str, ColumnType], mode: Mode = Mode.MIRROR
 ) -> tuple[TableShape, TableShape, TableShape]:
-    """The table before, while one shard has the former type, and when all have the new one."""
-    before = replace(shape("orders", {"id": INT, "n": old}, ("id",)), mode=mode)
-    key, column = before.columns
-    columns = (key, replace(column, column=Column("n", new)))
-    one = replace(before, columns=columns, widened=(Widened("n", old, ("s/1",)),))
-    return before, one, replace(one, widened=(Widened("n", old),))
+    """The table before, while one shard has the former types, and when all have the new ones."""
+    before = replace(shape("orders", {"id": INT, **old}, ("id",)), mode=mode)
+    key, *columns = before.columns
+    wider = tuple(replace(one, column=Column(one.physical, new[one.physical])) for one in columns)
+    one = replace(
+        before,
+        columns=(key, *wider),
+        widened=tuple(Widened(name, kind, ("s/1",)) for name, kind in old.items()),
+    )
+    return before, one, replace(one, widened=tuple(Widened(name, kind) for name, kind in old.items()))
 
 
 def put(
-    feeder: Feeder, table: TableShape, part: Part, *rows: tuple[str, int, Any], written: TableShape
+    feeder: Feeder, table: TableShape, part: Part, *rows: tuple[str, int, Values], written: TableShape
 ) -> None:
     """An epoch of a table, whose file has the types of the shape that its task knew."""
     feeder.epoch += 1
-    tagged = [(shard, feeder.epoch, False, (key, value)) for shard, key, value in rows]
+    tagged = [(shard, feeder.epoch, False, (key, *values)) for shard, key, values in rows]
     files = [write(feeder.root, written, part, f"{feeder.epoch}-a-0", tagged)] if rows else []
     feeder.commit((table,), delta(table, *files))
 
@@ -70,8 +78,8 @@ def newest(root: Path, epoch: int | None = None) -> DeltaState:
     return state(root, row, row.manifest.shapes[0].table, origin=True)
 
 
-def held(rows: pa.Table) -> dict[tuple[str, int], Any]:
-    return {(row["_shard"], row["id"]): row["n"] for row in rows.to_pylist()}
+def held(rows: pa.Table, *columns: str) -> dict[tuple[str, int], Values]:
+    return {(row["_shard"], row["id"]): tuple(row[name] for name in columns) for row in rows.to_pylist()}
 
 
 @pytest.mark.parametrize(
@@ -82,47 +90,44 @@ def held(rows: pa.Table) -> dict[tuple[str, int], Any]:
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("case", CASES)
 def test_every_reader_has_the_values_of_before(
-    tmp_path: Path, spark: SparkSession, form: Form, at_once: bool, case: str
+    tmp_path: Path, spark: SparkSession, form: Form, at_once: bool
 ) -> None:
     """`at_once`: rows from before and after the ALTER come in one settle."""
-    (old, small, most), (new, large) = CASES[case]
-    before, one, after = shapes(old, new)
+    before, one, after = shapes(OLD, NEW)
     feeder, order = Feeder(tmp_path), UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, form=form)
-    copied = [(shard, key, most) for shard in ("s/0", "s/1") for key in (1, 2, 3)]
+    copied = [(shard, key, MOST) for shard in ("s/0", "s/1") for key in (1, 2, 3)]
     put(feeder, before, Part.BASE, *copied, written=before)
-    put(feeder, before, Part.CHANGES, ("s/0", 2, small), ("s/1", 2, None), written=before)
+    put(feeder, before, Part.CHANGES, ("s/0", 2, SMALL), ("s/1", 2, NOTHING), written=before)
     if not at_once:
         carry_out(order)
-    put(feeder, one, Part.CHANGES, ("s/1", 3, small), written=before)
-    put(feeder, one, Part.CHANGES, ("s/0", 3, large), written=one)
-    put(feeder, after, Part.CHANGES, ("s/1", 9, large), written=after)
+    put(feeder, one, Part.CHANGES, ("s/1", 3, SMALL), written=before)
+    put(feeder, one, Part.CHANGES, ("s/0", 3, LARGE), written=one)
+    put(feeder, after, Part.CHANGES, ("s/1", 9, LARGE), written=after)
     wanted = {
-        ("s/0", 1): most, ("s/0", 2): small, ("s/0", 3): large,
-        ("s/1", 1): most, ("s/1", 2): None, ("s/1", 3): small, ("s/1", 9): large,
+        ("s/0", 1): MOST, ("s/0", 2): SMALL, ("s/0", 3): LARGE,
+        ("s/1", 1): MOST, ("s/1", 2): NOTHING, ("s/1", 3): SMALL, ("s/1", 9): LARGE,
     }  # fmt: skip
-    session = spark
     tail = newest(tmp_path)
-    assert held(tail.arrow()) == held(tail.spark(session).toArrow()) == wanted
+    assert held(tail.arrow(), *NEW) == held(tail.spark(spark).toArrow(), *NEW) == wanted
     carry_out(order)
     settled = newest(tmp_path)
-    assert held(settled.arrow()) == held(settled.spark(session).toArrow()) == wanted
+    rows = settled.arrow()
+    assert held(rows, *NEW) == held(settled.spark(spark).toArrow(), *NEW) == wanted
     plain = table_dir(tmp_path, before.table)
     table = DeltaTable(plain)
-    assert held(by_delta_rs(plain, table.version())) == wanted
+    assert held(by_delta_rs(plain, table.version()), *NEW) == wanted
     with DeltaScan() as scan:
-        assert held(scan.rows(plain, ["_shard", "id", "n"])) == wanted
-    kinds = {
-        pq.read_schema(plain / path).field("n").type
-        for path in pa.table(table.get_add_actions())["path"].to_pylist()
-    }
-    assert kinds == {settled.arrow().schema.field("n").type}
+        assert held(scan.rows(plain, ["_shard", "id", *NEW]), *NEW) == wanted
+    for path in pa.table(table.get_add_actions())["path"].to_pylist():
+        assert [pq.read_schema(plain / path).field(name).type for name in NEW] == [
+            rows.schema.field(name).type for name in NEW
+        ]
     if not at_once:
-        assert held(newest(tmp_path, 2).arrow())["s/0", 3] == most
+        assert held(newest(tmp_path, 2).arrow(), *NEW)["s/0", 3] == MOST
         first = by_delta_rs(plain, 0)
-        assert held(first)["s/1", 3] == most
-        assert first.schema.field("n").type != settled.arrow().schema.field("n").type
+        assert held(first, *NEW)["s/1", 3] == MOST
+        assert all(first.schema.field(name).type != rows.schema.field(name).type for name in NEW)
     if form.changes and not at_once:
         assert {(r["_shard"], r["id"], r["_change_type"]) for r in told(plain, table.version())} == {
             ("s/0", 3, "update_preimage"), ("s/0", 3, "update_postimage"),
@@ -135,17 +140,17 @@ def test_every_reader_has_the_values_of_before(
 
 @pytest.mark.parametrize("form", [Form(), Form(vectors=False), Form(changes=True)])
 def test_a_settle_that_only_writes_other_types_tells_no_change(tmp_path: Path, form: Form) -> None:
-    before, _, after = shapes(ColumnType(Kind.INT), ColumnType(Kind.BIGINT))
+    before, _, after = shapes({"n": ColumnType(Kind.INT)}, {"n": ColumnType(Kind.BIGINT)})
     feeder, order = Feeder(tmp_path), UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, form=form)
-    put(feeder, before, Part.BASE, *(("s/0", key, key) for key in range(5)), written=before)
-    put(feeder, before, Part.CHANGES, ("s/0", 2, 7), written=before)
+    put(feeder, before, Part.BASE, *(("s/0", key, (key,)) for key in range(5)), written=before)
+    put(feeder, before, Part.CHANGES, ("s/0", 2, (7,)), written=before)
     carry_out(order)
     put(feeder, after, Part.CHANGES, written=after)
     carry_out(order)
     plain = table_dir(tmp_path, before.table)
     table = DeltaTable(plain)
-    assert held(by_delta_rs(plain, table.version())) == {
-        ("s/0", key): 7 if key == 2 else key for key in range(5)
+    assert held(by_delta_rs(plain, table.version()), "n") == {
+        ("s/0", key): (7 if key == 2 else key,) for key in range(5)
     }
     assert {f.name: str(f.type) for f in table.schema().fields}["n"] == 'PrimitiveType("long")'
     if form.changes:
@@ -157,18 +162,18 @@ def test_a_settle_that_only_writes_other_types_tells_no_change(tmp_path: Path, f
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.APPEND, Mode.HISTORY])
 def test_modes(tmp_path: Path, mode: Mode, at_once: bool) -> None:
-    before, one, after = shapes(ColumnType(Kind.SMALLINT), ColumnType(Kind.INT), mode)
+    before, one, after = shapes({"n": ColumnType(Kind.SMALLINT)}, {"n": ColumnType(Kind.INT)}, mode)
     feeder, order = Feeder(tmp_path), UpkeepOrder(str(tmp_path), FEED, 1, 3600.0)
-    put(feeder, before, Part.BASE, *((shard, 1, 10) for shard in ("s/0", "s/1")), written=before)
-    put(feeder, before, Part.CHANGES, ("s/0", 1, 11), ("s/0", 2, 12), written=before)
+    put(feeder, before, Part.BASE, *((shard, 1, (10,)) for shard in ("s/0", "s/1")), written=before)
+    put(feeder, before, Part.CHANGES, ("s/0", 1, (11,)), ("s/0", 2, (12,)), written=before)
     if not at_once:
         carry_out(order)
-    put(feeder, one, Part.CHANGES, ("s/1", 1, 13), written=before)
+    put(feeder, one, Part.CHANGES, ("s/1", 1, (13,)), written=before)
     feeder.put(one, (2, None), deleted=True)
-    put(feeder, after, Part.CHANGES, ("s/0", 1, 100_000), written=after)
+    put(feeder, after, Part.CHANGES, ("s/0", 1, (100_000,)), written=after)
     if not at_once:
         carry_out(order)
-    assert held(newest(tmp_path).arrow()) == {("s/0", 1): 100_000, ("s/1", 1): 13}
+    assert held(newest(tmp_path).arrow(), "n") == {("s/0", 1): (100_000,), ("s/1", 1): (13,)}
     carry_out(order)
     plain = table_dir(tmp_path, before.table)
     rows = by_delta_rs(plain, DeltaTable(plain).version())
