@@ -39,18 +39,14 @@ def rows(page: str) -> list[Row]:
 
 
 def owners() -> Iterator[tuple[str, str]]:
-    """The promise and the name, below tests/, of every test that is marked as an owner."""
+    """Each promise that a mark names, of a test or of one of its parameters, and the file below tests/ that has it."""
     for path in sorted(TESTS.rglob("test_*.py")):
         if "mark.promise" not in (text := path.read_text()):
             continue
         for node in ast.walk(ast.parse(text)):
-            for decorator in getattr(node, "decorator_list", ()):
-                match decorator:
-                    case ast.Call(func=ast.Attribute(attr="promise"), args=[ast.Constant(value=promise)]):
-                        yield (
-                            str(promise),
-                            f"{path.relative_to(TESTS).as_posix()}::{getattr(node, 'name', '')}",
-                        )
+            match node:
+                case ast.Call(func=ast.Attribute(attr="promise"), args=[ast.Constant(value=promise)]):
+                    yield str(promise), path.relative_to(TESTS).as_posix()
 
 
 def exists(test: str) -> bool:
@@ -61,9 +57,10 @@ def exists(test: str) -> bool:
 
 
 def test_every_promise_has_one_owner_and_the_map_names_it() -> None:
-    mapped = [(row.promise, row.owner) for row in rows(PAGE.read_text())]
-    assert sorted(mapped) == sorted(owners())
-    assert len({promise for promise, _ in mapped}) == len(mapped)
+    mapped = rows(PAGE.read_text())
+    assert sorted((row.promise, row.owner.partition("::")[0]) for row in mapped) == sorted(owners())
+    assert [row.owner for row in mapped if not exists(row.owner)] == []
+    assert len({row.promise for row in mapped}) == len(mapped)
 
 
 def test_every_owner_can_fail() -> None:
