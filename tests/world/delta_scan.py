@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from tests.world.patience import PATIENCE_SECONDS
+
 FOREIGN = Path(sys.prefix) / "foreign"
 
 
@@ -43,7 +45,7 @@ class DeltaScan:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(60)
+        self._process.wait(PATIENCE_SECONDS)
 
     def query(self, script: str, query: str) -> pa.Table:
         """The rows of a query, after a script of statements. AssertionError has DuckDB's words."""

@@ -12,6 +12,8 @@ from typing import IO, Self
 
 import pyarrow as pa
 
+from tests.world.patience import PATIENCE_SECONDS
+
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 _SETTINGS = {
     "spark.jars.packages": PACKAGE,
@@ -55,7 +57,7 @@ class DeltaSpark:
         assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(60)
+        self._process.wait(PATIENCE_SECONDS)
 
     def sql(self, statement: str) -> pa.Table:
         """What a statement gives. AssertionError has Spark's words."""

@@ -43,7 +43,7 @@ def applied(values: pa.Array, made: ColumnRule) -> list[Any]:
     return list(found.column("v").to_pylist())
 
 
-@settings(max_examples=40)
+@settings(max_examples=200)
 @given(kind=st.sampled_from(list(VALUES)), data=st.data())
 def test_an_hmac_is_what_anybody_computes(kind: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | VALUES[kind], max_size=20))
@@ -58,8 +58,7 @@ def test_an_hmac_is_what_anybody_computes(kind: pa.DataType, data: st.DataObject
     assert applied(pa.array(values, kind), rule(Masking.HMAC)) == wanted
 
 
-@settings(max_examples=40)
-@given(values=st.lists(st.none() | st.text(), max_size=20), shown=st.integers(0, 64))
+@given(values=st.lists(st.none() | st.text(max_size=9), max_size=20), shown=st.integers(0, 9))
 def test_the_last_characters(values: list[str | None], shown: int) -> None:
     wanted = [
         None if value is None else "****" + (value[-shown:] if 0 < shown < len(value) else "")
