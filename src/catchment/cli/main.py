@@ -14,6 +14,7 @@ from types import FrameType
 import click
 
 from catchment.cli.output import EXIT_INTERRUPTED
+from catchment.cli.signals import STOPPING, Heard
 from catchment.cli.start import VERSION
 from catchment.model.errors import CatchmentError
 
@@ -39,8 +40,6 @@ _COMMANDS = {
     "serve": ("catchment.cli.serve:serve_command", "Serve streams of rows and their changes over gRPC."),
     "demo": ("catchment.cli.demo:demo", "See it work on two private MariaDB shards; takes a minute."),
 }
-
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 _EXIT_CODES = """\b
 Exit codes:
@@ -88,7 +87,7 @@ def execute(arguments: Sequence[str]) -> int:
         return _stopped()
     except Exception as error:
         # A signal to all processes of a service ends Java, too, and what breaks by that hides the interrupt.
-        return _stopped() if signal.getsignal(signal.SIGTERM) is _on_second_signal else _failed(error)
+        return _stopped() if _signals.were_heard else _failed(error)
     return result if isinstance(result, int) else 0
 
 
@@ -110,33 +109,47 @@ def _failed(error: Exception) -> int:
     return CatchmentError.exit_code
 
 
-def _on_signal(number: int, frame: FrameType | None) -> None:
-    """Let the command end as soon as it can; `run` and `demo` have handlers of their own."""
-    for stopping in _STOPPING:
-        signal.signal(stopping, _on_second_signal)
-    logging.disable()  # Py4J logs a traceback of the call to Java that it was in
-    raise KeyboardInterrupt
+class _Signals:
+    """What Ctrl-C and SIGTERM do to this process; `run` and `demo` have handlers of their own."""
+
+    def __init__(self) -> None:
+        self._heard: Heard | None = None
+
+    @property
+    def were_heard(self) -> bool:
+        """Whether one has come."""
+        return self._heard is not None and self._heard.count > 0
+
+    def install(self) -> None:
+        """The first one lets the command end as soon as it can, a second one ends it at once."""
+        self._heard = Heard()
+        self._heard.listen()
+        atexit.register(self._too_late_to_stop)  # it is called last of all that is registered
+        for stopping in STOPPING:
+            if signal.getsignal(stopping) is not signal.SIG_IGN:  # as of a job in the background
+                signal.signal(stopping, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._heard is not None and self._heard.count > 1:
+            # A thread may wait for a shard that is silent.
+            os.write(2, b"catchment: stopped again, ended at once\n")
+            os._exit(EXIT_INTERRUPTED)
+        logging.disable()  # Py4J logs a traceback of the call to Java that it was in
+        raise KeyboardInterrupt
+
+    def _too_late_to_stop(self) -> None:
+        """Keep the exit code. Before Python has ended it gives signals back their default, death by the signal."""
+        for stopping in STOPPING:
+            signal.signal(stopping, signal.SIG_IGN)
 
 
-def _on_second_signal(number: int, frame: FrameType | None) -> None:
-    """End at once: a thread may wait for a shard that is silent."""
-    os.write(2, b"catchment: stopped again, ended at once\n")
-    os._exit(EXIT_INTERRUPTED)
-
-
-def _too_late_to_stop() -> None:
-    """Keep the exit code. Before Python has ended it gives signals back their default, which is death by the signal."""
-    for stopping in _STOPPING:
-        signal.signal(stopping, signal.SIG_IGN)
+_signals = _Signals()
 
 
 def main() -> None:
     """Entry point of the `catchment` script."""
     gc.disable()  # to look for garbage takes a fifth of the time in which modules load, and there is none
-    atexit.register(_too_late_to_stop)  # it is called last of all that is registered
-    for stopping in _STOPPING:
-        if signal.getsignal(stopping) is not signal.SIG_IGN:  # as of a job in the background
-            signal.signal(stopping, _on_signal)
+    _signals.install()
     sys.exit(execute(sys.argv[1:]))
 
 

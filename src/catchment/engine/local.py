@@ -103,7 +103,11 @@ class _Pool:
             return found
 
         with ThreadPoolExecutor(len(self._sockets), thread_name_prefix="worker") as pool:
-            return list(pool.map(handed_out, tasks))
+            try:
+                return list(pool.map(handed_out, tasks))
+            except KeyboardInterrupt:
+                self.end()  # else the pool would wait for all of them, and a shard may be silent
+                raise
 
     def end(self) -> None:
         """End all at once: what they write is not named by anything before its receipt.
