@@ -11,7 +11,7 @@ from catchment.model.position import LogOffset
 from catchment.wire.log.decoder import LogDecoder
 from tests.layers.wire.dumps import NON_BLOCKING, WITH_ANNOTATIONS, decoded, end_of_log, read_dump
 from tests.layers.wire.events import events_of, joined, kind_of
-from tests.promises.hidden.source import settled_end
+from tests.world.new_log_file import settled_end
 from tests.world.servers.launch import PrivateMariaDB
 
 _XID, _XA_PREPARE, _GTID = 16, 38, 162
