@@ -1,8 +1,10 @@
 """Rules: which tables a feed takes."""
 
 import pytest
+import yaml
 
 from catchment.config import takes
+from catchment.config.table_patterns import exclusion
 from catchment.model.table import TableId
 
 
@@ -32,3 +34,11 @@ from catchment.model.table import TableId
 )
 def test_selects(rules: list[str], table: str, taken: bool) -> None:
     assert takes(rules, TableId.parse(table)) is taken
+
+
+def test_an_exclusion_to_paste_takes_out_one_table_alone() -> None:
+    for name in ("orders", 'e"f', "a[b]c*d?e", "x\\y", "p#q: r", "{}", "tab\tx", "ünï"):
+        (rule,) = yaml.safe_load(exclusion(TableId("shop", name)))
+        assert takes(["shop.*"], TableId("shop", name))
+        assert not takes(["shop.*", rule], TableId("shop", name)), name
+        assert takes(["shop.*", rule], TableId("shop", f"{name}2")), name

@@ -25,10 +25,6 @@ from catchment.watch.report import Observer, Report
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.settled import settled
 
-# Between two rounds over all tables: settles and readers that never rest take the processor from the feed.
-_SETTLE_SECONDS = 2.0
-_READ_SECONDS = 2.0
-
 
 def make_feed(
     directory: Path,
@@ -163,9 +159,14 @@ class Reading:
 
 @dataclass
 class Beside:
-    """Settles of every table, and two readers of all tables at the newest epoch, beside a running feed."""
+    """Settles of every table, and two readers of all tables at the newest epoch, beside a running feed.
+
+    `pause_seconds`: between two rounds over all tables. Settles and readers that never rest take the processor from the
+    feed.
+    """
 
     feed: Feed
+    pause_seconds: float = 2.0
     readings: list[Reading] = field(default_factory=list)
     settles: int = 0
 
@@ -178,11 +179,11 @@ class Beside:
         ]
 
     def _settle(self) -> None:
-        time.sleep(_SETTLE_SECONDS)
+        time.sleep(self.pause_seconds)
         self.settles += len(settled(self.feed).changes)
 
     def _read(self, engine: str, rows_of: Callable[[Any], pa.Table]) -> None:
-        time.sleep(_READ_SECONDS)
+        time.sleep(self.pause_seconds)
         newest = EpochsTable(self.feed.sink.path, self.feed.name).newest()
         if newest is None:
             return

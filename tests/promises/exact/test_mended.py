@@ -23,6 +23,7 @@ from tests.promises.exact.steps import run_here
 from tests.promises.exact.trial import Trial
 from tests.world.engines import Here
 from tests.world.judge import Rows, compare, lake_rows, oracle_rows, source_rows
+from tests.world.new_log_file import begin_new_file
 from tests.world.oracle import Oracle
 from tests.world.planted import Rewrite, plant
 from tests.world.prepared import roll_back_prepared
@@ -94,8 +95,6 @@ def judged(feed: Feed, found: Taken, oracles: Mapping[str, Oracle]) -> int:
     """Compare what was taken with the replayed log; how many epochs there were."""
     epochs = {epoch for epoch, _ in found}
     for row in EpochsTable(feed.sink.path, feed.name).read_all():
-        if row.manifest.epoch < min(epochs):
-            continue  # the oracles may begin behind it: at the first event of a file, and not at its head
         for shard, oracle in oracles.items():
             at = row.manifest.cut.positions[shard].at
             oracle.advance(at.file, at.offset)
@@ -106,9 +105,7 @@ def judged(feed: Feed, found: Taken, oracles: Mapping[str, Oracle]) -> int:
     return len(epochs)
 
 
-@pytest.mark.parametrize(
-    "rounds", [pytest.param(2, marks=pytest.mark.wide), pytest.param(3, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_every_epoch_is_exact_once_random_damage_is_mended(
     servers: Servers,
     fresh_schema: Callable[..., str],
@@ -127,6 +124,8 @@ def test_every_epoch_is_exact_once_random_damage_is_mended(
         for server in servers.values():
             stack.callback(roll_back_prepared, server)
         stack.enter_context(trial.writers)
+        for server in servers.values():
+            begin_new_file(server)
         run = stack.enter_context(FeedRun(feed))
         run.wait_for_epochs(1)
         stack.enter_context(trial.xa_writers)

@@ -1,9 +1,9 @@
 """Definitions that do not fit the log where it does not describe itself: refused, or copied later; never misread."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
@@ -23,12 +23,36 @@ from catchment.source.definitions_at import definitions_at
 from catchment.source.session import connect
 from catchment.state.faults import Fault
 from tests.promises.exact.feedrun import FeedRun, make_feed
-from tests.promises.exact.test_undescribed import ADD, DROP, TABLE, Servers, must_be_equal, two_shards, write
+from tests.promises.exact.steps import run_here
+from tests.promises.exact.undescribed import (
+    ADD,
+    DROP,
+    MINIMAL,
+    TABLE,
+    Servers,
+    make_table,
+    must_be_equal,
+    started,
+    write,
+)
 from tests.world.servers.builds import Build
 
 T = TableId.parse(TABLE)
-MINIMAL = {"binlog_row_metadata": "MINIMAL"}
 XA = "'held'"
+
+
+@pytest.fixture(scope="module")
+def both(mysql_80_build: Build) -> Iterator[Servers]:
+    """A MariaDB and a MySQL 8.0."""
+    with started(mariadb=(None, MINIMAL), mysql=(mysql_80_build, MINIMAL)) as servers:
+        yield servers
+
+
+@pytest.fixture
+def fresh(both: Servers) -> Servers:
+    """The same with their table as it was."""
+    make_table(both)
+    return both
 
 
 def _endpoint(server: PrivateServer) -> Endpoint:
@@ -59,13 +83,8 @@ def _copy_all(server: PrivateServer, floor: LogOffset, definition: Definition, r
     return ChunkTask(_endpoint(server), state, floor, position.at, (chunk,), (shape,), target, asks=False)
 
 
-@pytest.mark.parametrize("fixture", ["", "mysql_80_build"], ids=["MariaDB", "MySQL 8.0"])
-def test_a_catalog_that_is_newer_than_the_position_is_refused(
-    fixture: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    build: Build | None = request.getfixturevalue(fixture) if fixture else None
-    with two_shards(build, MINIMAL) as servers:
-        server = servers["-80"]
+def test_a_catalog_that_is_newer_than_the_position_is_refused(fresh: Servers, tmp_path: Path) -> None:
+    for name, server in fresh.items():
         before = _position(server)
         server.sql("CREATE INDEX b ON shop.t (b)", "CREATE TABLE shop.other (id INT PRIMARY KEY)")
         server.sql(f"INSERT INTO {TABLE} SET id = 51, a = 1")
@@ -78,7 +97,7 @@ def test_a_catalog_that_is_newer_than_the_position_is_refused(
             assert part in str(refused.value)
         behind = _position(server)
         assert definitions_at(_endpoint(server), behind, [T]) == (_defined(server),)
-        _chunk_misfits(server, before.at, behind.at, tmp_path)
+        _chunk_misfits(server, before.at, behind.at, tmp_path / name)
 
 
 def _chunk_misfits(server: PrivateServer, floor: LogOffset, behind: LogOffset, root: Path) -> None:
@@ -96,38 +115,38 @@ def _chunk_misfits(server: PrivateServer, floor: LogOffset, behind: LogOffset, r
 
 
 def test_chunks_wait_until_their_floor_is_behind_an_alter(
-    mysql_80_build: Build, spark: SparkContext, tmp_path: Path
+    fresh: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On MySQL an XA transaction that nobody ends keeps floors where they are, here before an ALTER."""
-    with two_shards(mysql_80_build, MINIMAL) as servers:
-        server = servers["-80"]
-        server.sql("CREATE TABLE shop.held (id INT PRIMARY KEY)")
-        feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=10, interval="100ms")
-        planned = 0
+    run_here(monkeypatch)
+    server = fresh["mysql"]
+    server.sql("CREATE TABLE shop.held (id INT PRIMARY KEY)")
+    feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=10, interval="100ms")
+    planned = 0
 
-        def alter_behind_the_first_plan(place: Fault) -> None:
-            nonlocal planned
-            planned += place is Fault.AFTER_PLAN
-            if place is Fault.AFTER_PLAN and planned == 1:
-                _prepare(server)
-                write(server, 51, "a", "b", "c")
-                server.sql(ADD)
-                write(server, 52, "n", "a", "b", "c")
+    def alter_behind_the_first_plan(place: Fault) -> None:
+        nonlocal planned
+        planned += place is Fault.AFTER_PLAN
+        if place is Fault.AFTER_PLAN and planned == 1:
+            _prepare(server)
+            write(server, 51, "a", "b", "c")
+            server.sql(ADD)
+            write(server, 52, "n", "a", "b", "c")
 
-        only: Servers = {"-80": server}
-        with FeedRun(feed, alter_behind_the_first_plan) as run:
+    only: Servers = {"-80": server}
+    with FeedRun(feed, alter_behind_the_first_plan) as run:
+        manifest = run.wait_for_log(only)
+        for key in (53, 54, 55):
+            write(server, key, "n", "a", "b", "c")
             manifest = run.wait_for_log(only)
-            for key in (53, 54, 55):
-                write(server, key, "n", "a", "b", "c")
-                manifest = run.wait_for_log(only)
-            (copy,) = (copy for copy in manifest.cut.copies if copy.table == T)
-            assert (copy.copied, copy.done) == (None, False), "nothing was copied over the ALTER"
-            (known,) = (d for d in manifest.cut.shards["-80"].definitions if d.table == T)
-            assert [c.name for c in known.columns] == ["id", "n", "a", "b", "c"]
-            server.sql(f"XA COMMIT {XA}")
-            run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
-            must_be_equal(run, only)
-        assert read(feed, "shop.held").arrow().num_rows == 1
+        (copy,) = (copy for copy in manifest.cut.copies if copy.table == T)
+        assert (copy.copied, copy.done) == (None, False), "nothing was copied over the ALTER"
+        (known,) = (d for d in manifest.cut.shards["-80"].definitions if d.table == T)
+        assert [c.name for c in known.columns] == ["id", "n", "a", "b", "c"]
+        server.sql(f"XA COMMIT {XA}")
+        run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
+        must_be_equal(run, only)
+    assert read(feed, "shop.held").arrow().num_rows == 1
 
 
 def _prepare(server: PrivateServer) -> None:
@@ -144,20 +163,22 @@ def _prepare(server: PrivateServer) -> None:
 
 
 def test_an_alter_between_the_last_cut_and_the_loss_of_metadata_ends_the_feed(
-    spark: SparkContext, tmp_path: Path
+    fresh: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with two_shards(None, {"binlog_row_metadata": "FULL"}) as servers:
-        server = servers["-80"]
-        feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=100, interval="100ms")
-        with FeedRun(feed) as run:
-            run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
-            assert must_be_equal(run, {"-80": server}).cut.shards["-80"].definitions == ()
-        server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
-        write(server, 51, "a", "b", "c")
-        server.sql(DROP)
-        write(server, 52, "a", "c")
-        with (
-            pytest.raises(SourceError, match=r"shop\.t: it was altered at .*start a new feed"),
-            FeedRun(feed) as run,
-        ):
-            run.wait("an error", lambda done: False)
+    run_here(monkeypatch)
+    server = fresh["mariadb"]
+    server.sql("SET GLOBAL binlog_row_metadata = FULL")
+    make_table({"mariadb": server})
+    feed = make_feed(tmp_path, {"-80": server}, "shop", chunk_rows=100, interval="100ms")
+    with FeedRun(feed) as run:
+        run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
+        assert must_be_equal(run, {"-80": server}).cut.shards["-80"].definitions == ()
+    server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
+    write(server, 51, "a", "b", "c")
+    server.sql(DROP)
+    write(server, 52, "a", "c")
+    with (
+        pytest.raises(SourceError, match=r"shop\.t: it was altered at .*start a new feed"),
+        FeedRun(feed) as run,
+    ):
+        run.wait("an error", lambda done: False)

@@ -80,6 +80,7 @@ def catchment_views(steps: Steps) -> str:
     return views(steps.feed)
 
 
+@pytest.mark.promise("a table keeps deleted rows, every change or every version, as its mode says")
 def test_what_each_mode_keeps(steps: Steps) -> None:
     steps.run()
     must_be_right(steps)
@@ -148,29 +149,23 @@ def must_tell_when(steps: Steps) -> None:
     assert values[6] == [("a6", None, first, None)]
 
 
-def test_names_of_versions_are_taken(steps: Steps) -> None:
-    steps.sql("a", "ALTER TABLE aged ADD COLUMN _valid_FROM INT")
-    steps.sql("b", "ALTER TABLE aged ADD COLUMN _valid_FROM INT")
-    with pytest.raises(ConfigError, match="that of the lake's tables themselves"):
-        steps.run()
-
-
-@pytest.mark.parametrize(
-    ("modes", "said"),
-    [
-        ([], "aged is history since the feed began, and mirror now"),
-        ([{"match": "*.*", "mode": "append"}], "is history since the feed began, and append now"),
-    ],
-)
-def test_a_feed_keeps_its_modes(steps: Steps, modes: list[dict[str, str]], said: str) -> None:
-    steps.run()
-    steps.set(modes=modes)
-    with pytest.raises(ConfigError, match=said):
-        steps.run()
-    assert execute(["verify", str(steps.file)]) == ConfigError.exit_code
-
-
-def test_a_slip_is_told(steps: Steps) -> None:
+def test_what_is_refused(steps: Steps) -> None:
+    """A slip, a column with a name that a mode needs, and another mode once the feed has begun."""
     steps.set(modes=[{"match": "*.keptt", "mode": "soft_delete"}])
     with pytest.raises(ConfigError, match=r"modes: \*\.keptt: no chosen table has this name"):
         steps.run()
+    steps.set(modes=MODES)
+    steps.everywhere("ALTER TABLE aged ADD COLUMN _valid_FROM INT")
+    with pytest.raises(ConfigError, match="that of the lake's tables themselves"):
+        steps.run()
+    steps.everywhere("ALTER TABLE aged DROP COLUMN _valid_FROM")
+    steps.run()
+    others: list[tuple[list[dict[str, str]], str]] = [
+        ([], "aged is history since the feed began, and mirror now"),
+        ([{"match": "*.*", "mode": "append"}], "is history since the feed began, and append now"),
+    ]
+    for modes, said in others:
+        steps.set(modes=modes)
+        with pytest.raises(ConfigError, match=said):
+            steps.run()
+        assert execute(["verify", str(steps.file)]) == ConfigError.exit_code

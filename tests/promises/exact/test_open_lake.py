@@ -23,9 +23,10 @@ from tests.promises.exact.conftest import Servers
 from tests.promises.exact.feedrun import FeedRun, Thread
 from tests.promises.exact.impatient import be_impatient
 from tests.promises.exact.maintenance import Maintenance
-from tests.promises.exact.trial import WRITE_FIRST_SECONDS, Alter, Trial
+from tests.promises.exact.trial import Alter, Trial
 from tests.promises.exact.verdict import Court, ServerOrder, Verdict
 from tests.world.delta_spark import DeltaSpark
+from tests.world.new_log_file import begin_new_file
 from tests.world.oracle import Oracle
 from tests.world.patience import PATIENCE_SECONDS
 from tests.world.prepared import roll_back_prepared
@@ -65,7 +66,8 @@ class OpenLake(Trial):
                 stack.callback(roll_back_prepared, server)
             stack.enter_context(self.writers)
             stack.enter_context(self.fillers)
-            time.sleep(WRITE_FIRST_SECONDS)
+            for server in self.servers.values():
+                begin_new_file(server)
             for number in range(sittings):
                 self._sitting(epochs, [alter for alter in alters if alter.epochs == number], number)
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)

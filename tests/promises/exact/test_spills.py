@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from catchment.epoch.work import Failed, SegmentTask
 from catchment.model.errors import CatchmentError, TemporaryDisk
 from tests.promises.exact.steps import Steps, run_here
 from tests.world.disks import small_disk
+from tests.world.engines import Here
+from tests.world.patience import until
 
 Begin = Callable[..., Steps]
 MIB = 1 << 20
@@ -28,7 +29,6 @@ import pickle, sys
 from catchment.readers.run_task import run_task
 run_task(pickle.load(open(sys.argv[1], "rb")))
 """
-PATIENCE_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ def spills(process: "subprocess.Popen[bytes]", directory: Path) -> bool:
     )
 
 
+@pytest.mark.promise("a transaction larger than memory lies on the worker's disk, and never stays there")
 def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
     steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,10 +74,7 @@ def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
             order.write_bytes(pickle.dumps(segments[0]))
             environment = {**os.environ, "TMPDIR": str(scratch)}
             process = subprocess.Popen([sys.executable, "-c", TASK, str(order)], env=environment)
-            until = time.monotonic() + PATIENCE_SECONDS
-            while not spills(process, scratch):
-                assert time.monotonic() < until
-                time.sleep(0.001)
+            until("rows on the disk", lambda: spills(process, scratch), every=0.001)
             process.send_signal(signal.SIGKILL)
             killed.append(process.wait())
             assert list(scratch.rglob("*")) == []
@@ -87,34 +85,37 @@ def test_a_task_that_is_killed_leaves_no_rows_on_its_disk(
     assert killed == [-signal.SIGKILL]
 
 
-@pytest.mark.parametrize("read_only", [False, True])
 def test_a_disk_without_room_is_told_and_no_shard_is_blamed(
-    steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, read_only: bool
+    steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = run_here(monkeypatch)
+    for read_only in (False, True):
+        failures: list[CatchmentError] = []
+        place = tmp_path / f"full {read_only}"
+        with monkeypatch.context() as patch, small_disk(place, 8 * MIB) as disk:
+            here = run_here(patch)
+            patch.setattr(here, "each", _watched(here, failures))
+            patch.setattr(tempfile, "tempdir", str(disk.path))
+            if read_only:
+                disk.make_read_only()
+            with pytest.raises(TemporaryDisk) as raised:
+                steps.run()
+        told = str(raised.value)
+        assert f"in {place}, the directory for temporary files" in told
+        assert ("Read-only file system" if read_only else "No space left on device") in told
+        assert "of its 8 MiB are free" in told
+        assert "TMPDIR" in told
+        assert "shard" not in told
+        assert len(failures) == 1
+        assert (raised.value.exit_code, raised.value.shard in ("", "a")) == (8, True)
+    steps.must_be_equal("t", "id", "v")
+
+
+def _watched(here: Here, failures: list[CatchmentError]) -> Callable[..., list[Any]]:
     each = here.each
-    failures: list[CatchmentError] = []
 
     def watched(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         receipts = each(work, tasks)
         failures.extend(receipt.error for receipt in receipts if isinstance(receipt, Failed))
         return receipts
 
-    monkeypatch.setattr(here, "each", watched)
-    with small_disk(tmp_path / "full", 8 * MIB) as disk:
-        monkeypatch.setattr(tempfile, "tempdir", str(disk.path))
-        if read_only:
-            disk.make_read_only()
-        with pytest.raises(TemporaryDisk) as raised:
-            steps.run()
-    told = str(raised.value)
-    assert f"in {tmp_path}/full, the directory for temporary files" in told
-    assert ("Read-only file system" if read_only else "No space left on device") in told
-    assert "of its 8 MiB are free" in told
-    assert "TMPDIR" in told
-    assert "shard" not in told
-    assert len(failures) == 1
-    assert (raised.value.exit_code, raised.value.shard in ("", "a")) == (8, True)
-    monkeypatch.undo()
-    run_here(monkeypatch)
-    steps.must_be_equal("t", "id", "v")
+    return watched

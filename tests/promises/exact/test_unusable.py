@@ -1,21 +1,17 @@
 """Tables that cannot be carried: a feed begins without them, or says of all of them what to write."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from catchment.cli.main import execute
-from catchment.config import takes
-from catchment.config.table_patterns import exclusion
-from catchment.demo.server import PrivateServer
 from catchment.model.errors import SourceError, Unsupported
-from catchment.model.table import TableId
 from catchment.sink.delta.epochs.table import EpochsTable
+from tests.conftest import Shards
 from tests.promises.exact.steps import Steps, run_here
-from tests.world.servers.chosen import chosen_server
 
 GOOD = ("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
 BAD = (
@@ -26,26 +22,14 @@ BAD = (
 )
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[dict[str, PrivateServer]]:
-    with (
-        chosen_server(server_id=341) as first,
-        chosen_server(server_id=342, password=first.password) as second,
-    ):
-        yield {"a": first, "b": second}
-
-
 @pytest.fixture
 def steps(
-    pair: dict[str, PrivateServer],
-    fresh_schema: Callable[..., str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shards: Shards, fresh_schema: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Steps:
     """A feed that has not begun; of `half`, one shard has a key and the other does not."""
     run_here(monkeypatch)
-    made = Steps(tmp_path, pair, fresh_schema(*pair.values()))
-    for shard in pair:
+    made = Steps(tmp_path, {"a": shards[0], "b": shards[1]}, fresh_schema(*shards))
+    for shard in "ab":
         made.sql(shard, *GOOD, *BAD)
     made.sql("a", "CREATE TABLE half (id INT PRIMARY KEY)", "INSERT INTO half VALUES (1)")
     made.sql("b", "CREATE TABLE half (id INT)")
@@ -81,6 +65,7 @@ def test_all_of_them_are_told_at_once_with_what_to_paste(steps: Steps) -> None:
     assert steps.lake("t", "id") == steps.source("t", "id")
 
 
+@pytest.mark.promise("a feed begins without tables that cannot be carried, and names them")
 def test_a_feed_begins_without_them(
     steps: Steps, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,22 +93,11 @@ def test_a_feed_begins_without_them(
     assert f"not carried: {name} on {', '.join(steps.servers)} {why}" in capsys.readouterr().out.splitlines()
 
 
-def test_a_feed_of_nothing_else_does_not_begin(steps: Steps) -> None:
+def test_what_a_feed_of_few_tables_makes_of_them(steps: Steps) -> None:
+    """Where nothing else is chosen it does not begin. A rule that takes nothing but such tables is no slip."""
     steps.set(unusable="skip", tables=[f"{steps.schema}.nopk"])
     with pytest.raises(SourceError, match="all tables that `tables` takes cannot be carried"):
         steps.run()
-
-
-def test_a_rule_that_takes_nothing_but_such_tables_is_no_slip(steps: Steps) -> None:
-    steps.set(unusable="skip", tables=[f"{steps.schema}.t", f"{steps.schema}.no*"])
+    steps.set(tables=[f"{steps.schema}.t", f"{steps.schema}.no*"])
     steps.run()
     assert carried(steps) == ["t"]
-
-
-@pytest.mark.parametrize("name", ["orders", 'e"f', "a[b]c*d?e", "x\\y", "p#q: r", "{}", "tab\tx", "ünï"])
-def test_an_exclusion_to_paste(name: str) -> None:
-    table = TableId("shop", name)
-    (rule,) = yaml.safe_load(exclusion(table))
-    assert takes(["shop.*"], table)
-    assert not takes(["shop.*", rule], table)
-    assert takes(["shop.*", rule], TableId("shop", f"{name}2"))

@@ -1,7 +1,6 @@
 """One run of a feed under random transactions, from tables with rows in them to the verdict."""
 
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from math import ceil
@@ -19,6 +18,7 @@ from catchment.model.location import Location
 from tests.promises.exact.feedrun import Beside, FeedRun, make_feed
 from tests.promises.exact.verdict import Court, Rest, ServerOrder, Verdict
 from tests.world.judge import source_rows
+from tests.world.new_log_file import begin_new_file
 from tests.world.oracle import Oracle
 from tests.world.prepared import roll_back_prepared
 from tests.world.workload import (
@@ -29,7 +29,6 @@ from tests.world.workload import (
 )
 
 _KEYS = 100  # of random transactions; loaded rows go beyond them
-WRITE_FIRST_SECONDS = 1.0
 SHARES = [pytest.param(0.6, marks=pytest.mark.wide), pytest.param(1.0, marks=pytest.mark.long)]
 """How much of its epochs a trial takes in the wide part, and in the long runs."""
 
@@ -93,10 +92,13 @@ class Trial:
         )
 
     def run(
-        self, *, epochs: int, rest_every: int, alters: Sequence[Alter] = (), share: float = 1.0
+        self, *, epochs: int, rest_every: int, alters: Sequence[Alter] = (), share: float = 1.0, met: int = 0
     ) -> Verdict:
         """Run the feed for at least this share of the epochs and until all is copied; judge them all. Rests and alters
-        come in the same order, whatever the share."""
+        come in the same order, whatever the share. `met`: go on until so many settles, readings of each table and XA
+        transactions of each shard have happened, too, however fast this machine is."""
+        if met:
+            self.beside.pause_seconds = 0.3
         steps: list[tuple[float, Alter | None]] = [(share * alter.epochs, alter) for alter in alters]
         steps += [(share * count, None) for count in range(rest_every, epochs + 1, rest_every)]
         steps.sort(key=lambda step: step[0])
@@ -106,7 +108,8 @@ class Trial:
                 stack.callback(roll_back_prepared, server)
             stack.enter_context(self.writers)
             stack.enter_context(self.fillers)
-            time.sleep(WRITE_FIRST_SECONDS)
+            for server in self.servers.values():
+                begin_new_file(server)
             run = stack.enter_context(FeedRun(self.feed))
             run.wait_for_epochs(1)  # the first cut waits until nothing is prepared
             stack.enter_context(self.xa_writers)
@@ -119,9 +122,15 @@ class Trial:
                 else:
                     self.servers[alter.shard].sql(alter.sql, database=self.schema)
             run.wait("all is copied", lambda done: done[-1].cut.copied and not done[-1].stale)
+            run.wait("settles, readers and XA transactions", lambda done: self._has_met(met))
             self._rest(run)
         order = ServerOrder(next(iter(self.servers.values())), "utf8mb4_unicode_ci", 60)
         return Court(self.feed, self.files, self.keys, oracles, order).judge(self.rests, self.beside.readings)
+
+    def _has_met(self, times: int) -> bool:
+        read = len(self.beside.readings) >= times * len(self.keys)
+        ended = all(min(xa.committed, 4 * xa.rolled_back) >= times for xa in self.xa)
+        return self.beside.settles >= times and read and ended
 
     def _rest(self, run: FeedRun) -> None:
         """Stop the writers, wait for an epoch that holds all that they wrote, SELECT everything."""

@@ -15,8 +15,7 @@ from catchment.demo.writers import Session, Transact, Writer, Writers
 from catchment.model.source import Endpoint
 from tests.world.batch import BATCHES, execute_together
 from tests.world.held import Background, commits_wait, ends_on_release, hold_commits, release
-from tests.world.patience import PATIENCE_SECONDS
-from tests.world.servers.launch import PrivateMySQL
+from tests.world.new_log_file import begin_new_file
 
 KEYS = 1200
 TABLES = {"d.t": ("id",), "d.told": ("writer",)}
@@ -36,23 +35,9 @@ def create(server: PrivateServer) -> None:
         "CREATE TABLE d.told (writer INT PRIMARY KEY, n INT)",
         f"INSERT INTO d.t SELECT seq * 3 DIV 2, CONCAT('loaded ', seq) FROM seq_1_to_{_LOADED}",
         f"INSERT INTO d.told SELECT seq, 0 FROM seq_0_to_{_WRITERS - 1}",
-        "FLUSH BINARY LOGS",
     )
     # the first cut then lies behind the tables' own creation, over which no chunk can be read
-    if not isinstance(server, PrivateMySQL):
-        settled_end(server, server.log_end()[0])
-
-
-def settled_end(server: PrivateServer, file: str) -> int:
-    """The end of the newest log file once its own checkpoint event has come, for which redo is flushed."""
-    server.sql("FLUSH LOCAL ENGINE LOGS")
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
-        if any(event[2] == "Binlog_checkpoint" and event[5] == file for event in events):
-            return int(events[-1][4])
-        assert time.monotonic() < deadline, "no checkpoint event comes"
-        time.sleep(0.02)
+    begin_new_file(server)
 
 
 def endpoint(server: PrivateServer) -> Endpoint:

@@ -1,8 +1,7 @@
 """Whole feeds: under holds every epoch is exact; without a single write the copy does not wait."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,52 +18,87 @@ from catchment.model.epoch import Manifest, Plan
 from catchment.model.shard import Copy
 from catchment.watch.report import Observer, Report
 from tests.promises.exact.feedrun import make_feed
-from tests.promises.hidden.source import TABLES, create, settled_end, under_holds
-from tests.world.held import held_commit, release
+from tests.promises.exact.steps import run_here
+from tests.promises.hidden.source import TABLES, create, under_holds
+from tests.world.held import held_commit
 from tests.world.marks import by, marks_allowed
+from tests.world.new_log_file import settled_end
 from tests.world.oracle import Oracle
-from tests.world.servers.chosen import chosen_server
+from tests.world.servers.chosen import chosen_server, on_mysql
 from tests.world.servers.gtids import newest_gtid
 
-
-@pytest.fixture
-def server() -> Iterator[PrivateServer]:
-    with chosen_server(settings={"max_binlog_size": 4096}) as server:
-        create(server)
-        yield server
-        release(server)
-
-
-@contextmanager
-def _sweeps(server: PrivateServer) -> Iterator[None]:
-    """Again and again all rows are changed, and the change is held, in a log file that it has filled."""
-    stopping = threading.Event()
-
-    def sweep() -> None:
-        number = 0
-        while not stopping.is_set():
-            number += 1
-            commit = held_commit(server, f"UPDATE d.t SET v = 'sweep {number}'")
-            stopping.wait(0.6)
-            commit.release()
-            stopping.wait(0.05)
-
-    thread = threading.Thread(target=sweep, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
+NO_STRATEGY: dict[str, Any] = {}
+MARK_WAITS = (
+    "SELECT 1 FROM information_schema.processlist WHERE info LIKE '%marks%' AND user = 'catchment'"
+    + ("" if on_mysql() else " AND time_ms > 50")
+)
+STRATEGIES = ("rewind",) if on_mysql() else ("rewind", "watermark", "snapshot")
 
 
-def _run(feed: Feed, enough: Callable[[list[Manifest]], bool]) -> list[Manifest]:
-    """Run until `enough` of the manifests committed, or caught up; all manifests."""
+class Sweeps:
+    """Again and again all rows are changed, and the change is held, in a log file that it has filled.
+
+    A commit is held until the feed has committed an epoch behind it, or waits with the commit of a mark of its own.
+    `seen`: how often either was.
+    """
+
+    def __init__(self, server: PrivateServer) -> None:
+        self._server = server
+        self._news = threading.Condition()
+        self._epochs = 0
+        self._stopping = False
+        self.seen = 0
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def committed(self) -> None:
+        """An epoch was committed."""
+        with self._news:
+            self._epochs += 1
+            self._news.notify_all()
+
+    def _run(self) -> None:
+        try:
+            number = 0
+            while not self._stopping:
+                number += 1
+                commit = held_commit(self._server, f"UPDATE d.t SET v = 'sweep {number}'")
+                before = self._epochs
+                while not self._stopping and commit.held and not self._has_seen(before):
+                    with self._news:
+                        self._news.wait(0.05)
+                self.seen += not self._stopping and commit.held
+                commit.release()
+        except BaseException as error:
+            self._error = error
+
+    def _has_seen(self, before: int) -> bool:
+        # The first epoch may have been read in front of the hold.
+        return self._epochs >= before + 2 or bool(self._server.sql(MARK_WAITS))
+
+    def __enter__(self) -> "Sweeps":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._news:
+            self._stopping = True
+            self._news.notify_all()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+def _run(
+    feed: Feed, enough: Callable[[list[Manifest]], bool], committed: Callable[[], None] = lambda: None
+) -> list[Manifest]:
+    """Run until `enough` of the manifests committed, or caught up; all manifests. `committed` hears of each epoch."""
     manifests: list[Manifest] = []
     stop = threading.Event()
 
     def observe(report: Report) -> None:
         manifests.append(report.manifest)
+        committed()
         if enough(manifests):
             stop.set()
 
@@ -105,69 +139,68 @@ def _copied(manifests: list[Manifest]) -> bool:
     return manifests[-1].cut.copied
 
 
+def _judged(
+    server: PrivateServer, directory: Path, copying: dict[str, Any] = NO_STRATEGY
+) -> tuple[list[Manifest], list[str]]:
+    """The epochs of a copy while all rows are changed and held again and again, and what differs in them."""
+    directory.mkdir(exist_ok=True)
+    oracle = Oracle.from_rest(server.login(), TABLES)
+    feed = make_feed(directory, {"a": server}, "d", chunk_rows=20, interval="50ms", copying=copying)
+    with Sweeps(server) as sweeps:
+        manifests = _run(feed, _copied, sweeps.committed)
+    assert _copied(manifests)
+    assert len(manifests) > 3
+    assert sweeps.seen > 1, "nothing came while a commit was held"
+    return manifests, _differences(feed, oracle, manifests)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_here(monkeypatch)
+
+
+@pytest.mark.promise(
+    "every epoch of a copy is exact while commits wait for a replica, whatever strategy copies"
+)
+def test_epochs_of_a_copy_under_long_holds(server: PrivateServer, tmp_path: Path, here: None) -> None:
+    for strategy in STRATEGIES:
+        _, differences = _judged(server, tmp_path / strategy, _copying(server, strategy))
+        assert differences == [], strategy
+
+
+def test_epochs_with_the_cut_itself_for_floor_differ(
+    server: PrivateServer, tmp_path: Path, here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("catchment.feed.loop.Plan", _with_floors_at_the_cut)
+    assert _judged(server, tmp_path)[1]
+
+
+@pytest.mark.mariadb("snapshots are of MariaDB alone")
+def test_epochs_with_the_place_of_a_snapshot_for_floor_differ(
+    server: PrivateServer, tmp_path: Path, here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SnapshotAt, "floor", lambda evidence, state: evidence.at)
+    assert _judged(server, tmp_path, _copying(server, "snapshot"))[1]
+
+
 def test_every_epoch_under_holds_and_writers_is_exact(
     server: PrivateServer, tmp_path: Path, spark: SparkContext
 ) -> None:
     oracle = Oracle.from_rest(server.login(), TABLES)
     feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=20)
     with under_holds(server, 3, filling=5000) as holder:
-        manifests = _run(feed, lambda manifests: len(manifests) >= 15 and _copied(manifests))
+        manifests = _run(
+            feed, lambda manifests: len(manifests) >= 12 and _copied(manifests) and holder.held > 10
+        )
     assert _copied(manifests)
-    assert holder.held > 10
     assert _differences(feed, oracle, manifests) == []
 
 
-@pytest.mark.parametrize(
-    "careless",
-    [
-        pytest.param(False, id="floor sealed"),
-        pytest.param(True, id="floor at the cut", marks=pytest.mark.wide),
-    ],
-)
-def test_epochs_of_a_copy_under_long_holds(
-    server: PrivateServer,
-    tmp_path: Path,
-    spark: SparkContext,
-    monkeypatch: pytest.MonkeyPatch,
-    careless: bool,
-) -> None:
-    """Exact with sealed floors; not so, as the proof that this can fail, with the cut itself for floor."""
-    if careless:
-        monkeypatch.setattr("catchment.feed.loop.Plan", _with_floors_at_the_cut)
-    oracle = Oracle.from_rest(server.login(), TABLES)
-    feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=20)
-    with _sweeps(server):
-        manifests = _run(feed, _copied)
-    differences = _differences(feed, oracle, manifests)
-    assert len(manifests) > 3
-    assert bool(differences) == careless, differences
-
-
-@pytest.mark.mariadb("marks and snapshots are of MariaDB alone")
-@pytest.mark.parametrize(
-    ("strategy", "careless"),
-    [
-        pytest.param("watermark", False, id="marks"),
-        pytest.param("snapshot", False, id="snapshots"),
-        pytest.param("snapshot", True, id="floor at the snapshot", marks=pytest.mark.wide),
-    ],
-)
-def test_epochs_of_a_staged_copy_under_long_holds(
-    server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, careless: bool
-) -> None:
-    """Exact; not so, as the proof that this can fail, with the place of a snapshot for floor."""
-    if careless:
-        monkeypatch.setattr(SnapshotAt, "floor", lambda evidence, state: evidence.at)
-    server.sql("CREATE DATABASE m")
-    copying = by(strategy, marks_allowed([server], "m"))
-    oracle = Oracle.from_rest(server.login(), TABLES)
-    feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=20, copying=copying, engine="local")
-    with _sweeps(server):
-        manifests = _run(feed, _copied)
-    differences = _differences(feed, oracle, manifests)
-    assert _copied(manifests)
-    assert len(manifests) > 3
-    assert bool(differences) == careless, differences
+def _copying(server: PrivateServer, strategy: str) -> dict[str, Any]:
+    if strategy == "rewind":
+        return {}
+    server.sql("CREATE DATABASE IF NOT EXISTS m")
+    return by(strategy, marks_allowed([server], "m"))
 
 
 def _with_floors_at_the_cut(*record: Any) -> Plan:
@@ -206,31 +239,27 @@ def _written_before_a_checkpoint(server: PrivateServer) -> None:
     settled_end(server, server.log_end()[0])
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        _nothing,
-        _flushed,
-        _written,
-        _written_before_ddl,
-        _written_before_xa,
-        pytest.param(_written_before_a_checkpoint, marks=pytest.mark.mariadb("checkpoint events")),
-    ],
-)
-def test_without_a_write_the_copy_does_not_wait(
-    spark: SparkContext, tmp_path: Path, before: Callable[[PrivateServer], None]
-) -> None:
+BEFORE = [_nothing, _flushed, _written, _written_before_ddl, _written_before_xa]
+
+
+@pytest.mark.promise("a source without a write is copied at once, and nothing is written there")
+def test_without_a_write_the_copy_does_not_wait(tmp_path: Path, here: None) -> None:
     with chosen_server() as server:
-        create(server)
-        before(server)
-        written = newest_gtid(server)
-        made = make_feed(tmp_path, {"a": server}, "d", chunk_rows=1000)
-        feed = made.model_copy(
-            update={"copying": made.copying.model_copy(update={"log_budget": LOG_BUDGET_MIN})}
-        )
-        manifests = _run(feed, _copied)
-        assert _copied(manifests)
-        assert len(manifests) <= 2
-        assert newest_gtid(server) == written, "a feed writes nothing"
-        ((rows,),) = server.sql("SELECT COUNT(*) FROM d.t")
-        assert read(feed.sink.path, "d.t").arrow().num_rows == rows
+        for before in [*BEFORE, *([] if on_mysql() else [_written_before_a_checkpoint])]:
+            create(server)
+            before(server)
+            _must_be_copied_at_once(server, tmp_path / before.__name__, before.__name__)
+            server.sql("DROP DATABASE d", "DROP DATABASE IF EXISTS o")
+
+
+def _must_be_copied_at_once(server: PrivateServer, directory: Path, case: str) -> None:
+    directory.mkdir()
+    written = newest_gtid(server)
+    made = make_feed(directory, {"a": server}, "d", chunk_rows=1000)
+    feed = made.model_copy(update={"copying": made.copying.model_copy(update={"log_budget": LOG_BUDGET_MIN})})
+    manifests = _run(feed, _copied)
+    assert _copied(manifests), case
+    assert len(manifests) <= 2, case
+    assert newest_gtid(server) == written, f"{case}: a feed writes nothing"
+    ((rows,),) = server.sql("SELECT COUNT(*) FROM d.t")
+    assert read(feed.sink.path, "d.t").arrow().num_rows == rows, case

@@ -1,33 +1,23 @@
 """A TRUNCATE that stands in the log and waits for a replica: no SELECT gives the rows that it takes (DESIGN 4)."""
 
-from collections.abc import Callable
-
-import pymysql
-from pymysql.constants import ER
+from concurrent.futures import ThreadPoolExecutor
 
 from catchment.demo.server import PrivateServer
 from tests.world.held import held_commit
+from tests.world.patience import PATIENCE_SECONDS, until
+
+_SELECT = "SELECT writer FROM d.told"
+_WAITS = (
+    f"SELECT 1 FROM information_schema.processlist WHERE info = '{_SELECT}' AND state LIKE '%metadata lock'"
+)
 
 
-def test_no_select_gives_rows_of_a_truncate_that_is_logged(
-    shard: PrivateServer, fresh_schema: Callable[..., str]
-) -> None:
+def test_no_select_gives_rows_of_a_truncate_that_is_logged(server: PrivateServer) -> None:
     """So a chunk whose epoch has the statement was read behind it: SELECT waits for its metadata lock."""
-    schema = fresh_schema(shard)
-    shard.sql(f"USE {schema}", "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
-    held = held_commit(shard, "TRUNCATE t", database=schema)
-    waited = 0
-    while held.held and waited < 3:
-        with shard.connect(database=schema, init_command="SET lock_wait_timeout = 1") as connection:
-            cursor = connection.cursor()
-            try:
-                cursor.execute("SELECT id FROM t")
-            except pymysql.err.OperationalError as error:
-                if error.args[0] != ER.LOCK_WAIT_TIMEOUT:
-                    raise
-                waited += 1
-            else:
-                assert cursor.fetchall() == ()
-                break
-    held.release()
-    assert shard.sql(f"SELECT id FROM {schema}.t") == []
+    held = held_commit(server, "TRUNCATE d.told")
+    with ThreadPoolExecutor(1) as pool:
+        select = pool.submit(server.sql, _SELECT)
+        until("a SELECT that waits, or has an answer", lambda: select.done() or server.sql(_WAITS))
+        held.release()
+        assert select.result(PATIENCE_SECONDS) == []
+    assert server.sql(_SELECT) == []

@@ -1,18 +1,25 @@
 """One held commit in each way that lets a snapshot run ahead of it, and cuts, chunks and seals meanwhile."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pytest
 
 from catchment.demo.server import PrivateServer
+from tests.promises.hidden.conftest import with_tables
 from tests.promises.hidden.follow import Floor, Follower, floor_at_the_cut, place, sealed_floor
 from tests.promises.hidden.judge import Verdict, judge, take_base
-from tests.promises.hidden.source import create
-from tests.world.held import Background, HeldCommit, flush_logs_in_hold, held_commit, release
+from tests.world.held import (
+    HOLD_MS,
+    Background,
+    HeldCommit,
+    flush_logs_in_hold,
+    held_commit,
+    hold_commits,
+)
 from tests.world.log_groups import Place
-from tests.world.servers.chosen import chosen_server
+from tests.world.patience import until
 
 pytestmark = pytest.mark.mariadb(
     "its snapshot positions and checkpoint events; MySQL's holds are in test_mysql.py"
@@ -21,24 +28,13 @@ pytestmark = pytest.mark.mariadb(
 _CHUNK_STEPS = 6  # more than once through all keys
 
 
-@pytest.fixture(params=[4096, 1 << 20], ids=["4KiB", "1MiB"], scope="module")
-def running(request: pytest.FixtureRequest) -> Iterator[PrivateServer]:
-    with chosen_server(settings={"max_binlog_size": request.param}) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: PrivateServer) -> Iterator[PrivateServer]:
-    create(running)
-    yield running
-    release(running)
-    running.sql("DROP DATABASE d")
-
-
 def _held(server: PrivateServer, filling: int) -> HeldCommit:
     """Rows changed, deleted, born, moved to another key; then held, in the log."""
-    return held_commit(
-        server,
+    return held_commit(server, *_changes(filling))
+
+
+def _changes(filling: int) -> tuple[str, ...]:
+    return (
         f"INSERT INTO d.t VALUES (1100, REPEAT('x', {filling}))",
         "UPDATE d.t SET v = 'held' WHERE id IN (3, 301, 604)",
         "DELETE FROM d.t WHERE id = 900",
@@ -73,7 +69,7 @@ def _checkpoint(server: PrivateServer) -> Hold:
         server.sql("UPDATE d.told SET n = n + 1 WHERE writer = 1", "FLUSH BINARY LOGS")
         commit = _held(server, 10)
         file, size = server.log_end()
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 2  # a hold without one: the next has it
         while server.log_end() == (file, size) and time.monotonic() < deadline:
             time.sleep(0.01)
         if server.log_end() != (file, size):
@@ -87,6 +83,17 @@ def _checkpoint(server: PrivateServer) -> Hold:
     raise AssertionError("no checkpoint event came in ten holds")
 
 
+def _prepared(server: PrivateServer) -> Hold:
+    """An XA COMMIT is held, whose rows stand where they were prepared."""
+    server.sql("XA START 'x'", *_changes(10), "XA END 'x'", "XA PREPARE 'x'")
+    before = server.log_end()
+    commit = HeldCommit(server, ["XA COMMIT 'x'"], None, hold_commits(server, HOLD_MS))
+    commit.start()
+    until("an XA COMMIT in the log", lambda: server.log_end() != before)
+    flush = flush_logs_in_hold(server)
+    return Hold(commit, Place(_newest_file(server), 5), flush)
+
+
 def _newest_file(server: PrivateServer) -> str:
     """From the directory: SHOW MASTER STATUS may wait for the hold's end."""
     return max(path.name for path in server.datadir.glob("binlog.[0-9]*[0-9]"))
@@ -97,61 +104,82 @@ def _hidden(server: PrivateServer) -> bool:
 
 
 MakeHold = Callable[[PrivateServer], Hold]
+WAYS: dict[str, MakeHold] = {"filled": _fill, "flushed": _flush, "checkpoint": _checkpoint}
+OF_XA: dict[str, MakeHold] = {"XA COMMIT": _prepared}
 
 
 def _run(server: PrivateServer, make: MakeHold, floor: Floor) -> Verdict:
-    base = take_base(server)
-    follower = Follower(server, floor)
-    try:
-        follower.step(with_chunks=True)
-        hold = make(server)
-        steps = 0
-        while steps < _CHUNK_STEPS:
-            beyond = place(follower.at.at) >= hold.behind
-            follower.step(with_chunks=beyond)
-            steps += beyond
-            assert hold.commit.held, "the hold was too short to see a cut ahead of it"
-        assert _hidden(server), "cuts were taken behind a commit that nobody sees"
-        hold.commit.release()
-        if hold.flush is not None:
-            hold.flush.finish()
-        while place(follower.at.at) < Place(*server.log_end()):
+    with with_tables(server):
+        base = take_base(server)
+        follower = Follower(server, floor)
+        try:
             follower.step(with_chunks=True)
-    finally:
-        follower.close()
-    return judge(server, base, follower.seen)
+            hold = make(server)
+            steps = 0
+            while steps < _CHUNK_STEPS:
+                beyond = place(follower.at.at) >= hold.behind
+                follower.step(with_chunks=beyond)
+                steps += beyond
+                assert hold.commit.held, "the hold was too short to see a cut ahead of it"
+            assert _hidden(server), "cuts were taken behind a commit that nobody sees"
+            _release(hold)
+            _catch_up(server, follower)
+        finally:
+            follower.close()
+        return judge(server, base, follower.seen)
 
 
-@pytest.mark.parametrize("make", [_fill, _flush, _checkpoint])
-def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(server: PrivateServer, make: MakeHold) -> None:
-    verdict = _run(server, make, sealed_floor)
-    assert verdict.chunks >= 4 * _CHUNK_STEPS
-    assert verdict.wrong_chunks == []
-    assert verdict.wrong_claims == []
-    assert verdict.wrong_segments == []
+def _release(hold: Hold) -> None:
+    hold.commit.release()
+    if hold.flush is not None:
+        hold.flush.finish()
 
 
-@pytest.mark.parametrize("make", [_fill, _flush, _checkpoint])
-def test_chunks_are_wrong_there_with_the_floor_at_the_cut(server: PrivateServer, make: MakeHold) -> None:
-    assert _run(server, make, floor_at_the_cut).wrong_chunks
-
-
-@pytest.mark.parametrize("make", [_fill, _flush, _checkpoint])
-def test_a_first_cut_taken_in_a_hold_is_sealed(server: PrivateServer, make: MakeHold) -> None:
-    base = take_base(server)
-    hold = make(server)
-    follower = Follower(server)
-    try:
-        assert hold.commit.held
+def _catch_up(server: PrivateServer, follower: Follower) -> None:
+    while place(follower.at.at) < Place(*server.log_end()):
         follower.step(with_chunks=True)
-        hold.commit.release()
-        if hold.flush is not None:
-            hold.flush.finish()
-        while place(follower.at.at) < Place(*server.log_end()):
-            follower.step(with_chunks=True)
-    finally:
-        follower.close()
-    verdict = judge(server, base, follower.seen)
-    assert verdict.wrong_chunks == []
-    assert verdict.wrong_claims == []
-    assert verdict.wrong_segments == []
+
+
+def _must_be_right(way: str, verdict: Verdict) -> None:
+    assert verdict.wrong_chunks == [], way
+    assert verdict.wrong_claims == [], way
+    assert verdict.wrong_segments == [], way
+
+
+def _must_all_be_right(server: PrivateServer, ways: Iterable[tuple[str, MakeHold]]) -> None:
+    for way, make in ways:
+        verdict = _run(server, make, sealed_floor)
+        assert verdict.chunks >= 4 * _CHUNK_STEPS
+        _must_be_right(way, verdict)
+
+
+@pytest.mark.promise("a commit that waits for a replica is neither lost nor seen early")
+def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(small: PrivateServer) -> None:
+    _must_all_be_right(small, [*WAYS.items(), *OF_XA.items()])
+
+
+def test_chunks_are_wrong_there_with_the_floor_at_the_cut(small: PrivateServer) -> None:
+    for way, make in (*WAYS.items(), *OF_XA.items()):
+        assert _run(small, make, floor_at_the_cut).wrong_chunks, way
+
+
+def test_a_first_cut_taken_in_a_hold_is_sealed(small: PrivateServer) -> None:
+    for way, make in WAYS.items():
+        with with_tables(small):
+            base = take_base(small)
+            hold = make(small)
+            follower = Follower(small)
+            try:
+                assert hold.commit.held
+                follower.step(with_chunks=True)
+                _release(hold)
+                _catch_up(small, follower)
+            finally:
+                follower.close()
+            _must_be_right(way, judge(small, base, follower.seen))
+
+
+def test_the_same_in_larger_files(large: PrivateServer) -> None:
+    _must_all_be_right(large, WAYS.items())
+    for way, make in WAYS.items():
+        assert _run(large, make, floor_at_the_cut).wrong_chunks, way

@@ -4,18 +4,22 @@ MySQL begins a new log file after the held commits of the old one, so that a cut
 a hold leaves open is where in a file it stands, and whether a chunk is read while the rotation waits.
 """
 
-import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
 from catchment.demo.server import PrivateServer
+from catchment.source.pending import Pending, must_know_pending
+from catchment.source.session import Session
+from tests.promises.hidden.conftest import with_tables
 from tests.promises.hidden.follow import Floor, Follower, floor_at_the_cut, place, sealed_floor
 from tests.promises.hidden.judge import Verdict, judge, take_base
-from tests.promises.hidden.source import create
-from tests.world.held import Background, HeldCommit, held_commit, mysql_options, release
+from tests.world.held import Background, HeldCommit, held_commit, mysql_options
 from tests.world.log_groups import Place
+from tests.world.patience import PATIENCE_SECONDS, until
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
@@ -23,30 +27,34 @@ _STEPS = 6  # more than once through all keys
 _TIMEOUT_MS = 60_000
 
 
-@pytest.fixture(
-    params=[("mysql_80_build", 4096), ("mysql_80_build", 1 << 20), ("mysql_97_build", 1 << 20)],
-    ids=["8.0, 4KiB", "8.0, 1MiB", "9.7, 1MiB"],
-    scope="module",
-)
-def running(request: pytest.FixtureRequest) -> Iterator[PrivateMySQL]:
-    name, size = request.param
-    build: Build = request.getfixturevalue(name)
-    with PrivateMySQL(build, settings={**mysql_options(build), "max_binlog_size": size}) as server:
+@contextmanager
+def _started(build: Build) -> Iterator[PrivateMySQL]:
+    with PrivateMySQL(build, settings=mysql_options(build)) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def of_80(mysql_80_build: Build) -> Iterator[PrivateMySQL]:
+    with _started(mysql_80_build) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def of_97(mysql_97_build: Build) -> Iterator[PrivateMySQL]:
+    with _started(mysql_97_build) as server:
+        yield server
+
+
+@pytest.fixture(params=["of_80", "of_97"])
+def server(request: pytest.FixtureRequest) -> PrivateMySQL:
+    found: PrivateMySQL = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hold of a second is to see several chunks: no task waits long for what is held to become visible."""
     monkeypatch.setattr("catchment.source.prove.SECONDS_MAX", 0.05)
-
-
-@pytest.fixture
-def server(running: PrivateMySQL) -> Iterator[PrivateMySQL]:
-    create(running)
-    yield running
-    release(running)
-    running.sql("DROP DATABASE d")
 
 
 def _held(server: PrivateServer, number: int = 1, filling: int = 10) -> HeldCommit:
@@ -60,15 +68,6 @@ def _held(server: PrivateServer, number: int = 1, filling: int = 10) -> HeldComm
         f"UPDATE d.told SET n = {number} WHERE writer = 0",
         timeout_ms=_TIMEOUT_MS,
     )
-
-
-def _plain(server: PrivateServer, number: int) -> HeldCommit:
-    return _held(server, number)
-
-
-def _filling(server: PrivateServer, number: int) -> HeldCommit:
-    """The held commit is the last of its file."""
-    return _held(server, number, int(server.settings["max_binlog_size"]) + 10)
 
 
 def _step_on(follower: Follower, before: Place) -> bool:
@@ -97,7 +96,7 @@ class _Run:
         self._steps = 0
         self._holds = 0
 
-    def judged(self, make: Callable[[PrivateServer, int], HeldCommit], *, flush: bool = False) -> Verdict:
+    def judged(self, make: "Make", *, flush: bool) -> Verdict:
         """Hold, step, release; with `flush` FLUSH BINARY LOGS waits in each hold."""
         try:
             self._follower.step(with_chunks=True)
@@ -137,40 +136,65 @@ class _Run:
             follower.step(with_chunks=True)
 
 
-_WAYS = pytest.mark.parametrize(
-    ("make", "flush"),
-    [(_plain, False), (_filling, False), (_plain, True)],
-    ids=["within a file", "at its end", "flushed"],
-)
+Make = Callable[[PrivateServer, int], HeldCommit]
 
 
-@_WAYS
-def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(
-    server: PrivateMySQL, make: Callable[[PrivateServer, int], HeldCommit], flush: bool
-) -> None:
-    verdict = _Run(server, sealed_floor).judged(make, flush=flush)
-    assert verdict.chunks >= 4 * _STEPS
-    assert verdict.wrong_chunks == []
-    assert verdict.wrong_claims == []
-    assert verdict.wrong_segments == []
+def _ways(file_size: int) -> dict[str, tuple[Make, bool]]:
+    """What is held, and whether FLUSH waits meanwhile. The second one is the last commit of its file."""
+    return {
+        "within a file": (_held, False),
+        "at its end": (partial(_held, filling=file_size + 10), False),
+        "flushed": (_held, True),
+    }
 
 
-@_WAYS
-def test_chunks_are_wrong_there_with_the_floor_at_the_cut(
-    server: PrivateMySQL, make: Callable[[PrivateServer, int], HeldCommit], flush: bool
-) -> None:
-    assert _Run(server, floor_at_the_cut).judged(make, flush=flush).wrong_chunks
+def _verdicts(server: PrivateMySQL, file_size: int, floor: Floor) -> Iterator[tuple[str, Verdict]]:
+    """Of each way to hold commits, in log files of a size."""
+    server.sql(f"SET GLOBAL max_binlog_size = {file_size}")
+    for way, (make, flush) in _ways(file_size).items():
+        with with_tables(server):
+            yield way, _Run(server, floor).judged(make, flush=flush)
 
 
-def test_a_first_cut_waits_for_a_held_commit(server: PrivateMySQL) -> None:
-    began = time.monotonic()
-    commit = _held(server)
-    end = Place(*server.log_end())
-    timer = threading.Timer(1.0, release, [server])
-    timer.start()
-    follower = Follower(server)
-    follower.close()
-    commit.finish()
-    assert time.monotonic() - began >= 1.0
-    assert place(follower.at.at) >= end
-    assert follower.seen.claims[0].told[0] == 1
+def _must_be_right(server: PrivateMySQL, file_size: int) -> None:
+    for way, verdict in _verdicts(server, file_size, sealed_floor):
+        assert verdict.chunks >= 4 * _STEPS
+        assert verdict.wrong_chunks == [], way
+        assert verdict.wrong_claims == [], way
+        assert verdict.wrong_segments == [], way
+
+
+@pytest.mark.promise("on MySQL a commit that is held is neither lost nor seen early")
+def test_chunks_are_right_at_cuts_ahead_of_a_held_commit(of_80: PrivateMySQL) -> None:
+    _must_be_right(of_80, 4096)
+
+
+def test_the_same_in_larger_files(server: PrivateMySQL) -> None:
+    _must_be_right(server, 1 << 20)
+
+
+def test_chunks_are_wrong_there_with_the_floor_at_the_cut(server: PrivateMySQL) -> None:
+    for way, verdict in _verdicts(server, 4096, floor_at_the_cut):
+        assert verdict.wrong_chunks, way
+
+
+def test_a_first_cut_waits_for_a_held_commit(server: PrivateMySQL, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [0]
+
+    def pending(session: Session) -> Pending:
+        asked[0] += 1
+        return must_know_pending(session)
+
+    monkeypatch.setattr("catchment.source.first_position.must_know_pending", pending)
+    with with_tables(server):
+        commit = _held(server)
+        end = Place(*server.log_end())
+        with ThreadPoolExecutor(1) as pool:
+            cut = pool.submit(Follower, server)
+            until("the first cut, asked for again and again", lambda: cut.done() or asked[0] >= 5)
+            assert not (cut.done() and commit.held), "a first cut was taken in front of a held commit"
+            commit.release()
+            follower = cut.result(PATIENCE_SECONDS)
+        follower.close()
+        assert place(follower.at.at) >= end
+        assert follower.seen.claims[0].told[0] == 1

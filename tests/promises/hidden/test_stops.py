@@ -1,8 +1,6 @@
 """Segments between any two places of a log, and first cuts beside XA."""
 
 import secrets
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -11,31 +9,18 @@ import pytest
 from catchment.demo.server import PrivateServer
 from catchment.epoch.work import SegmentReceipt
 from catchment.model.errors import CutMissed, Unsupported
-from catchment.model.position import LogOffset, Position
+from catchment.model.position import LogOffset, Position, Xid
 from catchment.readers.changes import read_segment
 from catchment.source.first_cut import originate
+from catchment.source.offsets import open_xa
+from catchment.source.session import Session
 from tests.promises.hidden.follow import Follower, place
-from tests.promises.hidden.source import create, endpoint
+from tests.promises.hidden.source import endpoint
 from tests.world.held import Background, hold_commits, release
 from tests.world.log_groups import Place
-from tests.world.patience import PATIENCE_SECONDS
-from tests.world.servers.chosen import chosen_server
+from tests.world.patience import PATIENCE_SECONDS, until
 
 _OUTSIDE_GROUPS = {"Format_desc", "Gtid_list", "Previous_gtids", "Binlog_checkpoint", "Rotate"}
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[PrivateServer]:
-    with chosen_server(settings={"max_binlog_size": 4096}) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: PrivateServer) -> Iterator[PrivateServer]:
-    create(running)
-    yield running
-    release(running)
-    running.sql("DROP DATABASE d")
 
 
 def _places(server: PrivateServer, start: Place) -> tuple[list[Place], list[Place]]:
@@ -56,6 +41,7 @@ def _read(follower: Follower, start: Position, stop: Place) -> SegmentReceipt:
     return read_segment(follower.segment(LogOffset(*stop)))
 
 
+@pytest.mark.promise("a segment of the log ends between two transactions, wherever that is")
 def test_a_segment_stops_between_any_two_groups_and_nowhere_else(server: PrivateServer) -> None:
     """Right after a checkpoint event, a rotation, the head of a file: nothing is skipped or read twice."""
     follower = Follower(server)
@@ -96,19 +82,28 @@ def test_a_first_cut_waits_for_open_xa_and_is_refused(
     originate("f", {"a": endpoint(server)}, lambda table: table.schema == "d", 0)
 
 
-def test_a_first_cut_waits_for_an_xa_commit_that_is_held(server: PrivateServer) -> None:
+def test_a_first_cut_waits_for_an_xa_commit_that_is_held(
+    server: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """XA COMMIT stands in the log, its rows are in no SELECT: neither log nor chunks would bring them."""
+    listed: list[list[Xid]] = []
+
+    def asked(session: Session) -> list[Xid]:
+        listed.append(open_xa(session))
+        return listed[-1]
+
+    monkeypatch.setattr("catchment.source.first_position.open_xa", asked)
     server.sql("XA START 'x'", "INSERT INTO d.t VALUES (5000, 'xa')", "XA END 'x'", "XA PREPARE 'x'")
     hold_commits(server)
     before = server.log_end()
     commit = Background(server, ["XA COMMIT 'x'"])
     commit.start()
-    while server.log_end() == before:
-        time.sleep(0.01)
+    until("an XA COMMIT in the log", lambda: server.log_end() != before)
     assert commit.is_alive()
     with ThreadPoolExecutor(1) as pool:
         origin = pool.submit(originate, "f", {"a": endpoint(server)}, lambda table: table.schema == "d", 0)
-        time.sleep(0.3)
+        until("XA RECOVER, asked twice", lambda: origin.done() or len(listed) >= 2)
+        assert all(listed)
         assert not origin.done(), "a first cut was taken although rows are in neither log nor SELECT"
         release(server)
         commit.finish()

@@ -1,26 +1,18 @@
 """Indexes over expressions, whose hidden columns the log of MySQL 8.0 shows and its row images lack; invisible keys."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
-from catchment.api.read import read
-from catchment.doctor import Severity, examine
-from catchment.feed.verify import verify
 from catchment.model.errors import AlteredUnseen, Unsupported
 from catchment.model.image import SIDE
 from catchment.model.source import Endpoint
 from catchment.model.table import TableId
-from catchment.serve.spark_source.driver import read_shape
 from catchment.source.catalog import read_table
 from catchment.source.session import connect
 from catchment.wire.log.facts import PartialImage
 from tests.layers.wire.dumps import decoded, end_of_log, read_dump
 from tests.layers.wire.test_metadata_levels import T, defined
-from tests.promises.exact.feedrun import FeedRun, make_feed
-from tests.world.engines import on_spark
 from tests.world.servers.builds import Build
 from tests.world.servers.launch import PrivateMySQL
 
@@ -78,56 +70,3 @@ def test_a_column_that_is_named_as_hidden_ones_is_refused(
         pytest.raises(Unsupported, match=r"t, column 0a0a.* rename the column or exclude the table"),
     ):
         read_table(session, TableId(schema, "t"))
-
-
-@pytest.mark.parametrize(
-    ("fixture", "settings"),
-    [
-        ("mysql_80_build", {}),
-        (
-            "mysql_97_build",
-            {
-                "sql_generate_invisible_primary_key": "ON",
-                "show_gipk_in_create_table_and_information_schema": "OFF",
-            },
-        ),
-    ],
-    ids=["8.0", "9.7, invisible keys"],
-)
-def test_a_feed(
-    fixture: str,
-    settings: dict[str, str | int],
-    request: pytest.FixtureRequest,
-    spark: SparkContext,
-    tmp_path: Path,
-) -> None:
-    build: Build = request.getfixturevalue(fixture)
-    with PrivateMySQL(build, settings=settings) as server:
-        key = "INT NOT NULL" if settings else "INT PRIMARY KEY"
-        server.sql(
-            "CREATE DATABASE d",
-            f"CREATE TABLE d.t (id {key}, v INT, KEY a ((v * 2)), KEY b ((id + 1)))",
-            "INSERT INTO d.t SELECT seq, seq FROM d.seq_1_to_900",
-        )
-        feed = make_feed(tmp_path, {"a": server}, "d", chunk_rows=200)
-        assert [f for f in examine(feed).findings if f.severity is Severity.ERROR] == []
-        with FeedRun(feed) as run:
-            for number in range(20):
-                server.sql(
-                    f"UPDATE d.t SET v = -{number} WHERE id BETWEEN {number * 45} AND {number * 45 + 60}",
-                    f"DELETE FROM d.t WHERE id = {number * 41}",
-                    f"INSERT INTO d.t (id, v) VALUES ({1000 + number}, 7)",
-                )
-            run.wait("all is copied", lambda epochs: epochs[-1].cut.copied)
-            server.sql("ALTER TABLE d.t ADD COLUMN n INT", "UPDATE d.t SET n = v WHERE id > 500")
-            run.wait_for_log({"a": server})
-        endpoints = {endpoint.shard: endpoint for endpoint in feed.endpoints()}
-        assert read_shape(endpoints, TableId("d", "t")).key == (("my_row_id",) if settings else ("id",))
-        names = [*(["my_row_id"] if settings else []), "id", "v", "n"]
-        rows = read(feed, "d.t").polars().to_arrow()
-        found = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-        wanted = server.sql(f"SELECT {', '.join(names)} FROM d.t")
-        assert sorted(tuple(None if x is None else int(x) for x in row) for row in found) == sorted(wanted)
-        assert set(rows.column_names) - {"_shard", "_epoch"} == set(names)
-        verdict = verify(feed, endpoints, on_spark(spark))
-        assert verdict.differences == 0, verdict.found

@@ -1,31 +1,39 @@
 """A copy that an XA transaction holds back: on MySQL nothing is proven visible while one stays prepared."""
 
-import time
+from functools import partial
 
 import pytest
-from pyspark import SparkContext
 
 from catchment.cli.main import execute
 from catchment.epoch import standstill
 from catchment.state.faults import Fault
 from tests.promises.crash.conftest import MakeLife
-from tests.promises.crash.life import written
+from tests.promises.crash.life import Life, written
 from tests.promises.exact.feedrun import FeedRun
-from tests.world.patience import PATIENCE_SECONDS
+from tests.promises.exact.steps import run_here
+from tests.world.patience import until
 from tests.world.prepared import prepare, roll_back_prepared
 from tests.world.servers.launch import PrivateMySQL
 
 _LOG_BUDGET = 1 << 20
 
 
+def _last_line(life: Life, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `status` says last of a table that is not copied."""
+    assert execute(["status", str(life.file)]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    return said if "is not copied" in said else ""
+
+
+@pytest.mark.promise("what holds a copy back is told, and it goes on later")
 def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
     mysql_server: PrivateMySQL,
-    spark: SparkContext,
     live: MakeLife,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    run_here(monkeypatch)
     monkeypatch.setattr(standstill, "_HELD_FROM", 3)
     life = live({"-80": mysql_server}, count=1)
     life.load(300)
@@ -44,13 +52,8 @@ def test_a_shard_whose_floor_stays_behind_is_told_and_copied_later(
         with FeedRun(life.feed, hold_back) as run:
             with written(life):
                 run.wait("it is told", lambda epochs: "no rows were copied" in caplog.text)
-                shown = ""
-                deadline = time.monotonic() + PATIENCE_SECONDS
                 # `status` has it from the plan of an epoch, while one is made.
-                while "is not copied" not in shown:
-                    assert time.monotonic() < deadline, shown
-                    assert execute(["status", str(life.file)]) == 0
-                    shown = capsys.readouterr().out.splitlines()[-1]
+                shown = until("a status with it", partial(_last_line, life, capsys))
                 roll_back_prepared(mysql_server)
                 run.wait("a copy", lambda epochs: epochs[-1].cut.copied)
             run.wait_for_log(life.servers)
