@@ -22,7 +22,6 @@ from catchment.sink.delta.plain.emptied import not_taken, noted, rows_taken
 from catchment.sink.delta.plain.shape import Form
 from catchment.sink.delta.reading.lake import state
 from catchment.sink.delta.tail.apply import DeltaSink
-from catchment.sink.delta.upkeep import process
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest
@@ -35,7 +34,11 @@ from tests.world.settled import carry_out
 from tests.world.worlds import put as put_world
 
 Held = dict[tuple[str, int], tuple[int, str | None]]
-FORMS = [Form(), Form(vectors=False), Form(changes=True), Form(False, changes=True)]
+WIDE = pytest.mark.wide
+FORMS = [
+    *(Form(), Form(False, changes=True)),
+    *(pytest.param(form, marks=WIDE) for form in (Form(vectors=False), Form(changes=True))),
+]
 
 
 def order_of(root: Path, form: Form = Form()) -> UpkeepOrder:  # noqa: B008 (a frozen value)
@@ -218,7 +221,7 @@ def test_what_the_shape_alone_says_is_settled_too(
 ) -> None:
     """A TRUNCATE, or a column with a value, without any row behind it."""
     put_world(monkeypatch, clock := Time())
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     watch = upkeep_of(tmp_path, 0.0)
     began = clock.now
     watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
