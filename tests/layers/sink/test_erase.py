@@ -22,10 +22,12 @@ from catchment.sink.delta.plain import due, join
 from catchment.sink.delta.plain.made import Made
 from catchment.sink.delta.plain.take_back import take_back
 from catchment.sink.delta.tail.stage import LakeStage
+from catchment.sink.delta.upkeep import erase as erasure
 from catchment.sink.delta.upkeep.erase import erase
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from catchment.sink.delta.upkeep.lake import DeltaLake
 from catchment.sink.erasure import Erased, Erasure, Spelling
+from catchment.state.faults import Fault
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.model import FEED, ORDERS, delta, manifest, shape, write
 from tests.world.settled import carry_out
@@ -189,6 +191,57 @@ def test_no_version_that_lacks_files_is_restored(tmp_path: Path) -> None:
     log = DeltaLog(table_dir(tmp_path, ORDERS.table))
     with pytest.raises(SinkRestored, match="its log or files do not reach back to them"):
         take_back(log, epoch_app(FEED, ORDERS.table), 2)
+
+
+class Killed(BaseException):
+    """Ends an erasure where a process might be killed: nothing tidies up behind it."""
+
+
+@pytest.mark.parametrize(
+    "table", [ORDERS, KEPT, replace(ORDERS, mode=Mode.APPEND)], ids=lambda one: one.mode.value
+)
+def test_one_that_dies_anywhere_leaves_a_lake_that_reads_right_and_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: TableShape
+) -> None:
+    lived(tmp_path, table)
+    for number in range(1, 30):
+        left = [number]
+
+        def die(at: Fault, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+
+        monkeypatch.setattr(erasure, "from_environment", lambda die=die: die)
+        try:
+            erased(tmp_path, table, 3)
+        except Killed:
+            assert rows_of(tmp_path, table) == [(1, "a"), (2, "bb")], f"killed at place {number}"
+        else:
+            break
+    assert number > 5
+    assert words(tmp_path) == []
+    assert rows_of(tmp_path, table) == [(1, "a"), (2, "bb")]
+
+
+def rows_of(root: Path, table: TableShape) -> list[tuple[Any, ...]]:
+    """What `catchment.read` sees."""
+    found = catchment.read(root, str(table.table), origin=False).arrow().select(["id", "sig"]).to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def test_attempts_that_lost_are_searched_and_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    lived(tmp_path)
+    plain = table_dir(tmp_path, ORDERS.table)
+    worn = next(path for path in plain.glob("*.parquet") if path in words(tmp_path))
+    lost, torn = plain / "join-lost.parquet", plain / "join-torn.parquet"
+    lost.write_bytes(worn.read_bytes())
+    torn.write_bytes(b"PAR1 and no more")
+    assert erased(tmp_path, ORDERS, 3).unreadable == (str(torn),)
+    assert not lost.exists()
+    torn.unlink()
+    assert words(tmp_path) == []
+    assert rows(tmp_path) == [(1, "a"), (2, "bb")]
 
 
 def test_rows_that_wait_for_their_cut_go(tmp_path: Path) -> None:

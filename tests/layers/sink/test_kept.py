@@ -152,7 +152,7 @@ def test_a_vacuum_by_others_takes_nothing(run: LongRun) -> None:
     run.order = UpkeepOrder(
         str(run.root), FEED, 1, 7200.0, past=Past(PAST.hourly_seconds, 1000.0 * 24 * HOUR)
     )
-    for _ in range(12):
+    for _ in range(6):
         run.turn(7200.0)
     run.keep_up()
     place = table_dir(run.root, ORDERS.table)
@@ -197,7 +197,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, after: int) -> Iterator[list[bool]]:
 
 def test_a_clean_may_end_anywhere(run: LongRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one makes it good, and no kept epoch lacks anything in between."""
-    for _ in range(10):
+    for _ in range(5):
         run.turn(2400.0)
     run.keep_up()
     run.clock.seconds += 3 * HOUR
@@ -213,7 +213,7 @@ def test_a_clean_may_end_anywhere(run: LongRun, monkeypatch: pytest.MonkeyPatch)
                 rows = catchment.read(run.root, str(table.table), found.epoch).duckdb().fetchall()
                 assert sorted(rows) == run.rows(found.epoch, table)
         run.clock.seconds += 60
-        changes += 2
+        changes += 3
     assert changes > 8
     run.clock.seconds += 7 * HOUR  # of what an attempt has left nobody can tell sooner that it has lost
     run.keep_up()

@@ -103,7 +103,7 @@ MORE = [(kind, form) for kind in SHAPES for form in (Form(), WITHOUT) if (kind, 
 def test_every_version_is_exact(tmp_path: Path, kind: str, form: Form) -> None:
     rng = random.Random(f"{kind} {form}")
     world = Maintained(tmp_path, kind, form)
-    for _ in range(5):
+    for _ in range(4):
         world.turn(rng, 2)
         world.prepare_join(rng)  # its sources may be gone when it is committed
         world.maintain(_step(world, rng))

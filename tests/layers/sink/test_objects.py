@@ -24,6 +24,7 @@ from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.model import FEED, ORDERS
 from tests.layers.sink.test_erase import KEPT, erased, lived, words
 from tests.layers.sink.test_open import Copied
+from tests.layers.sink.test_settle import some_of
 from tests.world.delta_scan import DeltaScan
 from tests.world.s3.bucket import Bucket, in_environment
 from tests.world.s3.server import S3Server
@@ -63,17 +64,18 @@ def rows_of(table: Any) -> list[tuple[Any, ...]]:
 def test_a_lake_in_a_bucket(root: ObjectPath, s3_server: S3Server) -> None:
     rng = random.Random(7)
     table = copied(root, rng)
-    for _ in range(20):
+    for number in range(12):
         table.commit()
-        if rng.random() < 0.4:
+        if number % 2:
             settle(root)
     read_back: list[int] = []
-    for epoch in table.states:
+    asked = list(table.states)[::4]
+    for epoch in asked:
         state = catchment.read(root, TABLE, epoch)
         assert rows_of(state.arrow()) == table.expected(epoch)
         assert rows_of(state.duckdb().to_arrow_table()) == table.expected(epoch)
         read_back.append(state.polars().height)
-    assert read_back == [len(rows) for rows in table.states.values()]
+    assert read_back == [len(table.states[epoch]) for epoch in asked]
     with duckdb.connect() as connection:
         state = catchment.read(str(root), TABLE)
         assert state.duckdb(connection).aggregate("count(*)").fetchall() == [(len(table.state),)]
@@ -94,9 +96,9 @@ def _must_be_right_at_every_version(root: ObjectPath, server: S3Server, table: C
     log = DeltaLog(plain)
     newest = log.newest()
     assert newest is not None
-    assert newest.version > 5
+    assert newest.version >= 3
     with DeltaScan() as scan:
-        for version in range(newest.version + 1):
+        for version in some_of(range(newest.version + 1), 3):
             then = log.at(version)
             assert then is not None
             expected = table.expected(then.transactions[app])
@@ -111,7 +113,7 @@ def test_what_nobody_needs_goes(
     root: ObjectPath, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = copied(root, random.Random(8))
-    for _ in range(14):
+    for _ in range(8):
         table.commit()
         settle(root)
     files = as_files(root, s3_server)

@@ -16,6 +16,7 @@ from catchment.model.epoch_number import epoch_text
 from catchment.model.errors import ConfigError
 from catchment.model.table import Column, ColumnType, Kind, Table, TableId
 from catchment.schema.shape import first_shape
+from catchment.sink.delta.reading.state import DeltaState
 from catchment.sink.delta.upkeep.keeper import UpkeepOrder
 from tests.layers.sink.feeder import Feeder
 from tests.layers.sink.lakes import files_of
@@ -193,37 +194,21 @@ def typed_rows() -> list[Row]:
     return [(1, *full), (2, *other), (3, *([None] * len(full)))]
 
 
-def test_every_type_in_every_engine(tmp_path: Path, spark: SparkSession) -> None:
+def types(root: Path) -> tuple[DeltaState, list[Row]]:
+    """Every type, and the rows that stand there."""
     columns = {"k {e}`y": INT, **EVERY_TYPE}
     table = TableShape(
         TableId("shop", "types"), tuple(LakeColumn(Column(n, t), n) for n, t in columns.items()), ("k {e}`y",)
     )
-    feeder = Feeder(tmp_path)
+    feeder = Feeder(root)
     feeder.put(table, *typed_rows()[:2], part=Part.BASE)
     feeder.put(table, typed_rows()[2], typed_rows()[1])
-    state = read(tmp_path, "shop.types", origin=False)
-    expected = state.arrow()
-    assert rows_of(expected)[0][0] == 1
-    assert expected.num_rows == 3
-    frame = state.spark(spark)
-    assert frame.columns == list(columns)
-    assert rows_of(frame.toArrow().cast(expected.schema)) == rows_of(expected)
-    from_python = pa.Table.from_arrays(
-        [
-            pa.array(list(c), f.type)
-            for c, f in zip(zip(*typed_rows(), strict=True), expected.schema, strict=True)
-        ],
-        schema=expected.schema,
-    )
-    assert rows_of(from_python) == rows_of(expected)
-    old = read(tmp_path, "shop.types", 1, origin=True).spark(spark)
-    assert old.count() == 2
-    assert old.columns[:2] == ["_shard", "_epoch"]
+    return files_of(read(root, "shop.types", origin=False)), typed_rows()
 
 
-def test_no_name_of_a_column_is_taken_for_one_of_the_rule(tmp_path: Path, spark: SparkSession) -> None:
-    """Nor a path for a pattern or a URL."""
-    feeder = Feeder(tmp_path / "a [1]:{b,c} *?" / "x: 100%#é&'+ %zz")
+def odd_names(root: Path) -> tuple[DeltaState, list[Row]]:
+    """No name of a column is taken for one of the rule, nor a path for a pattern or a URL."""
+    feeder = Feeder(root / "a [1]:{b,c} *?" / "x: 100%#é&'+ %zz")
     ruled = ("c", "b", "n", "r", "_newest", "base", "changes", "_metadata", "filename", "rowid")
     names = (*ruled, "s", "\u017f", "\u00b5", "\u03bc")  # of the last ones Spark takes two for one
     odd = first_shape(Table(TableId("shop", "odd"), tuple(Column(name, INT) for name in names), names[:2]))
@@ -231,21 +216,48 @@ def test_no_name_of_a_column_is_taken_for_one_of_the_rule(tmp_path: Path, spark:
     feeder.put(odd, (1, 1, *range(count)), (2, 2, *range(count)), part=Part.BASE)
     feeder.put(odd, (2, 2, *[8] * count))
     feeder.put(odd, (2, 2, *[9] * count), (3, 3, *[9] * count))
-    state = read(feeder.root, "shop.odd", origin=False)
-    expected = [(1, 1, *range(count)), (2, 2, *[9] * count), (3, 3, *[9] * count)]
-    assert sorted(state.duckdb().fetchall()) == expected
-    assert sorted(map(tuple, state.spark(spark).collect())) == expected
+    rows = [(1, 1, *range(count)), (2, 2, *[9] * count), (3, 3, *[9] * count)]
+    return files_of(read(feeder.root, "shop.odd", origin=False)), rows
 
 
-def test_a_path_is_not_decoded(tmp_path: Path, spark: SparkSession) -> None:
-    """Delta's writers open no lake with such a path, but other mounts of it may have one."""
-    feeder = Feeder(tmp_path / "lake")
+def mounted_elsewhere(root: Path) -> tuple[DeltaState, list[Row]]:
+    """A path is not decoded. Delta's writers open no lake with such a one, but other mounts of it may have one."""
+    feeder = Feeder(root / "lake")
     feeder.put(ORDERS, (1, "a"), part=Part.BASE)
     feeder.put(ORDERS, (2, "b"))
-    state = files_of(read(feeder.root, "shop.orders"))
-    moved = str(feeder.root.rename(tmp_path / "a%20b [c]:d"))
+    state = files_of(read(feeder.root, "shop.orders", origin=False))
+    moved = str(feeder.root.rename(root / "a%20b [c]:d"))
     base, changes = (
         tuple(f.replace(str(feeder.root), moved) for f in part) for part in (state.base, state.changes)
     )
-    state = msgspec.structs.replace(state, base=base, changes=changes)
-    assert state.arrow().num_rows == state.spark(spark).count() == 2
+    return msgspec.structs.replace(state, base=base, changes=changes), [(1, "a"), (2, "b")]
+
+
+LAKES = {made.__name__: made for made in (types, odd_names, mounted_elsewhere)}
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_every_type_name_and_path(tmp_path: Path, name: str) -> None:
+    state, rows = LAKES[name](tmp_path)
+    expected = state.arrow()
+    wanted = rows_of(pa.Table.from_pylist(_records(rows, expected.schema), expected.schema))
+    assert rows_of(expected) == wanted
+    assert rows_of(state.duckdb().to_arrow_table().cast(expected.schema)) == wanted
+    assert rows_of(state.polars().to_arrow().cast(expected.schema)) == wanted
+
+
+def test_spark_reads_every_type_name_and_path(tmp_path: Path, spark: SparkSession) -> None:
+    for name, made in LAKES.items():
+        state, rows = made(tmp_path / name)
+        frame = state.spark(spark)
+        schema = state.arrow().schema
+        assert frame.columns == schema.names, name
+        wanted = rows_of(pa.Table.from_pylist(_records(rows, schema), schema))
+        assert rows_of(frame.toArrow().cast(schema)) == wanted, name
+    old = read(tmp_path / "types", "shop.types", 1, origin=True).spark(spark)
+    assert old.count() == 2
+    assert old.columns[:2] == ["_shard", "_epoch"]
+
+
+def _records(rows: list[Row], schema: pa.Schema) -> list[dict[str, Any]]:
+    return [dict(zip(schema.names, row, strict=True)) for row in rows]

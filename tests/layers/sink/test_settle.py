@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -117,12 +118,19 @@ class Settling:
         while self.prepared:
             self.commit_join()
 
-    def must_be_exact(self) -> None:
-        """Every version, for every reader."""
-        for version in self.exact:
+    def must_be_exact(self, most: int = 8) -> None:
+        """So many versions at most, for every reader; the newest always."""
+        for version in some_of(self.exact, most):
             for read in (by_polars, by_delta_rs):
                 rows = [tuple(row.values()) for row in read(self.plain, version).to_pylist()]
                 assert sorted(rows, key=repr) == self.expected(version), (version, read.__name__)
+
+
+def some_of(numbers: Collection[int], most: int) -> list[int]:
+    """So many of some numbers at most, in order; the largest always."""
+    newest = max(numbers)
+    others = sorted(set(numbers) - {newest})
+    return [*sorted(random.Random(newest).sample(others, min(most - 1, len(others)))), newest]
 
 
 def by_polars(path: Path, version: int) -> pa.Table:
@@ -135,14 +143,14 @@ def by_delta_rs(path: Path, version: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.wide)])
-def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, seed: int) -> None:
-    rng = random.Random(f"{kind} {seed}")
+@pytest.mark.parametrize("turns", [16, pytest.param(60, marks=pytest.mark.wide)])
+def test_every_version_is_exact_for_every_reader(tmp_path: Path, kind: str, turns: int) -> None:
+    rng = random.Random(f"{kind} {turns}")
     world = Settling(tmp_path, kind)
-    world.turn(rng, 40)
+    world.turn(rng, turns)
     assert world.joins
     assert len(world.exact) > 5
-    world.must_be_exact()
+    world.must_be_exact(turns // 2)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -179,7 +187,7 @@ def test_what_bounds_rule_out_is_not_there(tmp_path: Path, kind: str) -> None:
     with DeltaScan() as scan:
         for name in rows.column_names:
             values = [value for value in pc.unique(rows[name]).to_pylist() if value is not None]
-            for value in rng.sample(values, min(len(values), 6)):
+            for value in rng.sample(values, min(len(values), 2)):
                 for sign in ("<", "=", ">"):
                     condition = f'"{name}" {sign} {_literal(value)}'
                     query = f"SELECT count(*) AS n FROM {{}} WHERE {condition}"
@@ -214,7 +222,7 @@ def _literal(value: Any) -> str:
             return str(value)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", ["int", "composite", "datetime"])
 def test_a_checkpoint_by_delta_rs_keeps_the_vectors(tmp_path: Path, kind: str) -> None:
     rng = random.Random(kind)
     world = Settling(tmp_path, kind)

@@ -16,7 +16,7 @@ from tests.layers.sink.model import FEED, ORDERS, delta, manifest, write
 from tests.world.records import name_of
 from tests.world.settled import carry_out
 
-EPOCHS, EPOCHS_MAX = 30, 600  # more than the first where settles or readers get no time
+EPOCHS, EPOCHS_MAX = 15, 600  # more than the first where settles or readers get no time
 KEYS = 40
 State = dict[int, tuple[int, str]]  # id -> epoch of the last change, sig
 
@@ -64,10 +64,10 @@ def test_reads_are_exact_while_all_run(tmp_path: Path) -> None:
     assert failures == []
     assert len(settles) >= 2
     assert len(set(reads)) >= 2
-    for epoch, state in expected.items():
+    for epoch, state in list(expected.items())[::-4]:
         rows = read(tmp_path, "shop.orders", epoch).arrow().to_pylist()
         assert {r["id"]: (r["_epoch"], r["sig"]) for r in rows} == state
-    assert tables_at(tmp_path, epoch)["shop.orders"] > epoch
+    assert tables_at(tmp_path, max(expected))["shop.orders"] > max(expected)
 
 
 def clean(root: Path) -> None:

@@ -42,7 +42,7 @@ def _table(rows: list[tuple[str, int, str]], kind: pa.DataType) -> pa.Table:
 
 @pytest.mark.parametrize("key", [("n",), ("n", "t"), ("t", "n")])
 @pytest.mark.parametrize("kind", [pa.int64(), pa.int8()])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ROWS, ROWS, st.booleans(), st.integers(1, 9))
 def test_rows_of_a_file(
     tmp_path_factory: pytest.TempPathFactory,

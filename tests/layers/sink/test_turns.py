@@ -52,11 +52,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     return clock
 
 
-def recorded(monkeypatch: pytest.MonkeyPatch, start: Start) -> list[int]:
-    """Let processes be started by `start` and orders be over at once; their exit codes. Nothing is light."""
+def recorded(monkeypatch: pytest.MonkeyPatch, start: Start | None = None) -> list[int]:
+    """Let orders be over at once, in this process or in those that `start` starts; their exit codes."""
     codes: list[int] = []
-    monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
-    monkeypatch.setattr(settler, "start", start)
+    if start is None:
+        monkeypatch.setattr(attempt, "is_light", lambda order: True)
+    else:
+        monkeypatch.setattr(attempt, "LIGHT_BYTES", -1)
+        monkeypatch.setattr(settler, "start", start)
 
     def begin_and_wait(
         keeper: Keeper, process: Settler, order: UpkeepOrder, newest: Manifest | None
@@ -125,7 +128,7 @@ def test_a_process_that_is_killed_again_and_again(
 def test_changes_are_settled_in_time_and_nothing_is_started_at_rest(
     seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     watch = upkeep_of(tmp_path, seconds)
     began = clock.now
     watch.count(run_epoch(tmp_path, 1, Part.BASE, 100))
@@ -147,7 +150,7 @@ def test_changes_are_settled_in_time_and_nothing_is_started_at_rest(
 def test_what_the_run_before_left_is_settled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     run_epoch(tmp_path, 1, Part.BASE, 100)
     watch = upkeep_of(tmp_path)
     clock.now += 11.0
@@ -156,11 +159,10 @@ def test_what_the_run_before_left_is_settled(
     assert DeltaLog(table_dir(tmp_path, ORDERS.table)).newest() is not None
 
 
-@pytest.mark.wide
 def test_the_cleaner_comes_until_all_that_was_replaced_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     run_epoch(tmp_path, 1, Part.BASE, 100)
     watch = upkeep_of(tmp_path, keep_seconds=5400.0)
     began = clock.now
@@ -180,7 +182,7 @@ def test_a_past_comes_to_its_end_at_rest_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
     """Once an hour, when nothing else is left to remove."""
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     run_epoch(tmp_path, 1, Part.BASE, 100)
     order = UpkeepOrder(str(tmp_path), FEED, 1, 3600.0, past=Past(12 * 3600.0))
     watch, began = LakeUpkeep(order, 10.0), clock.now
@@ -197,7 +199,7 @@ def test_a_past_comes_to_its_end_at_rest_too(
 def test_short_runs_clean_up_between_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     run_epoch(tmp_path, 1, Part.BASE, 100)
     carry_out(UpkeepOrder(str(tmp_path), FEED, 1, 3600.0))
     for age, cleans in ((60, False), (601, True), (0, False)):
@@ -255,7 +257,7 @@ def test_a_settle_takes_up_the_tables_that_changed_alone(
 def test_the_end_of_a_run_settles(
     hurry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Time
 ) -> None:
-    codes = recorded(monkeypatch, process.start)
+    codes = recorded(monkeypatch)
     watch = upkeep_of(tmp_path)
     watch.count(run_epoch(tmp_path, 1, Part.CHANGES, 3))
     watch.stop(hurry=hurry)

@@ -21,7 +21,7 @@ def steps(
     """A feed of two shards that has copied its tables, settled them, and followed some changes."""
     run_here(monkeypatch)
     found = Steps(tmp_path, {"a": shards[0], "b": shards[1]}, fresh_schema(*shards[:2]))
-    found.set(copy={"chunk_rows_max": 7, "group_time": "0s"})
+    found.set(copy={"chunk_rows_max": 20, "group_time": "0s"})
     for table, (kind, made, _) in KEYS.items():
         found.everywhere(
             f"CREATE TABLE {table} (k {kind} PRIMARY KEY, id INT, v VARCHAR(20))",

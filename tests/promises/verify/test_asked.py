@@ -1,7 +1,6 @@
 """What is asked of verify: a sample, or to go on where one stood that was interrupted."""
 
 import json
-import re
 
 import pytest
 
@@ -15,53 +14,40 @@ from catchment.model.sample import Sample
 from catchment.readers.verify import VerifyTask
 from catchment.screen.comparing import VerifyView
 from tests.promises.exact.steps import Steps, run_here
-from tests.promises.verify.damage import KEYS, ROWS, damage, found, plain
+from tests.promises.verify.damage import ROWS, damage, found, in_small_chunks, plain
 from tests.world.engines import Here
 from tests.world.planted import without
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize("percent", [10.0, pytest.param(50.0, marks=pytest.mark.wide)])
-def test_a_sample_is_as_large_as_asked_and_the_same_again(steps: Steps, percent: float) -> None:
-    plain(steps, "numbers", without("id", *range(1, ROWS)))
-    endpoints = {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}
-
-    def sampled(seed: int) -> Verdict:
-        return verify(steps.feed, endpoints, Here(), Choice(sample=Sample(percent, seed)))
-
-    verdicts = [sampled(seed) for seed in range(12)]
-    compared, parts = (sum(one.parts[side] for one in verdicts) for side in (0, 1))
-    assert parts > 12 * 4 * 2
-    assert 0.6 * percent < 100 * compared / parts < 1.5 * percent
-    assert len({one.differences for one in verdicts}) > 3
-    whole = found(steps)
-    assert whole.parts[0] == whole.parts[1]
-    assert 0 < sum(one.differences for one in verdicts) < 12 * whole.differences
-    again = sampled(5)
-    assert (again.found, again.rows, again.parts) == (
-        verdicts[5].found,
-        verdicts[5].rows,
-        verdicts[5].parts,
-    )
-
-
-@pytest.mark.wide
+@pytest.mark.promise("verify --sample compares a part of all parts, chosen by a seed")
 def test_a_sample_on_the_command_line(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    in_small_chunks(steps)
     plain(steps, "numbers", without("id", *range(1, ROWS)))
-    assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7", "--repair"]) == 0
+    seeded = ["--sample", "60", "--seed", "7"]
+    endpoints = {endpoint.shard: endpoint for endpoint in steps.feed.endpoints()}
+    sampled = verify(steps.feed, endpoints, Here(), Choice(sample=Sample(60.0, 7)))
+    assert 0 < sampled.differences < 2 * (ROWS - 1)
+    assert execute(["verify", str(steps.file), *seeded, "--repair"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"compared \d+ of \d+ parts, a sample of 60 % \(--seed 7\)", said)
+    compared, parts = sampled.parts
+    assert f"compared {compared} of {parts} parts, a sample of 60 % (--seed 7)" in said
+    assert f"{sampled.differences} missing at the lake" in said
     assert "compared again: equal" in said
-    assert execute(["verify", str(steps.file), "--sample", "60", "--seed", "7"]) == 0
+    assert execute(["verify", str(steps.file), *seeded]) == 0
+    assert execute(["verify", str(steps.file)]) == VerifyDifference.exit_code, (
+        "the other parts were mended, too"
+    )
     assert execute(["verify", str(steps.file), "--seed", "7"]) == ConfigError.exit_code
     assert execute(["verify", str(steps.file), "--sample", "0"]) == ConfigError.exit_code
 
 
+@pytest.mark.promise("a verification that is interrupted goes on where it stood")
 def test_one_that_is_interrupted_goes_on_where_it_stood(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In whatever wave it is interrupted: no chunk is read twice, and nothing that was found is forgotten."""
-    for table in KEYS:
+    in_small_chunks(steps)
+    for table in ("numbers", "texts"):
         damage(steps, table)
     monkeypatch.setattr(verify_progress, "SAVE_SECONDS", 0.0)
     here = run_here(monkeypatch)
@@ -80,7 +66,8 @@ def test_one_that_is_interrupted_goes_on_where_it_stood(
     assert waves[0] > 2
     assert "of these rows were compared before it was interrupted" in said
     for of, rows in whole.rows.items():
-        assert f"{of}: {rows:,} rows compared, {whole.found[of].missing} missing" in said
+        told = f"compared, {whole.found[of].missing} missing" if whole.found[of].total else "equal"
+        assert f"{of}: {rows:,} rows {told}" in said
     chunks = [
         c for tasks in here.done for task in tasks if isinstance(task, VerifyTask) for c in task.copy.chunks
     ]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed
@@ -18,8 +17,9 @@ from catchment.readers import selected
 from catchment.readers.strays import StrayTask
 from catchment.source.select import select_chunk
 from catchment.source.session import Session
+from tests.promises.exact.steps import run_here
 from tests.promises.verify.test_verify import copied, damage, feed_on, verdict_of
-from tests.world.engines import Here, on_spark
+from tests.world.engines import Here
 
 ROWS = 2_000
 CHUNK_ROWS = 800  # the feed's chunk_rows_max
@@ -27,8 +27,11 @@ STATEMENT_TIME_EXCEEDED = 1969
 
 
 @pytest.fixture
-def feed(tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkContext) -> Feed:
+def feed(
+    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> Feed:
     """A feed that has copied a table `t` of names in mixed case, whose order is not that of their bytes."""
+    run_here(monkeypatch)
     schema = fresh_schema(shard)
     shard.sql(f"CREATE TABLE {schema}.t (name VARCHAR(20) COLLATE utf8mb4_unicode_ci PRIMARY KEY, v INT)")
     names = [f"{'nN'[number % 2]}é{number * 7919 % ROWS:05}" for number in range(ROWS)]
@@ -42,7 +45,7 @@ def table_of(feed: Feed) -> TableId:
     return TableId(feed.tables[0].partition(".")[0], "t")
 
 
-def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_select_is_bounded(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
     here = Here()
     sizes = []
 
@@ -61,7 +64,7 @@ def test_every_select_is_bounded(feed: Feed, spark: SparkContext, monkeypatch: p
     assert len(tasks) == 1, "which lake rows lie in one chunk only the server knows"
 
 
-def test_rows_change_and_differ(feed: Feed, shard: PrivateServer, spark: SparkContext) -> None:
+def test_rows_change_and_differ(feed: Feed, shard: PrivateServer) -> None:
     table = table_of(feed)
     rows = read(feed, table).arrow().sort_by("name")
     wrong, removed = rows.slice(10, 1), rows.slice(ROWS // 2, 1)
@@ -73,16 +76,16 @@ def test_rows_change_and_differ(feed: Feed, shard: PrivateServer, spark: SparkCo
         f"UPDATE {table} SET v = 5 WHERE name LIKE '%9'",
         f"DELETE FROM {table} WHERE name LIKE '%8' LIMIT 100",
     )
-    verdict = verdict_of(feed, on_spark(spark))
+    verdict = verdict_of(feed, Here())
     assert verdict.differences == 0, verdict.found
     assert verdict.rows == {table: ROWS}
     damage(feed, table, upserts=pa.concat_tables([extra, wrong]), deletes=removed)
-    found = verdict_of(feed, on_spark(spark)).found[table]
+    found = verdict_of(feed, Here()).found[table]
     assert (found.missing, found.extra, found.changed) == (1, 1, 1)
 
 
 def test_a_select_that_takes_too_long_makes_smaller_chunks(
-    feed: Feed, spark: SparkContext, monkeypatch: pytest.MonkeyPatch
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what was read before it is no verdict: the rest of the lake's rows is not missing at the source."""
     here = Here()

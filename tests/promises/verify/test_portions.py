@@ -16,7 +16,7 @@ from catchment.model.errors import ConfigError, StateError
 from catchment.model.table import TableId
 from tests.promises.exact.steps import Steps
 from tests.promises.exact.test_orders import running, wait
-from tests.promises.verify.damage import ROWS, counts, found, newest, plain
+from tests.promises.verify.damage import ROWS, counts, found, in_small_chunks, newest, plain
 from tests.world.engines import Here
 from tests.world.planted import without
 from tests.world.settled import settled
@@ -46,9 +46,12 @@ def missing(steps: Steps, table: str = "numbers", **portion: str) -> int:
     return lacking
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "keys"),
-    [
+def test_keys_from_one_to_another(steps: Steps) -> None:
+    """Of each kind that can be ordered, on both shards or one."""
+    in_small_chunks(steps)
+    for table in WRITTEN:
+        plain(steps, table, without("id", *DAMAGED))
+    for first, last, keys in (
         ("11", "15", 3),
         ("12", "14", 1),
         ("11", "11", 1),
@@ -56,26 +59,16 @@ def missing(steps: Steps, table: str = "numbers", **portion: str) -> int:
         ("", "3", 2),
         ("-5", "1", 1),
         ("1000000", "", 0),
-    ],
-)
-def test_keys_from_one_to_another(steps: Steps, first: str, last: str, keys: int) -> None:
-    plain(steps, "numbers", without("id", *DAMAGED))
-    assert missing(steps, first=first, last=last) == 2 * keys
-    assert missing(steps, first=first, last=last, shard="a") == keys
-
-
-def test_random_keys_of_each_kind_that_can_be_ordered(steps: Steps) -> None:
+    ):
+        assert missing(steps, first=first, last=last) == 2 * keys, (first, last)
+        assert missing(steps, first=first, last=last, shard="a") == keys, (first, last)
     rng = random.Random(5)
     for table, write in WRITTEN.items():
-        plain(steps, table, without("id", *DAMAGED))
-        for _ in range(5):
-            first, last = sorted(rng.sample(range(1, ROWS), 2))
-            expected = 2 * sum(first <= key <= last for key in DAMAGED)
-            assert missing(steps, table, first=write(first), last=write(last)) == expected, (
-                table,
-                first,
-                last,
-            )
+        for _ in range(3):
+            low, high = sorted(rng.sample(range(1, ROWS), 2))
+            expected = 2 * sum(low <= key <= high for key in DAMAGED)
+            found = missing(steps, table, first=write(low), last=write(high))
+            assert found == expected, (table, low, high)
 
 
 def test_keys_of_several_columns(steps: Steps) -> None:
@@ -95,19 +88,21 @@ def test_keys_of_several_columns(steps: Steps) -> None:
     )
 
 
-@pytest.mark.parametrize("table", ["numbers", "texts"])
-def test_chunks_that_hold_a_row(steps: Steps, table: str) -> None:
+def test_chunks_that_hold_a_row(steps: Steps) -> None:
     """Chunks have seven rows. Of a table whose keys only the server can order there is one chunk for each shard."""
-    plain(steps, table, without("id", *DAMAGED))
-    verdict = compared(steps, table, where="id IN (20, 21) AND v = 'old' OR v LIKE '100%'")
-    assert 0 < verdict.differences <= (8 if table == "numbers" else 60)
-    assert verdict.parts[0] < verdict.parts[1] if table == "numbers" else verdict.parts[0] == verdict.parts[1]
-    nothing = compared(steps, table, where="v = 'nobody''s'")
-    assert (nothing.differences, nothing.parts[0]) == (0, 0)
-    alone = compared(steps, table, where="id = 1000")  # on one shard only
-    assert {chunk.shard for chunks in alone.differing for chunk in chunks} <= {"a"}
+    in_small_chunks(steps)
+    for table in ("numbers", "texts"):
+        plain(steps, table, without("id", *DAMAGED))
+        verdict = compared(steps, table, where="id IN (20, 21) AND v = 'old' OR v LIKE '100%'")
+        assert 0 < verdict.differences <= (8 if table == "numbers" else 60), table
+        assert (verdict.parts[0] < verdict.parts[1]) == (table == "numbers"), table
+        nothing = compared(steps, table, where="v = 'nobody''s'")
+        assert (nothing.differences, nothing.parts[0]) == (0, 0), table
+        alone = compared(steps, table, where="id = 1000")  # on one shard only
+        assert {chunk.shard for chunks in alone.differing for chunk in chunks} <= {"a"}, table
 
 
+@pytest.mark.promise("a portion of a table is compared and mended in its place")
 def test_it_is_mended_in_its_place_while_readers_see_the_newest_epoch(
     steps: Steps, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ from tests.world.planted import with_copy, with_values, without
 from tests.world.settled import settled
 
 
+@pytest.mark.promise("verify finds damage of every kind in the lake, and --repair mends it")
 def test_without_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     for table in KEYS:
         damage(steps, table)
@@ -64,16 +65,9 @@ def test_beside_a_run(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     goes_on(steps)
 
 
-def test_an_order_to_mend_waits_for_a_run(steps: Steps) -> None:
-    """Whoever gave it may be gone. A run that is to catch up does not end before."""
-    damage(steps, "numbers")
-    give(steps, found(steps).differing)
-    steps.run()
-    must_be_equal(steps)
-
-
-def test_an_epoch_brings_no_key_twice(steps: Steps) -> None:
-    """Two who verify at a time order the same. Readers take the rows of one file of changes as they stand."""
+def test_orders_to_mend_wait_for_a_run_and_an_epoch_brings_no_key_twice(steps: Steps) -> None:
+    """Whoever gave them may be gone. A run that is to catch up does not end before. Two who verify at a time order the
+    same, and readers take the rows of one file of changes as they stand."""
     settled(steps.feed)
     plain(steps, "numbers", without("id", 3))
     plain(steps, "numbers", with_values("id", 5, "v", "wrong"))
@@ -86,41 +80,32 @@ def test_an_epoch_brings_no_key_twice(steps: Steps) -> None:
     assert sum(one.startswith("it is equal as of epoch") for one in said) == len(differing)
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault.AFTER_MANIFEST,
-        pytest.param(Fault.DURING_READ, marks=pytest.mark.wide),
-        pytest.param(Fault.BETWEEN_APPLIES, marks=pytest.mark.wide),
-        pytest.param(Fault.AFTER_APPLY, marks=pytest.mark.wide),
-        pytest.param(Fault.AFTER_EPOCH_ROW, marks=pytest.mark.wide),
-    ],
-)
-def test_a_run_that_dies_while_it_mends(steps: Steps, fault: Fault) -> None:
+def test_a_run_that_dies_while_it_mends(steps: Steps) -> None:
     for table in KEYS:
         damage(steps, table)
     give(steps, found(steps).differing)
     steps.everywhere(
         "UPDATE numbers SET v = 'meanwhile' WHERE id IN (5, 31, 50)", "DELETE FROM texts WHERE id = 7"
     )
-    steps.die_again_and_again(fault, 12)
+    steps.die_again_and_again(Fault.AFTER_MANIFEST, 4)
     steps.run()
     must_be_equal(steps)
     goes_on(steps)
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize("fault", [Fault.DURING_READ, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY])
-def test_who_mends_without_a_run_dies(steps: Steps, fault: Fault) -> None:
+def test_who_mends_without_a_run_dies(steps: Steps) -> None:
+    """At one place after the other, each time with what the one before has left."""
     damage(steps, "numbers")
-    verdict = found(steps)
+    for fault in (Fault.DURING_READ, Fault.AFTER_MANIFEST, Fault.AFTER_APPLY):
 
-    def die(at: Fault) -> None:
-        if at is fault:
-            raise Died
+        def die(at: Fault, fault: Fault = fault) -> None:
+            if at is fault:
+                raise Died
 
-    with pytest.raises(Died):
-        Repairer(steps.feed, Here(), usual_ports(), threading.Event(), fault=die).mend(verdict)
+        verdict = found(steps)
+        assert verdict.differences, fault
+        with pytest.raises(Died):
+            Repairer(steps.feed, Here(), usual_ports(), threading.Event(), fault=die).mend(verdict)
     assert repair(steps) == 0
     must_be_equal(steps)
     steps.run()
@@ -128,15 +113,28 @@ def test_who_mends_without_a_run_dies(steps: Steps, fault: Fault) -> None:
 
 
 def test_what_cannot_be_mended_is_said(steps: Steps) -> None:
+    """A part of a table that only the server can order, since all other rows of the lake would be taken for ones that
+    the source lacks; a table that is stale; and one that the feed does not carry."""
     damage(steps, "numbers")
+    damage(steps, "texts")
     differing = found(steps).differing
-    catchment.dump(steps.file, "restart", f"{steps.schema}.numbers")
-    give(steps, [*differing, (replace(differing[0][0], table=TableId("shop", "nothing")),)])
+    texts = next(chunks for chunks in differing if len(chunks) > 2)
+    (first, *_), (*_, last) = texts, texts
+    give(steps, [(first,), (last,), (first, last), texts[1:], texts[:-1]])
     steps.run()
-    said = [kept.answer.said for kept in all_orders(steps) if kept.answer and not kept.answer.done]
-    assert any(one.startswith("it is stale: only a table that is copied and follows") for one in said), said
-    assert any(one.startswith("it is waiting") for one in said), said
+    said = [kept.answer for kept in all_orders(steps)]
+    assert [answer.done for answer in said if answer is not None] == [False] * 5
+    assert all("only the server can order" in answer.said for answer in said if answer is not None)
+    numbers = [chunks for chunks in differing if chunks[0].table.name == "numbers"]
+    catchment.dump(steps.file, "restart", f"{steps.schema}.numbers")
+    give(steps, [*numbers, (replace(numbers[0][0], table=TableId("shop", "nothing")),)])
+    steps.run()
+    refused = [kept.answer.said for kept in all_orders(steps) if kept.answer and not kept.answer.done]
+    stale = "it is stale: only a table that is copied and follows"
+    assert any(one.startswith(stale) for one in refused), refused
+    assert any(one.startswith("it is waiting") for one in refused), refused
     steps.renew("INSERT INTO texts VALUES ('proof', 2, 'x') ON DUPLICATE KEY UPDATE id = id + 1")
+    assert repair(steps) == 0
     must_be_equal(steps)
 
 
@@ -157,30 +155,9 @@ def test_rows_of_shards_that_do_not_have_the_table(steps: Steps, capsys: pytest.
     must_be_equal(steps)
     settled(steps.feed)
     must_be_equal(steps)
-
-
-@pytest.mark.wide
-def test_a_part_of_a_table_that_only_the_server_can_order_is_refused(steps: Steps) -> None:
-    """All other rows of the lake would be taken for ones that the source lacks."""
-    damage(steps, "texts")
-    (first, *_), *_ = (chunks for chunks in found(steps).differing if len(chunks) > 2)
-    (*_, last), *_ = (chunks for chunks in found(steps).differing if len(chunks) > 2)
-    whole = next(chunks for chunks in found(steps).differing if len(chunks) > 2)
-    give(steps, [(first,), (last,), (first, last), whole[1:], whole[:-1]])
-    steps.run()
-    said = [kept.answer for kept in all_orders(steps)]
-    assert [answer.done for answer in said if answer is not None] == [False] * 5
-    assert all("only the server can order" in answer.said for answer in said if answer is not None)
-    assert repair(steps) == 0
-    must_be_equal(steps)
-
-
-def test_a_row_of_no_shard_at_all_is_not_mended_and_said(
-    steps: Steps, capsys: pytest.CaptureFixture[str]
-) -> None:
     plain(steps, "numbers", with_copy("id", 7, "_shard", None))
     assert repair(steps) == VerifyDifference.exit_code
-    assert "rows differ again after they were written" in capsys.readouterr().out
+    assert "rows differ again after they were written" in capsys.readouterr().out, "it is of no shard at all"
 
 
 MODES = {"kept": "soft_delete", "logged": "append", "aged": "history", "masked": "mirror"}
@@ -216,7 +193,6 @@ def modes(steps: Steps) -> Steps:
     return found
 
 
-@pytest.mark.wide
 def test_in_every_mode(modes: Steps) -> None:
     for table in MODES:
         plain(modes, table, with_copy("id", 1, "_shard", "b"))

@@ -30,6 +30,7 @@ KEY: dict[str, Callable[[int], object]] = {
     "decimals": lambda number: Decimal(number) * Decimal("1.25"),
     "bytes": lambda number: f"k{number:04}".encode(),
 }
+PROOF = ("UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1")
 # On each shard: rows 10 to 12 changed, 20 went, 25 has another key, 70 came.
 ROWS_SINCE, KEYS_SINCE = 5, 7
 
@@ -62,10 +63,19 @@ def must_be_equal_since(steps: Steps, since: int) -> None:
     assert verdict.whole == ()
 
 
-@pytest.mark.parametrize("settle", [True, pytest.param(False, marks=pytest.mark.wide)])
+@pytest.mark.promise("verify --since compares what changed since an epoch, and nothing else")
 def test_damage_in_what_changed_is_found_and_mended_and_nothing_else_is_looked_at(
-    steps: Steps, capsys: pytest.CaptureFixture[str], settle: bool
+    steps: Steps, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    must_find_what_changed(steps, capsys, settle=True)
+
+
+def test_damage_in_what_waits_is_found_and_mended(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    must_find_what_changed(steps, capsys, settle=False)
+
+
+def must_find_what_changed(steps: Steps, capsys: pytest.CaptureFixture[str], *, settle: bool) -> None:
+    """`settle`: the plain table has the changes; else they wait in the tail."""
     since = changed(steps)
     must_be_equal_since(steps, since)
     if settle:
@@ -102,7 +112,6 @@ def test_damage_in_what_changed_is_found_and_mended_and_nothing_else_is_looked_a
         assert counts(left, table)[0] == 4, "older rows were looked at"
 
 
-@pytest.mark.wide
 def test_keys_of_several_columns_and_keys_that_differ_by_case_alone(steps: Steps) -> None:
     steps.everywhere(
         "CREATE TABLE pairs (name VARCHAR(20) COLLATE utf8mb4_unicode_ci, at DATETIME(3), n BIGINT UNSIGNED, v INT, "
@@ -121,9 +130,7 @@ def test_keys_of_several_columns_and_keys_that_differ_by_case_alone(steps: Steps
         "INSERT INTO labels VALUES ('x', 1), ('y', 2)",
     )
     for table in ("pairs", "moments", "odd", "labels"):
-        steps.enter(
-            table, "UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1"
-        )
+        steps.enter(table, *PROOF)
     steps.must_be_equal("pairs", "n", "name", "v")
     settled(steps.feed)
     since = newest(steps).epoch
@@ -154,29 +161,34 @@ def test_keys_of_several_columns_and_keys_that_differ_by_case_alone(steps: Steps
     ]
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize("mode", ["soft_delete", "append", "history"])
-def test_a_table_that_keeps_more(steps: Steps, mode: str) -> None:
-    steps.set(modes=[{"match": "*.kept", "mode": mode}])
-    steps.everywhere(
-        "CREATE TABLE kept (id INT PRIMARY KEY, v INT)", "INSERT INTO kept SELECT seq, 1 FROM seq_1_to_40"
-    )
-    steps.enter("kept", "UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1")
+def test_tables_that_keep_more(steps: Steps) -> None:
+    modes = ("soft_delete", "append", "history")
+    steps.set(modes=[{"match": f"*.{mode}", "mode": mode} for mode in modes])
+    for mode in modes:
+        steps.everywhere(
+            f"CREATE TABLE {mode} (id INT PRIMARY KEY, v INT)",
+            f"INSERT INTO {mode} SELECT seq, 1 FROM seq_1_to_40",
+        )
+    for mode in modes:
+        steps.enter(mode, *PROOF)
     settled(steps.feed)
     since = newest(steps).epoch
-    steps.everywhere("UPDATE kept SET v = 2 WHERE id < 10", "DELETE FROM kept WHERE id IN (3, 30)")
+    for mode in modes:
+        steps.everywhere(f"UPDATE {mode} SET v = 2 WHERE id < 10", f"DELETE FROM {mode} WHERE id IN (3, 30)")
     steps.run()
     for _ in range(2):
-        verdict = compared(steps, since, "kept")
-        assert (verdict.differences, verdict.keys, verdict.whole) == (0, 20, ())
+        for mode in modes:
+            verdict = compared(steps, since, mode)
+            assert (verdict.differences, verdict.keys, verdict.whole) == (0, 20, ()), mode
         settled(steps.feed)
-    plain(steps, "kept", without("id", 4, 20))
-    assert counts(compared(steps, since, "kept"), "kept") == (2, 0, 0)
+    for mode in modes:
+        plain(steps, mode, without("id", 4, 20))
+        assert counts(compared(steps, since, mode), mode) == (2, 0, 0), mode
     assert execute(["verify", str(steps.file), "--since", epoch_text(since), "--repair"]) == 0
-    assert compared(steps, since, "kept").differences == 0
+    for mode in modes:
+        assert compared(steps, since, mode).differences == 0, mode
 
 
-@pytest.mark.wide
 def test_writes_meanwhile(steps: Steps) -> None:
     """Chunks are brought to the epoch as of which the lake is compared; keys change, go and come meanwhile."""
     since = changed(steps)
@@ -202,7 +214,6 @@ def test_writes_meanwhile(steps: Steps) -> None:
     assert verdict.rows[TableId(steps.schema, "numbers")] == 2 * 36  # 5 to 40 without 20, and 70
 
 
-@pytest.mark.wide
 def test_where_changes_do_not_name_the_rows_a_table_is_compared_whole(steps: Steps) -> None:
     """A TRUNCATE, a column that comes with a value, a table that enters, and one that is copied again."""
     since = newest(steps).epoch
@@ -210,8 +221,8 @@ def test_where_changes_do_not_name_the_rows_a_table_is_compared_whole(steps: Ste
     steps.everywhere("ALTER TABLE texts ADD COLUMN w INT NOT NULL DEFAULT 7")
     steps.everywhere("CREATE TABLE late (k INT PRIMARY KEY)", "INSERT INTO late SELECT seq FROM seq_1_to_5")
     catchment.dump(steps.file, "restart", f"{steps.schema}.decimals")
-    steps.enter("late", "UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1")
-    steps.renew("UPDATE bytes SET v = 'proof' WHERE id = 1", "UPDATE bytes SET v = '' WHERE id = 1")
+    steps.enter("late", *PROOF)
+    steps.renew(*PROOF)
     verdict = compared(steps, since)
     where = {"numbers": "a", "texts": "ab", "late": "ab", "decimals": "ab"}
     assert set(verdict.whole) == {
@@ -228,20 +239,6 @@ def test_where_changes_do_not_name_the_rows_a_table_is_compared_whole(steps: Ste
     verdict = compared(steps, since)
     assert counts(verdict, "decimals") == (2, 0, 0)
     assert counts(verdict, "late") == (0, 2, 0)
-
-
-@pytest.mark.wide
-def test_rows_that_say_that_they_are_newer_are_compared_too(steps: Steps) -> None:
-    since = changed(steps)
-    plain(steps, "numbers", with_copy("id", 1, "k", 77_777))
-    assert compared(steps, since).differences == 0
-    plain(steps, "numbers", with_values("k", 77_777, "_epoch", newest(steps).epoch))
-    plain(steps, "bytes", with_values("id", 2, "_epoch", newest(steps).epoch))
-    plain(steps, "bytes", with_values("id", 2, "_shard", "elsewhere"))
-    verdict = compared(steps, since)
-    assert counts(verdict, "numbers") == (0, 2, 0)
-    assert counts(verdict, "bytes") == (0, 2, 0)
-    assert verdict.strays == [TableId(steps.schema, "bytes")]
 
 
 def test_times_and_what_cannot_be_asked(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
@@ -273,7 +270,6 @@ def test_times_and_what_cannot_be_asked(steps: Steps, capsys: pytest.CaptureFixt
         catchment.verify(steps.feed, since=since, portion=Portion(numbers, first="1"))
 
 
-@pytest.mark.wide
 def test_an_epoch_of_which_the_lake_has_not_all_changes_is_refused_with_the_oldest(steps: Steps) -> None:
     since = changed(steps)
     settled(steps.feed)
@@ -293,7 +289,19 @@ def test_an_epoch_of_which_the_lake_has_not_all_changes_is_refused_with_the_olde
     assert compared(steps, since, "texts").keys == 2 * KEYS_SINCE
 
 
-@pytest.mark.wide
+def test_rows_that_say_that_they_are_newer_are_compared_too(steps: Steps) -> None:
+    since = changed(steps)
+    plain(steps, "numbers", with_copy("id", 1, "k", 77_777))
+    assert compared(steps, since).differences == 0
+    plain(steps, "numbers", with_values("k", 77_777, "_epoch", newest(steps).epoch))
+    plain(steps, "bytes", with_values("id", 2, "_epoch", newest(steps).epoch))
+    plain(steps, "bytes", with_values("id", 2, "_shard", "elsewhere"))
+    verdict = compared(steps, since)
+    assert counts(verdict, "numbers") == (0, 2, 0)
+    assert counts(verdict, "bytes") == (0, 2, 0)
+    assert verdict.strays == [TableId(steps.schema, "bytes")]
+
+
 def test_a_table_that_becomes_stale_meanwhile_is_not_compared_further(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.demo.server import PrivateServer
+from tests.promises.exact.steps import run_here
 from tests.promises.verify.test_verify import copied, feed_on, verdict_of
-from tests.world.engines import on_spark
+from tests.world.engines import Here
 
 COLUMNS = (
     "u UUID, i INET6, j INET4, g POINT, p TEXT COMPRESSED, k VARCHAR(30) CHARACTER SET gbk, b BINARY(16),"
@@ -19,9 +19,14 @@ VALUES = "'2001:db8::', '10.0.0.0', POINT(1, 2), REPEAT('é', 200), '中文', x'
 
 
 @pytest.mark.mariadb("UUID, INET4, INET6 and COMPRESSED columns")
+@pytest.mark.promise("types that the log shows as something else are carried")
 def test_types_that_only_the_catalog_knows(
-    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkContext
+    tmp_path: Path,
+    shard: PrivateServer,
+    fresh_schema: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    run_here(monkeypatch)
     schema = fresh_schema(shard)
     shard.sql(
         f"CREATE TABLE t ({COLUMNS}, PRIMARY KEY (u, k))",
@@ -41,5 +46,5 @@ def test_types_that_only_the_catalog_knows(
     first = rows["123e4567-e89b-12d3-a456-426614174000"]
     assert (first["i"], first["j"], first["k"], first["v"]) == ("::ffff:1.2.3.4", "10.0.0.0", "文", 1)
     assert rows["00000000-0000-0000-0000-000000000000"]["p"] == "é" * 200
-    verdict = verdict_of(feed, on_spark(spark))
+    verdict = verdict_of(feed, Here())
     assert verdict.differences == 0, verdict.found

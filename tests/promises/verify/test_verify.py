@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
-from pyspark import SparkContext
 
 from catchment.api.read import read
 from catchment.config import Feed, load
@@ -30,10 +29,16 @@ from catchment.sink.delta.log.actions import commit_info
 from catchment.sink.delta.log.delta_log import DeltaLog
 from catchment.sink.delta.tail.apply import add_action
 from tests.conftest import Shards
-from tests.world.engines import on_spark
+from tests.promises.exact.steps import run_here
+from tests.world.engines import Here
 from tests.world.proxy import Proxy, execute_begins
 
-ROWS = 3000
+ROWS = 900
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_here(monkeypatch)
 
 
 def feed_on(directory: Path, servers: dict[str, PrivateServer], schema: str, ports: dict[str, int]) -> Feed:
@@ -65,8 +70,9 @@ def verdict_of(feed: Feed, engine: Engine) -> Verdict:
     return verify(feed, {endpoint.shard: endpoint for endpoint in feed.endpoints()}, engine)
 
 
+@pytest.mark.promise("verify compares as of the newest epoch while writes go on, and names what differs")
 def test_equal_under_writes_and_differences_named(
-    tmp_path: Path, shards: Shards, fresh_schema: Callable[..., str], spark: SparkContext
+    tmp_path: Path, shards: Shards, fresh_schema: Callable[..., str]
 ) -> None:
     servers = {"a": shards[0], "b": shards[1]}
     schema = fresh_schema(*shards)
@@ -78,7 +84,7 @@ def test_equal_under_writes_and_differences_named(
 
     # The runner is away and writers go on: both sides are compared as of the newest epoch all the same.
     with workload.steady_writers(shards, schema, ROWS, per_shard=1, rate=40.0):
-        verdict = verdict_of(feed, on_spark(spark))
+        verdict = verdict_of(feed, Here())
     assert verdict.differences == 0, verdict.found
     assert {str(table): rows for table, rows in verdict.rows.items()} == {
         f"{schema}.{name}": 2 * ROWS for name in workload.KEYS
@@ -92,7 +98,7 @@ def test_equal_under_writes_and_differences_named(
     extra = changed.set_column(changed.schema.get_field_index("id"), "id", pa.array([10**12], pa.int64()))
     wrong = changed.set_column(changed.schema.get_field_index("note"), "note", pa.array(["wrong"]))
     damage(feed, orders, upserts=pa.concat_tables([extra, wrong]), deletes=removed)
-    verdict = verdict_of(feed, on_spark(spark))
+    verdict = verdict_of(feed, Here())
     found = verdict.found[orders]
     assert (found.missing, found.extra, found.changed) == (1, 1, 1)
     assert set(found.named) == {
@@ -103,7 +109,7 @@ def test_equal_under_writes_and_differences_named(
     assert verdict.differences == 3
 
     with pytest.raises(ConfigError, match=r"no table shop\.nothing"):
-        verify(feed, {e.shard: e for e in feed.endpoints()}, spark, Choice((TableId("shop", "nothing"),)))
+        verify(feed, {e.shard: e for e in feed.endpoints()}, Here(), Choice((TableId("shop", "nothing"),)))
 
 
 def damage(feed: Feed, table: TableId, upserts: pa.Table, deletes: pa.Table) -> None:
@@ -141,7 +147,7 @@ def _repoint(feed: Feed, table: TableId, version: int) -> None:
 
 
 def test_a_stream_that_ends_early_is_an_error(
-    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str], spark: SparkContext
+    tmp_path: Path, shard: PrivateServer, fresh_schema: Callable[..., str]
 ) -> None:
     schema = fresh_schema(shard)
     workload.create_tables(shard, schema)
@@ -152,14 +158,13 @@ def test_a_stream_that_ends_early_is_an_error(
         # Every SELECT of rows breaks off in the middle, again and again.
         proxy.cut_after(20_000, after=execute_begins(), times=1000)
         with pytest.raises(ConnectionLost, match="shard a"):
-            verdict_of(feed, on_spark(spark))
+            verdict_of(feed, Here())
 
 
 def test_a_table_that_stays_locked_is_named(
     tmp_path: Path,
     shard: PrivateServer,
     fresh_schema: Callable[..., str],
-    spark: SparkContext,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     schema = fresh_schema(shard)
@@ -174,8 +179,8 @@ def test_a_table_that_stays_locked_is_named(
         with pytest.raises(
             SourceError, match=rf"shard a, {schema}\.t: .*[Ll]ock wait timeout .*\(does a session"
         ):
-            verdict_of(feed, on_spark(spark))
+            verdict_of(feed, Here())
     finally:
         locking.close()
-    verdict = verdict_of(feed, on_spark(spark))
+    verdict = verdict_of(feed, Here())
     assert (verdict.differences, verdict.rows[TableId(schema, "t")]) == (0, 2)
