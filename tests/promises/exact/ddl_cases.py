@@ -38,7 +38,15 @@ FILLED = Kind(
         "INSERT INTO t VALUES (4, 4, 9), (5, 5, DEFAULT)",
         "filled among rows": f"INSERT INTO t VALUES (4, 4); UPDATE t SET n = 1 WHERE id = 1; {_FILLED};"
         "DELETE FROM t WHERE id = 2; UPDATE t SET m = 8 WHERE id IN (3, 4); INSERT INTO t VALUES (2, 2, 2)",
-        "filled and NULL later": "ALTER TABLE t ADD COLUMN m INT DEFAULT 4; UPDATE t SET m = NULL WHERE id = 3",
+        "filled several": "ALTER TABLE t ADD COLUMN a INT DEFAULT 1, ADD COLUMN m INT NOT NULL DEFAULT 3, DROP n",
+    },
+    then=_THEN,
+)
+# Rows may get NULL instead of the value.
+NULLABLE = Kind(
+    begin=_NUMBERS,
+    cases={
+        "filled and NULL": "ALTER TABLE t ADD COLUMN m INT DEFAULT 4; UPDATE t SET m = NULL WHERE id = 1",
         "filled twice": f"INSERT INTO t VALUES (4, 4); {_FILLED}; INSERT INTO t VALUES (5, 5, 5);"
         "ALTER TABLE t DROP m; ALTER TABLE t ADD COLUMN m INT DEFAULT 6; UPDATE t SET n = 1 WHERE id = 1",
         "filled twice behind rows": f"INSERT INTO t VALUES (4, 4); {_FILLED}; ALTER TABLE t DROP m;"
@@ -48,9 +56,8 @@ FILLED = Kind(
         "filled and another type": f"{_FILLED}; UPDATE t SET m = 9 WHERE id = 1;"
         "ALTER TABLE t DROP m, ADD COLUMN m VARCHAR(9) DEFAULT 'x'; INSERT INTO t VALUES (4, 4, 'y')",
         "filled in another case": "ALTER TABLE t ADD COLUMN M INT DEFAULT 4; INSERT INTO t (id, m) VALUES (4, 5)",
-        "filled several": "ALTER TABLE t ADD COLUMN a INT DEFAULT 1, ADD COLUMN m INT NOT NULL DEFAULT 3, DROP n",
     },
-    then=_THEN,
+    then=f"UPDATE t SET m = NULL WHERE id = 3; {_THEN}",
     single=("filled twice", "filled twice behind rows", "filled and dropped", "filled and another type"),
 )
 
@@ -205,4 +212,4 @@ DROPPED = Kind(
         "dropped behind an XA transaction",
     ),
 )
-ALL = (TRUNCATED, FILLED, WIDENED, RENAMED, ADDED, DROPPED)
+ALL = (TRUNCATED, FILLED, NULLABLE, WIDENED, RENAMED, ADDED, DROPPED)

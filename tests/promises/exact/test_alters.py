@@ -1,4 +1,4 @@
-"""ALTERs and rows in one epoch, and what a shard without the table, or with another definition, does."""
+"""What shows a definition and what does not: XA, the catalog, and the last statement of a server at rest."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

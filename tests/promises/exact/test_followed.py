@@ -11,7 +11,17 @@ import pytest
 from catchment.demo.server import PrivateServer
 from tests.conftest import Shards
 from tests.promises.exact.cases import Cases, must_follow
-from tests.promises.exact.ddl_cases import ADDED, ALL, DROPPED, ESCAPED, FILLED, RENAMED, TRUNCATED, WIDENED
+from tests.promises.exact.ddl_cases import (
+    ADDED,
+    ALL,
+    DROPPED,
+    ESCAPED,
+    FILLED,
+    NULLABLE,
+    RENAMED,
+    TRUNCATED,
+    WIDENED,
+)
 from tests.promises.exact.steps import Steps, run_here
 
 
@@ -38,7 +48,7 @@ def test_columns_that_are_dropped(steps: Steps) -> None:
 
 @pytest.mark.promise("a column that comes with a value has it in every row, though servers log none of them")
 def test_columns_that_come_with_a_value(steps: Steps) -> None:
-    must_follow(steps, FILLED, settles=True, alone=False)
+    must_follow(steps, FILLED, NULLABLE, settles=True, alone=False)
 
 
 @pytest.mark.promise("a column that gets another name keeps its values, though servers log no row")

@@ -102,6 +102,13 @@ def test_tables_that_one_shard_has(steps: Steps) -> None:
     cases.write({"t": "ALTER TABLE t ADD c BIGINT; UPDATE t SET c = 1 << 40 WHERE id = 1"}, "a")
     steps.run()
     cases.compare()
+    # No row shows the new type until a later epoch.
+    cases.write({"t": "INSERT INTO t VALUES (3, 3); ALTER TABLE t DROP c, ADD c DECIMAL(9,2)"}, "a")
+    steps.run()
+    cases.compare()
+    cases.write({"t": "INSERT INTO t VALUES (4, 1.25)"}, "a")
+    steps.run()
+    cases.compare()
     steps.sql(
         "b", "CREATE TABLE tmp_t (id INT PRIMARY KEY, c INT)", "ALTER TABLE tmp_t DROP c", "DROP TABLE tmp_t"
     )
@@ -113,13 +120,13 @@ def test_tables_that_one_shard_has(steps: Steps) -> None:
     assert re.search(r"shard b at .*: it was dropped", one.reason)
 
     last = newest(steps)
-    steps.sql("b", "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, c BIGINT)")
+    steps.sql("b", "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, c DECIMAL(9,2))")
     steps.run()
     assert re.search(
         r"shard b at .*: it was created while the feed was running", stale_since(steps, last)["t"]
     )
     steps.sql("b", "INSERT INTO t VALUES (5, 5)", "INSERT INTO t VALUES (6, 6)")
-    steps.renew("UPDATE t SET c = c + 1")
+    steps.renew("UPDATE t SET c = 7")
     steps.must_be_equal("t", "id", "c")
 
 

@@ -41,6 +41,9 @@ def as_text(server: PrivateServer, *statements: str) -> None:
             cursor.execute(statement)
 
 
+@pytest.mark.promise(
+    "a statement that the log holds as text ends the run, unless it is shown to leave the feed alone"
+)
 def test_text_ends_the_run_unless_it_is_shown_to_leave_the_feed_alone(
     server: PrivateServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

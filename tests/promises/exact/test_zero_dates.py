@@ -36,7 +36,6 @@ def made(steps: Steps) -> None:
         steps.sql(shard, ANY_DATE, *tables, "CREATE TABLE u (d INT PRIMARY KEY)")
 
 
-@pytest.mark.promise("a row whose key the lake cannot hold is named, and no row is lost without a word")
 def test_rows_without_a_key_are_told_of_and_come_when_they_are_corrected(steps: Steps) -> None:
     rows = "('a', '0000-00-00', 1), ('a', '2023-02-30', 1), ('b', '2024-01-01', 2)"
     made(steps)
